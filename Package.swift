@@ -1,0 +1,81 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+import PackageDescription
+
+/// Every Swift target is built under the same rules; a target that needs an exception says so in place.
+let rules: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .treatWarning("DeprecatedDeclaration", as: .warning),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func room(_ name: String, imports: [Target.Dependency] = [], exclude: [String] = []) -> Target {
+    .target(name: name, dependencies: imports, exclude: exclude, swiftSettings: rules)
+}
+
+/// A room with no unsafe construct at all; the compiler holds it to that.
+func pureRoom(_ name: String, imports: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: imports, swiftSettings: rules + [.strictMemorySafety()])
+}
+
+func tests(_ name: String, of imports: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: imports, exclude: exclude, swiftSettings: rules)
+}
+
+let package = Package(
+    name: "truce",
+    products: [
+        .executable(name: "truce", targets: ["truce"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+    ],
+    targets: [
+        // The pure middle: no I/O, no clock, no thread, no Foundation.
+        pureRoom("Coordination"),
+        pureRoom("Arbitration", imports: ["Coordination"]),
+
+        // The closed set of messages.
+        room("ControlProtocol", imports: ["Coordination"]),
+
+        // The edges of the operating system.
+        .target(name: "CFuse", linkerSettings: [.linkedLibrary("fuse3")]),
+        .target(name: "CLinux"),
+        room("LinuxSystem", imports: ["CLinux"]),
+        room("FuseBridge", imports: ["CFuse", "LinuxSystem"]),
+
+        // The middle, made concurrent; and the two doors into it, which never import each other.
+        room("CoordinationEngine", imports: ["Arbitration", "Coordination", "LinuxSystem"]),
+        room("VersionStore", imports: ["Coordination", "LinuxSystem"]),
+        room(
+            "CoordinatedFilesystem",
+            imports: ["CoordinationEngine", "Coordination", "FuseBridge", "LinuxSystem", "VersionStore"]),
+        room(
+            "ControlServer",
+            imports: [
+                "CoordinationEngine", "Coordination", "ControlProtocol", "LinuxSystem", "VersionStore",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+
+        // What people run.
+        .executableTarget(
+            name: "truce",
+            dependencies: [
+                "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
+                "CoordinationEngine", "FuseBridge", "LinuxSystem", "VersionStore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: rules),
+
+        // Tests.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
+        tests(
+            "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names one document or directory to the arbiter.
+///
+/// Follows the document through safe saves: the file that replaces it under its name takes the number
+/// over, and the replaced file gets a fresh one. Never used twice while a mount lives.
+public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    public var description: String { "@\(rawValue)" }
+}
+
+/// Names one claim for its whole life. Larger numbers were made later.
+public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    public var description: String { "#\(rawValue)" }
+}
+
+/// A moment of the monotonic clock, in nanoseconds; always handed in, never asked for.
+public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let nanoseconds: UInt64
+    public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+
+    public static func < (one: Self, other: Self) -> Bool { one.nanoseconds < other.nanoseconds }
+
+    /// Later by a span that is not negative.
+    public static func + (moment: Self, span: Span) -> Self {
+        Self(nanoseconds: moment.nanoseconds &+ span.nanoseconds)
+    }
+
+    /// The span since an earlier moment; zero if `earlier` is later.
+    public func since(_ earlier: Self) -> Span {
+        Span(nanoseconds: nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0)
+    }
+
+    public var description: String { "\(nanoseconds / 1_000_000) ms" }
+}
+
+/// A length of time that is never negative, in nanoseconds.
+public struct Span: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let nanoseconds: UInt64
+    public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+
+    public static func milliseconds(_ count: UInt64) -> Self { Self(nanoseconds: count * 1_000_000) }
+    public static func seconds(_ count: UInt64) -> Self { Self(nanoseconds: count * 1_000_000_000) }
+
+    public static func < (one: Self, other: Self) -> Bool { one.nanoseconds < other.nanoseconds }
+
+    public var milliseconds: UInt64 { nanoseconds / 1_000_000 }
+    public var description: String { "\(milliseconds) ms" }
+}

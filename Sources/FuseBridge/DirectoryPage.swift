@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+package import LinuxSystem
+
+/// The answer to one READDIR or READDIRPLUS, while it is filled.
+package struct DirectoryPage: ~Copyable {
+    package enum Style: Sendable {
+        case names
+        /// Each entry is a lookup as well.
+        case entries
+    }
+
+    package let style: Style
+    private let reply: Reply
+    private var bytes: [UInt8]
+    private var used = 0
+
+    init(size: Int, style: Style, reply: consuming Reply) {
+        self.style = style
+        self.reply = reply
+        self.bytes = Array(repeating: 0, count: size)
+    }
+
+    /// Adds a name, and returns whether it fitted.
+    package mutating func add(
+        _ name: borrowing FileName, inode: UInt64, type: UInt8, next: Int
+    ) -> Bool {
+        var status = stat()
+        status.st_ino = UInt(inode)
+        status.st_mode = UInt32(type) << 12
+        let (request, name, style, used) = (reply.request, name.bytes, style, used)
+        let size = bytes.withUnsafeMutableBytes { buffer in
+            let free = UnsafeMutableRawBufferPointer(rebasing: buffer[used...])
+            let start = free.baseAddress?.assumingMemoryBound(to: CChar.self)
+            guard style == .entries else {
+                return fuse_add_direntry(request, start, free.count, name, &status, next)
+            }
+            // Node 0: the kernel takes the name and asks for the rest when it wants it.
+            var entry = fuse_entry_param()
+            entry.attr = status
+            return fuse_add_direntry_plus(request, start, free.count, name, &entry, next)
+        }
+        return advance(by: size)
+    }
+
+    /// Adds a name with its inode, and returns whether it fitted; if it did, that was a lookup.
+    package mutating func add(
+        _ name: borrowing FileName, node: NodeID, _ status: FileStatus, next: Int
+    ) -> Bool {
+        var entry = fuse_entry_param(node, status)
+        let (request, name, used) = (reply.request, name.bytes, used)
+        let size = bytes.withUnsafeMutableBytes { buffer in
+            let free = UnsafeMutableRawBufferPointer(rebasing: buffer[used...])
+            let start = free.baseAddress?.assumingMemoryBound(to: CChar.self)
+            return fuse_add_direntry_plus(request, start, free.count, name, &entry, next)
+        }
+        return advance(by: size)
+    }
+
+    package consuming func send() {
+        let (bytes, used) = (bytes, used)
+        reply.bytes(bytes.span.bytes.extracting(first: used))
+    }
+
+    package consuming func fail(_ error: Errno) { reply.fail(error) }
+
+    /// libfuse says how much room an entry needs, and writes it only if there is as much.
+    private mutating func advance(by size: Int) -> Bool {
+        guard used + size <= bytes.count else { return false }
+        used += size
+        return true
+    }
+}

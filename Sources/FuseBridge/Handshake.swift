@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+import Synchronization
+
+/// What can be agreed with the kernel when the connection opens, by the kernel's own bit numbers.
+///
+/// The lower 32 bits travel in `flags`, the upper ones in `flags2`.
+package struct ConnectionFeatures: OptionSet, Sendable {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// The kernel sends creation modes unmasked; needed for default ACLs.
+    package static let unmaskedModes = Self(rawValue: 1 << 6)
+    /// Lookups and listings of one directory run side by side.
+    ///
+    /// libfuse 3.14 "wants" it and never says so.
+    package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
+    package static let posixACL = Self(rawValue: 1 << 20)
+    /// Spares a GETXATTR per write; a passthrough write then no longer clears set-user-ID.
+    package static let privilegeClearing = Self(rawValue: 1 << 28)
+    static let extendedFlags = Self(rawValue: 1 << 30)
+    /// Reads and writes go to the file below without us.
+    package static let passthrough = Self(rawValue: 1 << 37)
+    /// Unanswered requests can be sent again to a successor of this process.
+    package static let resending = Self(rawValue: 1 << 39)
+}
+
+/// Amends the one reply that libfuse 3.14 cannot write in full: that to INIT.
+///
+/// Sits in the read and write callbacks of the session, where it costs every other message one
+/// comparison.
+final class Handshake: Sendable {
+    private let wanted: ConnectionFeatures
+    private let offered = Atomic<UInt64>(0)
+    /// The request number of an INIT that was read and not answered; 0 is never used by the kernel.
+    private let unanswered = Atomic<UInt64>(0)
+
+    init(wanting features: ConnectionFeatures) { self.wanted = features }
+
+    private static let initOpcode: UInt32 = 26
+
+    func observe(request: UnsafeRawBufferPointer) {
+        let header = request.load(as: cfuse_in_header.self)
+        let headerSize = MemoryLayout<cfuse_in_header>.size
+        guard header.opcode == Self.initOpcode,
+            request.count >= headerSize + MemoryLayout<cfuse_init_in>.size
+        else { return }
+        let message = request.load(fromByteOffset: headerSize, as: cfuse_init_in.self)
+        offered.store(UInt64(message.flags2) << 32 | UInt64(message.flags), ordering: .relaxed)
+        unanswered.store(header.unique, ordering: .releasing)
+    }
+
+    func amend(reply: UnsafeMutableBufferPointer<iovec>) {
+        let request = unanswered.load(ordering: .acquiring)
+        guard request != 0, reply.count >= 2, let header = reply[0].iov_base, let body = reply[1].iov_base,
+            header.load(as: cfuse_out_header.self).unique == request,
+            reply[1].iov_len == MemoryLayout<cfuse_init_out>.size
+        else { return }
+        unanswered.store(0, ordering: .relaxed)
+        amend(&body.assumingMemoryBound(to: cfuse_init_out.self).pointee)
+    }
+
+    private func amend(_ reply: inout cfuse_init_out) {
+        let agreed = wanted.intersection(ConnectionFeatures(rawValue: offered.load(ordering: .relaxed)))
+        let bits = agreed.union(.extendedFlags).rawValue
+        reply.flags |= UInt32(truncatingIfNeeded: bits)
+        reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)
+        // 1: the file below lies on a plain filesystem, and another one may still be stacked on ours.
+        if agreed.contains(.passthrough) { reply.max_stack_depth = 1 }
+    }
+}
+
+/// The session's own system calls, which is where the handshake can be amended.
+///
+/// Given without the splice pair, they also make libfuse leave splicing alone.
+func makeTransport() -> fuse_custom_io {
+    var transport = fuse_custom_io()
+    transport.read = { descriptor, buffer, capacity, root in
+        let count = read(descriptor, buffer, capacity)
+        guard count >= MemoryLayout<cfuse_in_header>.size, let root else { return count }
+        withRoot(root) { $0.handshake.observe(request: UnsafeRawBufferPointer(start: buffer, count: count)) }
+        return count
+    }
+    transport.writev = { descriptor, vectors, count, root in
+        if let root {
+            withRoot(root) {
+                $0.handshake.amend(reply: UnsafeMutableBufferPointer(start: vectors, count: Int(count)))
+            }
+        }
+        return writev(descriptor, vectors, count)
+    }
+    return transport
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+
+/// Reads requests and serves them, on as many threads as call ``run()``.
+///
+/// libfuse's own loop would do, but it starts and ends threads as it sees fit, and it takes its
+/// configuration through macros.
+struct Loop: @unchecked Sendable {
+    // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
+    let session: OpaquePointer
+
+    func run() {
+        var buffer = fuse_buf()
+        defer { free(buffer.mem) }
+        while fuse_session_exited(session) == 0 {
+            let received = fuse_session_receive_buf(session, &buffer)
+            if received == -EINTR || received == -EAGAIN { continue }
+            guard received > 0 else { return }
+            fuse_session_process_buf(session, &buffer)
+        }
+    }
+
+    func unmount() { fuse_session_unmount(session) }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+package import LinuxSystem
+
+/// The kernel's claim on exactly one answer to one request.
+///
+/// Non-copyable and consumed by every answer: answering twice does not compile, and forgetting to
+/// answer is caught in `deinit` instead of hanging some process in uninterruptible sleep.
+package struct Reply: ~Copyable, @unchecked Sendable {
+    // @unchecked: libfuse lets any thread answer a request, provided it is answered once;
+    // `~Copyable` is what enforces the "once".
+    let request: fuse_req_t
+
+    init(_ request: fuse_req_t) { self.request = request }
+
+    deinit {
+        assertionFailure("a request was dropped without an answer")
+        fuse_reply_err(request, EIO)
+    }
+
+    /// Who waits for the answer.
+    package var caller: Caller {
+        let context = fuse_req_ctx(request).pointee
+        return Caller(user: context.uid, group: context.gid, thread: context.pid)
+    }
+
+    private consuming func take() -> fuse_req_t {
+        let request = request
+        discard self
+        return request
+    }
+
+    package consuming func fail(_ error: Errno) { fuse_reply_err(take(), error.rawValue) }
+    package consuming func succeed() { fuse_reply_err(take(), 0) }
+
+    /// Introduces an inode under a name; the kernel counts one more lookup of it.
+    package consuming func entry(_ node: NodeID, _ status: FileStatus, attributes: Validity = .long) {
+        var entry = fuse_entry_param(node, status)
+        entry.attr_timeout = attributes.rawValue
+        fuse_reply_entry(take(), &entry)
+    }
+
+    package consuming func attributes(_ status: FileStatus, valid: Validity = .long) {
+        var status = stat(status)
+        fuse_reply_attr(take(), &status, valid.rawValue)
+    }
+
+    package consuming func openedDirectory(handle: UInt64) {
+        var info = fuse_file_info()
+        info.fh = handle
+        fuse_reply_open(take(), &info)
+    }
+
+    /// Opens a file whose data the kernel then moves itself.
+    ///
+    /// Returns whether the opener was still there. If it was not, no RELEASE will come.
+    package consuming func opened(handle: UInt64, backing: BackingID) -> Bool {
+        send(cfuse_open_out(handle, backing))
+    }
+
+    /// ``entry(_:_:attributes:)`` and ``opened(handle:backing:)`` in one.
+    package consuming func created(
+        _ node: NodeID, _ status: FileStatus, handle: UInt64, backing: BackingID
+    ) -> Bool {
+        send(cfuse_create_out(entry: cfuse_entry_out(node, status), open: cfuse_open_out(handle, backing)))
+    }
+
+    package consuming func bytes(_ bytes: RawSpan) {
+        let request = take()
+        _ = bytes.withUnsafeBytes { buffer in
+            fuse_reply_buf(request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+    }
+
+    /// Sends a wire structure that libfuse 3.14 has no function for.
+    private consuming func send<Message: BitwiseCopyable>(_ message: Message) -> Bool {
+        let request = take()
+        return withUnsafeBytes(of: message) { buffer in
+            fuse_reply_buf(request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+        } != -ENOENT
+    }
+}
+
+/// Lets a `Reply` wait inside a dictionary or an escaping closure, neither of which can hold a
+/// non-copyable value directly (Swift 6.3).
+package final class Parked<Value: ~Copyable & Sendable>: @unchecked Sendable {
+    // @unchecked: `value` is taken at most once, by the one outcome that settles the claim.
+    private var value: Value?
+    package init(_ value: consuming Value) { self.value = consume value }
+    package func take() -> Value? { value.take() }
+}

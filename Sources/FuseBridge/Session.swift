@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+package import LinuxSystem
+
+/// One mounted filesystem, from mount to unmount.
+package struct Session: ~Copyable {
+    private let session: OpaquePointer
+    private let root: Unmanaged<SessionRoot>
+    package let connection: Connection
+
+    /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
+    package init(
+        at mountpoint: String, options: String, wanting features: ConnectionFeatures
+    ) throws(Errno) {
+        let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
+        guard let session = Self.makeSession(options: options, root: root) else {
+            root.release()
+            throw .io
+        }
+        do throws(Errno) {
+            guard fuse_session_mount(session, mountpoint) == 0 else { throw Errno.io }
+            // The same descriptor again: only the functions that read and write it change.
+            var transport = makeTransport()
+            let result = fuse_session_custom_io(session, &transport, fuse_session_fd(session))
+            guard result == 0 else { throw Errno(rawValue: -result) }
+            self.connection = try Connection(of: session)
+        } catch {
+            fuse_session_unmount(session)
+            fuse_session_destroy(session)
+            root.release()
+            throw error
+        }
+        self.session = session
+        self.root = root
+    }
+
+    private static func makeSession(options: String, root: Unmanaged<SessionRoot>) -> OpaquePointer? {
+        var operations = makeOperations()
+        var arguments = ["truce", "-o", options].map { (argument: String) in strdup(argument) }
+        defer { for argument in arguments { free(argument) } }
+        return arguments.withUnsafeMutableBufferPointer { argv in
+            var arguments = fuse_args(argc: CInt(argv.count), argv: argv.baseAddress, allocated: 0)
+            defer { fuse_opt_free_args(&arguments) }
+            return fuse_session_new(
+                &arguments, &operations, MemoryLayout<fuse_lowlevel_ops>.size, root.toOpaque())
+        }
+    }
+
+    /// Serves until unmounted, by `umount` or by a signal.
+    package consuming func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {
+        root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
+        try unmountOnSignal()
+        let loop = Loop(session: session)
+        // Two threads suffice, since no request blocks one: the second serves while the first wakes.
+        let second = threads > 1 ? try JoinableThread { loop.run() } : nil
+        loop.run()
+        second?.join()
+    }
+
+    /// Waits for the signals that end a daemon on a thread of its own.
+    ///
+    /// libfuse's handlers only set a flag, which a loop thread that sleeps in `read` never sees.
+    private borrowing func unmountOnSignal() throws(Errno) {
+        let loop = Loop(session: session)
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        try JoinableThread { [signals] in
+            var (signals, received) = (signals, CInt())
+            sigwait(&signals, &received)
+            loop.unmount()
+        }.detach()
+    }
+
+    deinit {
+        fuse_session_unmount(session)
+        fuse_session_destroy(session)
+        root.release()
+    }
+}
+
+/// What C callbacks find behind their user-data pointer; they cannot be generic, nor capture.
+final class SessionRoot: @unchecked Sendable {
+    // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
+    let handshake: Handshake
+    var filesystem: (any Filesystem)!
+
+    init(_ handshake: Handshake) { self.handshake = handshake }
+}
+
+@inline(__always)
+func withRoot(_ userData: UnsafeMutableRawPointer, _ body: (SessionRoot) -> Void) {
+    Unmanaged<SessionRoot>.fromOpaque(userData)._withUnsafeGuaranteedRef(body)
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// An open `readdir(3)` stream.
+package struct DirectoryStream: ~Copyable, @unchecked Sendable {
+    // @unchecked: any thread may use a DIR, one at a time; whoever shares a stream puts it behind a lock.
+    private let stream: OpaquePointer
+    /// The last entry handed out did not fit into its page, and must come again.
+    private var offersAgain = false
+    private var last: UnsafeMutablePointer<dirent>?
+    private var position = 0
+
+    package init(reading directory: consuming OwnedDescriptor) throws(Errno) {
+        guard let stream = fdopendir(directory.rawValue) else { throw .last }
+        self.stream = stream
+        _ = directory.release()
+    }
+
+    deinit { closedir(stream) }
+
+    /// Hands the entries from `offset` on to `body`, until it refuses one or there are no more.
+    ///
+    /// A refused entry is the first of the next call. The second argument of `body` is the entry's
+    /// inode number, the third its `d_type`, the last the offset of the entry after it.
+    package mutating func forEach(
+        from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
+    ) {
+        if offset != position {
+            seekdir(stream, offset)
+            (position, offersAgain) = (offset, false)
+        }
+        while let entry = offersAgain ? last : readdir(stream) {
+            // Not `&entry.pointee.d_name`: a record is shorter than the 256 bytes C declares for it.
+            let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+            let next = entry.pointee.d_off
+            (last, offersAgain) = (entry, true)
+            let isAccepted = body(
+                FileName(borrowing: name.assumingMemoryBound(to: CChar.self)),
+                UInt64(entry.pointee.d_ino), entry.pointee.d_type, next)
+            guard isAccepted else { return }
+            (position, offersAgain) = (next, false)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// An error number from the operating system.
+///
+/// The raw number survives all the way to `fuse_reply_err`, so no layer may replace it by a message.
+package struct Errno: Error, Hashable, Sendable {
+    package let rawValue: CInt
+
+    package init(rawValue: CInt) { self.rawValue = rawValue }
+
+    /// The calling thread's `errno`; read it before anything else can overwrite it.
+    package static var last: Errno { Errno(rawValue: errno) }
+
+    package static let noEntry = Errno(rawValue: ENOENT)
+    package static let interrupted = Errno(rawValue: EINTR)
+    package static let deadlock = Errno(rawValue: EDEADLK)
+    package static let stale = Errno(rawValue: ESTALE)
+    package static let io = Errno(rawValue: EIO)
+}
+
+/// Runs a system call, retrying while a signal interrupts it.
+@inline(__always)
+package func retryingOnInterrupt<R: SignedInteger>(_ call: () -> R) throws(Errno) -> R {
+    while true {
+        let result = call()
+        if result != -1 { return result }
+        if errno != EINTR { throw .last }
+    }
+}
