@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <linux/securebits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -169,6 +171,14 @@ int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }
 int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags) {
     return (int)syscall(SYS_close_range, first, last, flags);
+}
+int clinux_event(int counts_each) {
+    return eventfd(0, EFD_CLOEXEC | (counts_each ? EFD_SEMAPHORE : EFD_NONBLOCK));
+}
+int clinux_poll_until(int descriptor, int64_t nanoseconds) {
+    struct pollfd entry = {.fd = descriptor, .events = POLLIN};
+    struct timespec time = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+    return ppoll(&entry, 1, nanoseconds < 0 ? NULL : &time, NULL);
 }
 int clinux_umount(const char *path, int lazily) {
     return umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0));

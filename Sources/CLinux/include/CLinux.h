@@ -55,6 +55,8 @@ void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
 int32_t clinux_gettid(void);
 int clinux_pidfd_open(int32_t process);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
+int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
+int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever
 int clinux_umount(const char *path, int lazily);
 void clinux_name_thread(const char *name);
 #endif
