@@ -76,6 +76,8 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
+        tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
     ],
     swiftLanguageModes: [.v6]
 )
