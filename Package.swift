@@ -76,6 +76,9 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        .executableTarget(
+            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
     ],
     swiftLanguageModes: [.v6]
 )
