@@ -46,8 +46,9 @@ extension Arbiter {
     private mutating func lookAgain(at item: ItemID) {
         guard let docket = dockets[item] else { return }
         // One who waits for two items carries what happens here over to those who wait at the other (Q3).
-        let spans = { (id: ClaimID) in self.claims[id]?.second != nil }
-        if docket.waiting.readers.contains(where: spans) || docket.waiting.writers.contains(where: spans) {
+        if docket.waiting.readers.contains(where: isOnTwoItems)
+            || docket.waiting.writers.contains(where: isOnTwoItems)
+        {
             unsettled += waits.keys
         }
         for side in [docket.waiting.readers, docket.waiting.writers] {
@@ -61,4 +62,6 @@ extension Arbiter {
             newHolders += side
         }
     }
+
+    private func isOnTwoItems(_ id: ClaimID) -> Bool { claims[id]?.second != nil }
 }
