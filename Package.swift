@@ -78,6 +78,9 @@ let package = Package(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
+        .executableTarget(
+            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
     ],
     swiftLanguageModes: [.v6]
 )
