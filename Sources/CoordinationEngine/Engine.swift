@@ -36,7 +36,7 @@ package final class Engine: Sendable {
     }
 
     package let bounds: Bounds
-    package let counters = Counters()
+    package let counters = LiveCounters()
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
@@ -139,5 +139,15 @@ extension Engine.State {
     mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
         guard let index = claims.index(forKey: claim) else { return }
         claims.values[index].standing = standing
+    }
+}
+
+extension Engine {
+    /// Another object stands behind a claim from now on: its thread came back with a new request.
+    package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
+        state.withLock { state in
+            guard let standing = state.claims[claim]?.standing else { return }
+            state.claims[claim] = Entry(claimant: claimant, standing: standing)
+        }
     }
 }

@@ -6,6 +6,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// What is compared to tell whether a file was changed.
 struct Stamp: Hashable, Sendable {
@@ -48,7 +49,7 @@ final class Handle: Claimant {
     }
 
     struct KeptLink: Sendable {
-        let id: String
+        let id: KeptID
         let stamp: Stamp
     }
 

@@ -2,7 +2,7 @@
 package import Synchronization
 
 /// How often things happened since the mount was made.
-package final class Counters: Sendable {
+package final class LiveCounters: Sendable {
     package let granted = Atomic<UInt64>(0)
     package let waited = Atomic<UInt64>(0)
     /// Presenters that were asked something; none before there are presenters.
