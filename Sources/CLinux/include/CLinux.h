@@ -4,6 +4,7 @@
 // Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2) and friends are
 // invisible to it. Only what is missing there is declared here.
 #include <stdint.h>
+#include "CLinuxStore.h"
 
 extern const int32_t CLINUX_O_PATH;
 extern const uint32_t CLINUX_RENAME_NOREPLACE;
