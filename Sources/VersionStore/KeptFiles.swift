@@ -154,7 +154,9 @@ extension KeptFiles {
         }
     }
 
-    /// Takes back what failed half-way. What cannot be taken back, the next opening finds.
+    /// Takes back what failed half-way.
+    ///
+    /// What cannot be taken back, the next opening finds.
     private func undo(_ name: String) {
         do throws(Errno) {
             try directory.remove(name)

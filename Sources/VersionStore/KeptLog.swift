@@ -3,8 +3,8 @@ import LinuxSystem
 
 /// `kept.log`: appended to and never rewritten.
 ///
-/// A line is there when its newline is. A line that a crash tore is closed by the newline the next
-/// append begins with, and skipped by every reader.
+/// A line that a crash tore is closed by the newline the next append begins with, and skipped by every
+/// reader.
 struct KeptLog: ~Copyable, Sendable {
     /// No line of the daemon's is longer: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
     private static let longestLine = 1 << 18
@@ -39,9 +39,16 @@ struct KeptLog: ~Copyable, Sendable {
         }
     }
 
-    /// Hands every complete line to `body`, oldest first, and says how many could not be read.
+    /// Hands every line to `body`, oldest first, and says how many could not be read.
+    ///
+    /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
+    /// from nowhere else.
     borrowing func forEach(_ body: (LogLine) -> Void) throws(Errno) -> Int {
         var (offset, unreadable) = (0, 0)
+        func handOn(_ bytes: ArraySlice<UInt8>) {
+            guard !bytes.isEmpty else { return }
+            if let line = LogLine.read(bytes) { body(line) } else { unreadable += 1 }
+        }
         var pending: [UInt8] = []
         while true {
             let page = try file.read(at: offset, count: Self.page)
@@ -49,14 +56,14 @@ struct KeptLog: ~Copyable, Sendable {
             pending += page
             var rest = pending[...]
             while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                if end > rest.startIndex {
-                    if let line = LogLine.read(rest[..<end]) { body(line) } else { unreadable += 1 }
-                }
+                handOn(rest[..<end])
                 rest = rest[(end + 1)...]
             }
-            if rest.count > Self.longestLine { rest = [] }
-            pending = Array(rest)
-            if page.count < Self.page { return unreadable + (pending.isEmpty ? 0 : 1) }
+            if page.count < Self.page {
+                handOn(rest)
+                return unreadable
+            }
+            pending = rest.count > Self.longestLine ? [] : Array(rest)
         }
     }
 }

@@ -2,7 +2,7 @@
 import Glibc
 import LinuxSystem
 
-/// The directories of a store:
+/// The directories and files of a store.
 ///
 ///     .truce/            0700, the daemon's
 ///         version        says that this is ours, and of which form
@@ -81,7 +81,9 @@ struct StoreLayout: ~Copyable {
         }
     }
 
-    /// A directory with our marker is ours. So is one with nothing in it: a daemon that was killed
+    /// A directory with our marker is ours.
+    ///
+    /// So is one with nothing in it: a daemon that was killed
     /// before it could write the marker leaves that.
     private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
         let names = try storing { () throws(Errno) in try home.names() }

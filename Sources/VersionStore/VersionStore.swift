@@ -10,7 +10,9 @@ package final class VersionStore: Sendable {
     package static let largestCopy = 256 << 20
 
     private let files: KeptFiles?
-    /// Why there is no store: the source cannot be written. Every `keep` says so.
+    /// Why there is no store, nil if there is one.
+    ///
+    /// The source cannot be written then, and every `keep` says so.
     package let absence: StoreError?
     private let largestCopy: Int
 
@@ -43,9 +45,7 @@ package final class VersionStore: Sendable {
 
     /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
     ///
-    /// - Parameters:
-    ///   - file: the file; `O_PATH` will do.
-    ///   - path: where it is, from the root of the source.
+    /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source.
     package func keepByLinking(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
     ) throws(StoreError) -> KeptID {
@@ -77,7 +77,9 @@ package final class VersionStore: Sendable {
         return entry
     }
 
-    /// Opens kept contents for reading. Whether somebody may see them is `KeptEntry.mayBeRead`'s to say.
+    /// Opens kept contents for reading.
+    ///
+    /// Whether somebody may see them is `KeptEntry.mayBeRead`'s to say.
     package func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {
         try present().open(id)
     }
