@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+#include "CLinuxStore.h"
 
 extern const int32_t CLINUX_O_PATH;
 extern const int32_t CLINUX_O_DIRECT;
