@@ -3,6 +3,7 @@
 #define CLINUX_H
 // Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2) and friends are
 // invisible to it. Only what is missing there is declared here.
+#include "CLinuxCommand.h"
 #include <stdint.h>
 
 extern const int32_t CLINUX_O_PATH;
