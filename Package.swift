@@ -76,6 +76,12 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("ControlProtocolTests", of: ["ControlProtocol"]),
+        tests(
+            "CommandTests",
+            of: [
+                "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination", "LinuxSystem",
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )
