@@ -81,6 +81,12 @@ let package = Package(
         .executableTarget(
             name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
+        tests("ControlProtocolTests", of: ["ControlProtocol"]),
+        tests(
+            "CommandTests",
+            of: [
+                "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination", "LinuxSystem",
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CLINUXCOMMAND_H
+#define CLINUXCOMMAND_H
+// What the command and the daemon's start need and Swift's Glibc module does not show.
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// MNT_DETACH and UMOUNT_NOFOLLOW come from <sys/mount.h>, which is not in the module map.
+extern const int32_t CLINUX_MNT_DETACH;
+int clinux_unmount(const char *path, int32_t flags);
+
+// <sys/xattr.h> is not in the module map either.
+ssize_t clinux_getxattr(const char *path, const char *name, void *value, size_t size);
+
+// struct ucred needs _GNU_SOURCE.
+struct clinux_credentials {
+    int32_t pid;
+    uint32_t user, group;
+};
+extern const int32_t CLINUX_SO_PEERCRED;
+int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
+
+// Debian 12's glibc has pidfd_open(2) in <sys/pidfd.h>, which is not in the module map.
+int clinux_pidfd_open(pid_t pid);
+
+// pipe2(2) needs _GNU_SOURCE.
+int clinux_pipe(int32_t ends[2]);
+
+// POSIX_SPAWN_SETSID needs _GNU_SOURCE.
+extern const int16_t CLINUX_POSIX_SPAWN_SETSID;
+
+// syslog(3) is variadic. The name must live as long as the process: openlog keeps the pointer.
+void clinux_open_log(const char *name);
+void clinux_log(int error, const char *line);
+
+// makedev(3) is a macro.
+uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
+#endif

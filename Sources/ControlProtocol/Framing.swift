@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How one message is told from the next; a connection keeps the one it began with.
+package enum Framing: Hashable, Sendable {
+    /// One message per line.
+    case lines
+    /// The Language Server Protocol's: `Content-Length: 123`, an empty line, the message.
+    case contentLength
+
+    /// A message begins with a brace; only a header can begin with this letter.
+    init(firstByte: UInt8) {
+        let isHeader = firstByte == UInt8(ascii: "C") || firstByte == UInt8(ascii: "c")
+        self = isHeader ? .contentLength : .lines
+    }
+
+    /// The bytes to send for a message, which must not contain a line break.
+    package func frame(_ message: [UInt8]) -> [UInt8] {
+        switch self {
+        case .lines: message + [UInt8(ascii: "\n")]
+        case .contentLength: Array("Content-Length: \(message.count)\r\n\r\n".utf8) + message
+        }
+    }
+}
+
+/// Why a connection cannot go on: after either, nobody knows where the next message begins.
+package enum FramingFault: Error, Hashable, Sendable {
+    case oversized(limit: Int)
+    case malformedHeader
+}
+
+/// Cuts a stream of bytes into messages, however it was split on the way.
+package struct FrameReader: Sendable {
+    /// Nil until the first byte has come.
+    package private(set) var framing: Framing?
+    private let limit: Int
+    private var buffer: [UInt8] = []
+    /// Where the first message not handed out yet begins.
+    private var start = 0
+    /// Up to where no line break was found, so that a long message in small pieces is searched once.
+    private var searched = 0
+
+    private static let headerLimit = 4096
+
+    package init(limit: Int = ProtocolLimits.messageBytes) { self.limit = limit }
+
+    /// Bytes that wait to be cut.
+    package var pendingBytes: Int { buffer.count - start }
+
+    package mutating func append(_ bytes: some Sequence<UInt8>) {
+        if start > 0 {
+            buffer.removeFirst(start)
+            searched -= start
+            start = 0
+        }
+        buffer.append(contentsOf: bytes)
+        if framing == nil, let first = buffer.first { framing = Framing(firstByte: first) }
+    }
+
+    /// The next whole message, or nil until more bytes have come.
+    package mutating func next() throws(FramingFault) -> [UInt8]? {
+        switch framing {
+        case nil: nil
+        case .lines: try nextLine()
+        case .contentLength: try nextBody()
+        }
+    }
+
+    private mutating func nextLine() throws(FramingFault) -> [UInt8]? {
+        while let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+            let line = buffer[start..<end]
+            (start, searched) = (end + 1, end + 1)
+            if line.count > limit { throw .oversized(limit: limit) }
+            if line.contains(where: { $0 > UInt8(ascii: " ") }) { return Array(line) }
+        }
+        searched = buffer.count
+        if pendingBytes > limit { throw .oversized(limit: limit) }
+        return nil
+    }
+
+    private mutating func nextBody() throws(FramingFault) -> [UInt8]? {
+        guard let header = try header() else { return nil }
+        guard let length = Self.length(in: header) else { throw .malformedHeader }
+        if length > limit { throw .oversized(limit: limit) }
+        let body = header.endIndex + 4
+        guard buffer.count - body >= length else { return nil }
+        (start, searched) = (body + length, body + length)
+        return Array(buffer[body..<start])
+    }
+
+    /// The header lines, without the empty one that ends them.
+    private func header() throws(FramingFault) -> ArraySlice<UInt8>? {
+        let window = buffer[start...].prefix(Self.headerLimit)
+        var index = window.startIndex
+        while let carriage = window[index...].firstIndex(of: UInt8(ascii: "\r")) {
+            if window[carriage...].starts(with: "\r\n\r\n".utf8) { return window[..<carriage] }
+            index = carriage + 1
+        }
+        if window.count == Self.headerLimit { throw .malformedHeader }
+        return nil
+    }
+
+    /// Other headers, such as Content-Type, mean nothing to us; a second length would be ambiguous.
+    private static func length(in header: ArraySlice<UInt8>) -> Int? {
+        var length: Int?
+        for line in String(decoding: header, as: UTF8.self).split(separator: "\r\n") {
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            guard line[..<colon].lowercased() == "content-length" else { continue }
+            let digits = line[line.index(after: colon)...].drop { $0 == " " }
+            guard length == nil, digits.allSatisfy({ $0.isASCII && $0.isNumber }) else { return nil }
+            length = Int(digits)
+        }
+        return length
+    }
+}

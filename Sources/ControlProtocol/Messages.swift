@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// Everything a client can ask for.
+package enum Request: Hashable, Sendable {
+    case initialize(InitializeParameters)
+    case status
+    case keptList(KeptListParameters)
+    case keptRead(KeptReadParameters)
+
+    package var method: String {
+        switch self {
+        case .initialize: "initialize"
+        case .status: "status"
+        case .keptList: "kept/list"
+        case .keptRead: "kept/read"
+        }
+    }
+
+    static func decode(method: String, parameters: (any Decoder)?) -> Result<Request, Failure> {
+        do {
+            switch method {
+            case "initialize": return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
+            case "status": return .success(.status)
+            case "kept/list": return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
+            case "kept/read":
+                guard let read: KeptReadParameters = try decode(parameters) else {
+                    return .failure(.invalidParameters("kept/read needs 'id', 'offset' and 'length'"))
+                }
+                return .success(.keptRead(read))
+            default: return .failure(.unknownMethod(method))
+            }
+        } catch let failure as Failure {
+            return .failure(failure)
+        } catch {
+            return .failure(.invalidParameters("the parameters of '\(method)' have the wrong form"))
+        }
+    }
+
+    private static func decode<Parameters: Decodable>(_ decoder: (any Decoder)?) throws -> Parameters? {
+        try decoder.map { try Parameters(from: $0) }
+    }
+}
+
+/// What a request is answered with.
+package enum Response: Hashable, Sendable, Encodable {
+    case initialize(InitializeResult)
+    case status(StatusForm)
+    case keptList(KeptListResult)
+    case keptRead(KeptReadResult)
+
+    package func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .initialize(let result): try result.encode(to: encoder)
+        case .status(let result): try result.encode(to: encoder)
+        case .keptList(let result): try result.encode(to: encoder)
+        case .keptRead(let result): try result.encode(to: encoder)
+        }
+    }
+}
+
+package struct InitializeParameters: Hashable, Sendable, Codable {
+    package struct Client: Hashable, Sendable, Codable {
+        package var name: String?
+        package var version: String?
+    }
+    package struct Versions: Hashable, Sendable, Codable {
+        package var min: Int
+        package var max: Int
+    }
+
+    package var client: Client?
+    package var `protocol`: Versions?
+
+    package init(client name: String? = nil, version: String? = nil) {
+        client = name.map { Client(name: $0, version: version) }
+        `protocol` = Versions(min: ProtocolLimits.version, max: ProtocolLimits.version)
+    }
+
+    /// A client that names no versions takes what it gets.
+    package var acceptsOurVersion: Bool {
+        guard let versions = `protocol` else { return true }
+        return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
+    }
+}
+
+package struct InitializeResult: Hashable, Sendable, Codable {
+    package struct Server: Hashable, Sendable, Codable {
+        package var name: String
+        package var version: String
+        package var pid: Int32
+    }
+    package struct Limits: Hashable, Sendable, Codable {
+        package var messageBytes = ProtocolLimits.messageBytes
+        package var outstandingRequests = ProtocolLimits.outstandingRequests
+        package var connectionsPerUser = ProtocolLimits.connectionsPerUser
+        package var readBytes = ProtocolLimits.readBytes
+    }
+
+    package var `protocol` = ProtocolLimits.version
+    package var server: Server
+    package var mount: MountForm
+    package var capabilities = ["status", "kept/list", "kept/read"]
+    package var limits = Limits()
+
+    package init(version: String, pid: Int32, mount: MountForm) {
+        server = Server(name: "truce", version: version, pid: pid)
+        self.mount = mount
+    }
+}
+
+/// Which mount a socket belongs to.
+package struct MountForm: Hashable, Sendable, Codable {
+    package var mountpoint: String
+    package var source: String
+    package var user: UInt32
+
+    package init(mountpoint: String, source: String, user: UInt32) {
+        self.mountpoint = mountpoint
+        self.source = source
+        self.user = user
+    }
+}
+
+package struct KeptListParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    /// Everything below a path that is relative to the mount's root; all there is for an empty one.
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}
+
+package struct KeptListResult: Hashable, Sendable, Codable {
+    package var entries: [KeptForm]
+    /// There were more than ``ProtocolLimits/listEntries``; the newest are here.
+    package var isTruncated: Bool
+
+    package init(entries: [KeptForm], isTruncated: Bool) {
+        self.entries = entries
+        self.isTruncated = isTruncated
+    }
+}
+
+/// One kept content.
+package struct KeptForm: Hashable, Sendable, Codable {
+    package var id: String
+    package var path: String
+    package var pathBytes: String?
+    package var cause: String
+    /// Seconds since 1970.
+    package var time: Double
+    package var size: Int64
+    package var user: UInt32
+    package var group: UInt32
+    package var mode: UInt32
+
+    package init(
+        id: String, path: [UInt8], cause: String, time: Double, size: Int64, user: UInt32, group: UInt32,
+        mode: UInt32
+    ) {
+        self.id = id
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.cause = cause
+        self.time = time
+        self.size = size
+        self.user = user
+        self.group = group
+        self.mode = mode
+    }
+}
+
+package struct KeptReadParameters: Hashable, Sendable, Codable {
+    package var id: String
+    package var offset: Int64
+    package var length: Int
+
+    package init(id: String, offset: Int64, length: Int) {
+        self.id = id
+        self.offset = offset
+        self.length = length
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        id = try container.decode(String.self, forKey: .id)
+        offset = try container.decode(Int64.self, forKey: .offset)
+        length = try container.decode(Int.self, forKey: .length)
+        guard KeptID.isValid(id) else { throw Failure.invalidParameters("'id' is not the id of a kept content") }
+        guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
+            throw Failure.invalidParameters(
+                "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")
+        }
+    }
+}
+
+package struct KeptReadResult: Hashable, Sendable, Codable {
+    /// Base64.
+    package var content: String
+    /// Nothing follows.
+    package var isAtEnd: Bool
+
+    package init(content: [UInt8], isAtEnd: Bool) {
+        self.content = Data(content).base64EncodedString()
+        self.isAtEnd = isAtEnd
+    }
+
+    /// Nil if it is not base64.
+    package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
+}
+
+/// The form of an id, checked before it comes near a path: no separator, no dot, not empty, not long.
+package enum KeptID {
+    package static func isValid(_ id: String) -> Bool {
+        (1...64).contains(id.utf8.count)
+            && id.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                    UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+}

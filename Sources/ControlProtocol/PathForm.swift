@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// A path on the wire: text, and the bytes in base64 where the text cannot say them.
+package struct PathForm: Hashable, Sendable, Codable {
+    package var path: String
+    package var pathBytes: String?
+
+    package init(_ bytes: [UInt8]) {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            (path, pathBytes) = (text, nil)
+        } else {
+            (path, pathBytes) = (String(decoding: bytes, as: UTF8.self), Data(bytes).base64EncodedString())
+        }
+    }
+
+    /// For a message that carries the two among its own members.
+    var parts: (String, String?) { (path, pathBytes) }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        path = try container.decodeIfPresent(String.self, forKey: .path) ?? ""
+        pathBytes = try container.decodeIfPresent(String.self, forKey: .pathBytes)
+    }
+
+    /// What it names; the bytes win over the text. Nil if they are not base64.
+    package var bytes: [UInt8]? {
+        guard let pathBytes else { return Array(path.utf8) }
+        return Data(base64Encoded: pathBytes).map { Array($0) }
+    }
+
+    /// Refuses whatever could lead out of the mount, or mean two things to two readers.
+    package func checkedBelowRoot() throws(Failure) -> PathForm {
+        guard let bytes else { throw .invalidParameters("'pathBytes' is not base64") }
+        guard !bytes.contains(0) else { throw .invalidParameters("a path cannot contain a zero byte") }
+        if bytes.isEmpty { return self }
+        let names = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard
+            !names.contains(where: { name in
+                name.isEmpty || name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8)
+            })
+        else {
+            throw .invalidParameters("a path is relative to the mount and has no empty, '.' or '..' part")
+        }
+        return self
+    }
+}

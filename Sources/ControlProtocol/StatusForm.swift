@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a mount stands, as `status` and `truce status --json` tell it.
+package struct StatusForm: Hashable, Sendable, Codable {
+    package var mount: MountForm
+    package var pid: Int32
+    package var version: String
+    package var options: OptionsForm
+    package var counters: CountersForm
+    package var waiting: [WaitingForm]
+    package var journal: [StepForm]
+
+    package init(
+        mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
+        waiting: [WaitingForm], journal: [StepForm]
+    ) {
+        self.mount = mount
+        self.pid = pid
+        self.version = version
+        self.options = options
+        self.counters = counters
+        self.waiting = waiting
+        self.journal = journal
+    }
+}
+
+/// Effective options; times in milliseconds.
+package struct OptionsForm: Hashable, Sendable, Codable {
+    package var wait: UInt64 = 0
+    package var hold: UInt64 = 0
+    package var holdAware: UInt64 = 0
+    package var idle: UInt64 = 0
+    package var lockwait: UInt64 = 0
+    package var policy = ""
+    /// What was asked for: `auto` or `daemon`.
+    package var data = ""
+    /// What is in force: `passthrough`, `daemon`, or `undecided` before the first request.
+    package var dataPath = ""
+    package var allowOther = false
+    package var readOnly = false
+    package var nosuid = false
+    package var nodev = false
+    package var noexec = false
+    package var inPlace = false
+
+    package init() {}
+}
+
+package struct CountersForm: Hashable, Sendable, Codable {
+    package var granted: UInt64 = 0
+    package var waited: UInt64 = 0
+    package var asked: UInt64 = 0
+    package var forfeited: UInt64 = 0
+    package var proceeded: UInt64 = 0
+    package var yielded: UInt64 = 0
+    package var suspended: UInt64 = 0
+    package var bounced: UInt64 = 0
+    package var parkedUnderLock: UInt64 = 0
+    package var estale: UInt64 = 0
+    package var interrupted: UInt64 = 0
+    package var kept: UInt64 = 0
+    package var read: UInt64 = 0
+    package var write: UInt64 = 0
+
+    package init() {}
+}
+
+package struct ActorForm: Hashable, Sendable, Codable {
+    package var pid: Int32
+    package var user: UInt32?
+    package var program: String
+
+    package init(pid: Int32, user: UInt32?, program: [UInt8]) {
+        self.pid = pid
+        self.user = user
+        self.program = String(decoding: program, as: UTF8.self)
+    }
+}
+
+package struct WaitingForm: Hashable, Sendable, Codable {
+    package var claim: UInt64
+    package var actor: ActorForm
+    /// `read`, or the write option.
+    package var access: String
+    package var path: String
+    package var pathBytes: String?
+    /// On the monotonic clock, in milliseconds.
+    package var since: UInt64
+    package var holders: [ActorForm]
+
+    package init(
+        claim: UInt64, actor: ActorForm, access: String, path: [UInt8], since: UInt64, holders: [ActorForm]
+    ) {
+        self.claim = claim
+        self.actor = actor
+        self.access = access
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.since = since
+        self.holders = holders
+    }
+}
+
+package struct StepForm: Hashable, Sendable, Codable {
+    package var sequence: UInt64
+    /// On the monotonic clock, in milliseconds.
+    package var milliseconds: UInt64
+    package var step: String
+    package var claim: UInt64?
+    package var actor: ActorForm?
+    package var path: String
+    package var pathBytes: String?
+    package var detail: String
+
+    package init(
+        sequence: UInt64, milliseconds: UInt64, step: String, claim: UInt64?, actor: ActorForm?, path: [UInt8],
+        detail: String
+    ) {
+        self.sequence = sequence
+        self.milliseconds = milliseconds
+        self.step = step
+        self.claim = claim
+        self.actor = actor
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.detail = detail
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+
+/// Where sockets may lie, in the order in which places are tried.
+package enum SocketDirectory {
+    package struct Candidate: Hashable, Sendable {
+        package var path: String
+        /// The directory above must belong to the user too, or be the system's.
+        package var needsOwnedParent: Bool
+        package var mode: UInt32
+        package var socketMode: UInt32
+    }
+
+    /// Pure, so that the order can be read and tested.
+    ///
+    /// A root without rights over `/run`, as in a user namespace, goes on as a user.
+    package static func candidates(user: UInt32, runtimeDirectory: String?) -> [Candidate] {
+        var candidates: [Candidate] = []
+        if user == 0 {
+            candidates.append(
+                Candidate(path: "/run/truce", needsOwnedParent: false, mode: 0o755, socketMode: 0o666))
+        }
+        func offer(_ path: String, needsOwnedParent: Bool) {
+            candidates.append(
+                Candidate(path: path, needsOwnedParent: needsOwnedParent, mode: 0o700, socketMode: 0o600))
+        }
+        if let runtimeDirectory, runtimeDirectory.hasPrefix("/") {
+            offer(runtimeDirectory + "/truce", needsOwnedParent: true)
+        }
+        offer("/run/user/\(user)/truce", needsOwnedParent: true)
+        offer("/tmp/truce-\(user)", needsOwnedParent: false)
+        return candidates
+    }
+
+    /// Opens the directory, made if need be, and only if nobody else can change what is in it.
+    static func open(_ candidate: Candidate, user: UInt32) throws(Errno) -> OwnedDescriptor {
+        if candidate.needsOwnedParent {
+            let parent = String(candidate.path.dropLast("/truce".count))
+            let status = try OwnedDescriptor.openPath(parent).status()
+            guard status.user == user else { throw .notPermitted }
+        }
+        if mkdir(candidate.path, candidate.mode) != 0, Errno.last != .exists { throw .last }
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+        let directory = OwnedDescriptor(
+            adopting: try retryingOnInterrupt { Glibc.open(candidate.path, flags) })
+        let status = try directory.status()
+        guard status.user == user, status.mode & 0o777 & ~candidate.mode == 0 else { throw .notPermitted }
+        return directory
+    }
+}

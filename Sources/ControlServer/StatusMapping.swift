@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+
+/// The engine's values in the words of the wire: a mirror image, with no decision in it.
+extension StatusForm {
+    init(_ report: StatusReport, mount: ControlledMount, pid: Int32) {
+        self.init(
+            mount: mount.form, pid: pid, version: mount.version,
+            options: OptionsForm(report.options, dataPath: report.dataPath),
+            counters: CountersForm(report.counters), waiting: report.waiting.map(WaitingForm.init),
+            journal: report.journal.map(StepForm.init))
+    }
+}
+
+extension OptionsForm {
+    init(_ options: EffectiveOptions, dataPath: DataPath) {
+        self.init()
+        wait = options.bounds.wait.milliseconds
+        hold = options.bounds.hold.milliseconds
+        holdAware = options.bounds.holdAware.milliseconds
+        idle = options.bounds.idle.milliseconds
+        lockwait = options.bounds.lockwait.milliseconds
+        policy = options.bounds.policy.rawValue
+        data = options.data.rawValue
+        self.dataPath = dataPath.rawValue
+        allowOther = options.allowOther
+        readOnly = options.readOnly
+        nosuid = options.nosuid
+        nodev = options.nodev
+        noexec = options.noexec
+        inPlace = options.isInPlace
+    }
+}
+
+extension CountersForm {
+    init(_ counters: Counters) {
+        self.init()
+        granted = counters.granted
+        waited = counters.waited
+        asked = counters.asked
+        forfeited = counters.forfeited
+        proceeded = counters.proceeded
+        yielded = counters.yielded
+        suspended = counters.suspended
+        bounced = counters.bounced
+        parkedUnderLock = counters.parkedUnderLock
+        estale = counters.stale
+        interrupted = counters.interrupted
+        kept = counters.kept
+        read = counters.reads
+        write = counters.writes
+    }
+}
+
+extension ActorForm {
+    init(_ actor: Actor) { self.init(pid: actor.pid, user: actor.user, program: actor.program) }
+}
+
+extension WaitingForm {
+    init(_ claim: WaitingClaim) {
+        let access: String =
+            switch claim.access {
+            case .read: "read"
+            case .write(let option): option.rawValue
+            }
+        self.init(
+            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: access, path: claim.path,
+            since: claim.since.nanoseconds / 1_000_000, holders: claim.holders.map(ActorForm.init))
+    }
+}
+
+extension StepForm {
+    init(_ step: JournalStep) {
+        self.init(
+            sequence: step.sequence, milliseconds: step.moment.nanoseconds / 1_000_000,
+            step: step.kind.rawValue, claim: step.claim?.rawValue, actor: step.actor.map(ActorForm.init),
+            path: step.path, detail: step.detail)
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Whatever can say how it stands: a mount, or its stand-in in a test.
+package protocol StatusSource: Sendable {
+    /// May be called on any thread, and never waits for a claim.
+    func status() -> StatusReport
+}
+
+/// Which way the contents of files travel when the administrator has a say.
+package enum DataMode: String, Hashable, Sendable, CaseIterable {
+    /// The kernel reads and writes the files below itself wherever it lets us arrange that.
+    case automatic = "auto"
+    /// Every byte goes through the daemon.
+    case daemon
+}
+
+/// Which way the contents of files travel in fact; known once the kernel has opened the connection.
+package enum DataPath: String, Hashable, Sendable, CaseIterable {
+    case undecided
+    case passthrough
+    case daemon
+}
+
+/// How a mount stands at one moment: plain values, so that the engine knows nothing of any wire format.
+package struct StatusReport: Hashable, Sendable {
+    package var options: EffectiveOptions
+    package var dataPath: DataPath
+    package var counters: Counters
+    /// Claims that wait now, the oldest first.
+    package var waiting: [WaitingClaim]
+    /// The last steps, in the order in which they were taken.
+    package var journal: [JournalStep]
+
+    package init(
+        options: EffectiveOptions = EffectiveOptions(), dataPath: DataPath = .undecided,
+        counters: Counters = Counters(), waiting: [WaitingClaim] = [], journal: [JournalStep] = []
+    ) {
+        self.options = options
+        self.dataPath = dataPath
+        self.counters = counters
+        self.waiting = waiting
+        self.journal = journal
+    }
+}
+
+/// The options a mount runs under, after defaults, the command line and the mount below had their say.
+package struct EffectiveOptions: Hashable, Sendable {
+    package var bounds = Bounds()
+    package var data = DataMode.automatic
+    package var allowOther = false
+    package var readOnly = false
+    package var nosuid = false
+    package var nodev = false
+    package var noexec = false
+    package var isInPlace = true
+
+    package init() {}
+}
+
+/// What happened since the mount, by kind.
+package struct Counters: Hashable, Sendable {
+    package var granted: UInt64 = 0
+    package var waited: UInt64 = 0
+    /// Requests put to presenters.
+    package var asked: UInt64 = 0
+    /// Presenters whose time ran out.
+    package var forfeited: UInt64 = 0
+    /// Went ahead over a claim because the wait ran out.
+    package var proceeded: UInt64 = 0
+    /// Let others pass with nothing to lose.
+    package var yielded: UInt64 = 0
+    /// Let others pass because a bound ran out.
+    package var suspended: UInt64 = 0
+    package var bounced: UInt64 = 0
+    /// Waited while the kernel held a lock for the request.
+    package var parkedUnderLock: UInt64 = 0
+    /// Answers of ESTALE other than a bounce's.
+    package var stale: UInt64 = 0
+    package var interrupted: UInt64 = 0
+    /// Contents kept before a step that would have lost them.
+    package var kept: UInt64 = 0
+    /// READ requests that reached the daemon; none do under passthrough.
+    package var reads: UInt64 = 0
+    /// WRITE requests that reached the daemon.
+    package var writes: UInt64 = 0
+
+    package init() {}
+}
+
+/// Who acts, as far as could be found out before it was gone.
+package struct Actor: Hashable, Sendable {
+    package var pid: Int32
+    package var user: UInt32?
+    /// The program's name; bytes, since a process may call itself anything.
+    package var program: [UInt8]
+
+    package init(pid: Int32, user: UInt32? = nil, program: [UInt8]) {
+        self.pid = pid
+        self.user = user
+        self.program = program
+    }
+}
+
+/// A claim that has not been granted yet.
+package struct WaitingClaim: Hashable, Sendable {
+    package var claim: ClaimID
+    package var actor: Actor
+    package var access: Access
+    /// Below the root of the mount, without a leading slash.
+    package var path: [UInt8]
+    package var since: Instant
+    /// Those it waits for.
+    package var holders: [Actor]
+
+    package init(
+        claim: ClaimID, actor: Actor, access: Access, path: [UInt8], since: Instant, holders: [Actor] = []
+    ) {
+        self.claim = claim
+        self.actor = actor
+        self.access = access
+        self.path = path
+        self.since = since
+        self.holders = holders
+    }
+}
+
+/// One step of the journal: who did what, to what, and why.
+package struct JournalStep: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        case waited
+        case granted
+        case proceeded
+        case refused
+        case yielded
+        case suspended
+        case asked
+        case answered
+        case forfeited
+        case bounced
+        case parkedUnderLock
+        case stale
+        case interrupted
+        case kept
+        case ended
+    }
+
+    /// Counts from 1 and never skips, so that a reader sees whether it missed steps.
+    package var sequence: UInt64
+    package var moment: Instant
+    package var kind: Kind
+    package var claim: ClaimID?
+    package var actor: Actor?
+    /// Below the root of the mount, without a leading slash.
+    package var path: [UInt8]
+    /// One clause for people: why, or over whom.
+    package var detail: String
+
+    package init(
+        sequence: UInt64, moment: Instant, kind: Kind, claim: ClaimID? = nil, actor: Actor? = nil,
+        path: [UInt8] = [], detail: String = ""
+    ) {
+        self.sequence = sequence
+        self.moment = moment
+        self.kind = kind
+        self.claim = claim
+        self.actor = actor
+        self.path = path
+        self.detail = detail
+    }
+}

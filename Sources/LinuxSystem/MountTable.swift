@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// One line of `/proc/self/mountinfo`. Paths are bytes, because that is what paths are.
+package struct MountEntry: Hashable, Sendable {
+    package var id: Int
+    package var parent: Int
+    package var device: UInt64
+    /// The part of the file system that is mounted.
+    package var root: [UInt8]
+    package var mountpoint: [UInt8]
+    /// The options of this mount.
+    package var options: [String]
+    /// With its subtype: `fuse.truce`.
+    package var type: String
+    package var source: [UInt8]
+    /// The options of the file system, whatever it is mounted at.
+    package var fileSystemOptions: [String]
+
+    package var isTruce: Bool { type == "fuse.truce" }
+
+    /// Whether the mount or the file system carries an option.
+    package func has(_ option: String) -> Bool {
+        options.contains(option) || (option == "ro" && fileSystemOptions.contains("ro"))
+    }
+
+    /// The user a FUSE file system was mounted by.
+    package var user: UInt32? {
+        fileSystemOptions.lazy.filter { $0.hasPrefix("user_id=") }.first
+            .flatMap { UInt32($0.dropFirst("user_id=".count)) }
+    }
+}
+
+/// What is mounted where, in the caller's mount namespace.
+package struct MountTable: Sendable {
+    /// In the kernel's order: of two mounts at one place, the later covers the earlier.
+    package let entries: [MountEntry]
+
+    /// Parses the text of `/proc/self/mountinfo`; a line that is not one is left out.
+    package init(parsing text: [UInt8]) {
+        entries = text.split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(parsing: $0) }
+    }
+
+    package static func current() throws(Errno) -> MountTable {
+        MountTable(parsing: try readAll("/proc/self/mountinfo"))
+    }
+
+    package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
+
+    /// The mount one sees at exactly this path.
+    package func top(at mountpoint: [UInt8]) -> MountEntry? { entries.last { $0.mountpoint == mountpoint } }
+
+    /// The mount that a clean absolute path leads into, by its text alone: nothing is looked up.
+    package func containing(_ path: [UInt8]) -> MountEntry? {
+        var best: MountEntry?
+        for entry in entries where path.isPath(atOrBelow: entry.mountpoint) {
+            if entry.mountpoint.count >= best?.mountpoint.count ?? 0 { best = entry }
+        }
+        return best
+    }
+}
+
+extension MountEntry {
+    /// `36 35 98:0 /root /point rw,noatime master:1 shared:2 - ext4 /dev/sda rw,errors=continue`
+    init?(parsing line: ArraySlice<UInt8>) {
+        let fields = line.split(separator: UInt8(ascii: " "))
+        // Any number of optional fields stands before the lone dash.
+        guard let dash = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
+            fields.count > dash + 3,
+            let id = Int(fields[0].text), let parent = Int(fields[1].text),
+            let device = Self.device(fields[2].text)
+        else { return nil }
+        self.init(
+            id: id, parent: parent, device: device, root: fields[3].unescapingOctal(),
+            mountpoint: fields[4].unescapingOctal(), options: fields[5].words,
+            type: String(decoding: fields[dash + 1].unescapingOctal(), as: UTF8.self),
+            source: fields[dash + 2].unescapingOctal(), fileSystemOptions: fields[dash + 3].words)
+    }
+
+    private static func device(_ text: String) -> UInt64? {
+        let numbers = text.split(separator: ":").compactMap { UInt32($0) }
+        guard numbers.count == 2 else { return nil }
+        return clinux_device(numbers[0], numbers[1])
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+
+    /// Options are ASCII, separated by commas; a comma inside a value is escaped as `\054`.
+    fileprivate var words: [String] {
+        split(separator: UInt8(ascii: ",")).map { String(decoding: $0.unescapingOctal(), as: UTF8.self) }
+    }
+
+    /// Space, tab, newline and backslash are written as three octal digits, as in `my\040folder`.
+    func unescapingOctal() -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        var rest = self
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(3)
+            guard byte == UInt8(ascii: "\\"), digits.count == 3,
+                let value = UInt8(digits.text, radix: 8)
+            else {
+                bytes.append(byte)
+                continue
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(3)
+        }
+        return bytes
+    }
+}
+
+extension [UInt8] {
+    /// Whether this clean absolute path is `directory` or lies below it, by the text alone.
+    package func isPath(atOrBelow directory: [UInt8]) -> Bool {
+        let slash = UInt8(ascii: "/")
+        if directory == [slash] { return first == slash }
+        return starts(with: directory) && (count == directory.count || self[directory.count] == slash)
+    }
+
+    /// The bytes as a C string for the length of a call.
+    package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E) -> R {
+        let terminated = map { CChar(bitPattern: $0) } + [0]
+        return try body(terminated)
+    }
+}
+
+/// Reads a whole file whose size is not known beforehand, such as one in `/proc`.
+package func readAll(_ path: String) throws(Errno) -> [UInt8] {
+    let file = OwnedDescriptor(
+        adopting: try retryingOnInterrupt { open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) })
+    return try file.readToEnd()
+}
+
+extension OwnedDescriptor {
+    /// Reads to the end, however often the other side takes a break.
+    package borrowing func readToEnd(limit: Int = .max) throws(Errno) -> [UInt8] {
+        var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 64 << 10))
+        let descriptor = rawValue
+        while bytes.count < limit {
+            let count = try retryingOnInterrupt { read(descriptor, &chunk, chunk.count) }
+            if count == 0 { break }
+            bytes += chunk[..<count]
+        }
+        return bytes
+    }
+}

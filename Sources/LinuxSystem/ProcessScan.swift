@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// A process that keeps a mount busy, and by what.
+package struct BusyProcess: Hashable, Sendable {
+    package enum Use: String, Hashable, Sendable {
+        case workingDirectory = "working directory"
+        case root = "root directory"
+        case open = "open"
+        case mapped = "mapped"
+    }
+
+    package var pid: Int32
+    package var program: [UInt8]
+    package var use: Use
+    package var path: [UInt8]
+}
+
+/// Finds who uses a mount without asking the mount: what hangs or is dead can be scanned too.
+///
+/// Links in `/proc` are opened with `O_PATH` only, which sends no request to the file system.
+package struct ProcessScan {
+    package private(set) var busy: [BusyProcess] = []
+    /// Processes we may not look into, because they are somebody else's.
+    package private(set) var hidden = 0
+    private let mount: MountEntry
+
+    package init(usersOf mount: MountEntry) throws(Errno) {
+        self.mount = mount
+        for name in try Self.names(in: "/proc") {
+            if let pid = Int32(String(decoding: name, as: UTF8.self)) { scan(pid) }
+        }
+    }
+
+    private mutating func scan(_ pid: Int32) {
+        guard let open = names("/proc/\(pid)/fd") else { return }
+        for (link, use) in [("cwd", BusyProcess.Use.workingDirectory), ("root", .root)] {
+            let path = "/proc/\(pid)/\(link)"
+            if Self.mountID(ofLink: path) == mount.id { note(pid, use, Self.target(of: path)) }
+        }
+        for name in open {
+            let number = String(decoding: name, as: UTF8.self)
+            guard Self.mountID(in: "/proc/\(pid)/fdinfo/\(number)") == mount.id else { continue }
+            note(pid, .open, Self.target(of: "/proc/\(pid)/fd/\(number)"))
+        }
+        for path in mappedFiles(of: pid) { note(pid, .mapped, path) }
+    }
+
+    private mutating func note(_ pid: Int32, _ use: BusyProcess.Use, _ path: [UInt8]) {
+        busy.append(BusyProcess(pid: pid, program: Self.program(of: pid), use: use, path: path))
+    }
+
+    /// The names in a directory of another process; nil, and counted, if it is not ours to read.
+    private mutating func names(_ path: String) -> [[UInt8]]? {
+        do throws(Errno) {
+            return try Self.names(in: path)
+        } catch {
+            // Anything else means that the process is gone, and then it is not busy either.
+            if error == .accessDenied || error == .notPermitted { hidden += 1 }
+            return nil
+        }
+    }
+
+    private static func names(in path: String) throws(Errno) -> [[UInt8]] {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        let directory = OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
+        var stream = try DirectoryStream(reading: directory)
+        var names: [[UInt8]] = []
+        stream.forEach(from: 0) { name, _, _, _ in
+            if name.isSelfOrParent { return true }
+            let bytes = UnsafeBufferPointer(start: name.bytes, count: strlen(name.bytes))
+            names.append(bytes.map { UInt8(bitPattern: $0) })
+            return true
+        }
+        return names
+    }
+
+    /// A mapping has no descriptor any more, but its line tells the device: `08:01` in hexadecimal.
+    private func mappedFiles(of pid: Int32) -> Set<[UInt8]> {
+        guard let maps = Self.contents(of: "/proc/\(pid)/maps") else { return [] }
+        var files: Set<[UInt8]> = []
+        for line in maps.split(separator: UInt8(ascii: "\n")) {
+            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
+            guard fields.count == 6, Self.device(fields[3]) == mount.device else { continue }
+            files.insert(Array(fields[5].drop { $0 == UInt8(ascii: " ") }))
+        }
+        return files
+    }
+
+    private static func device(_ field: ArraySlice<UInt8>) -> UInt64? {
+        let numbers = String(decoding: field, as: UTF8.self).split(separator: ":")
+            .compactMap { UInt32($0, radix: 16) }
+        return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
+    }
+
+    private static func mountID(ofLink path: String) -> Int? {
+        let descriptor = open(path, CLINUX_O_PATH | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        return OwnedDescriptor(adopting: descriptor).mountID
+    }
+
+    fileprivate static func mountID(in fdinfo: String) -> Int? {
+        guard let text = contents(of: fdinfo) else { return nil }
+        for line in String(decoding: text, as: UTF8.self).split(separator: "\n") {
+            let words = line.split { $0 == "\t" || $0 == " " }
+            if words.count == 2, words[0] == "mnt_id:" { return Int(words[1]) }
+        }
+        return nil
+    }
+
+    /// What the kernel calls a process; `(gone)` if it is no more.
+    package static func program(of pid: Int32) -> [UInt8] {
+        guard var name = contents(of: "/proc/\(pid)/comm") else { return Array("(gone)".utf8) }
+        if name.last == UInt8(ascii: "\n") { name.removeLast() }
+        return name
+    }
+
+    /// Nil when the process is gone or not ours to look into: to a scan the two are the same.
+    private static func contents(of path: String) -> [UInt8]? {
+        do throws(Errno) { return try readAll(path) } catch { return nil }
+    }
+
+    private static func target(of link: String) -> [UInt8] { readLink(link) ?? [] }
+}
+
+/// `readlink(2)`; nil if there is no link.
+package func readLink(_ path: String) -> [UInt8]? {
+    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = target.withUnsafeMutableBytes { buffer in
+        readlink(path, buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count)
+    }
+    return count >= 0 ? Array(target[..<count]) : nil
+}
+
+extension OwnedDescriptor {
+    /// The mount through which the descriptor was opened; nil only without `/proc`.
+    package var mountID: Int? { ProcessScan.mountID(in: "/proc/self/fdinfo/\(rawValue)") }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// A process to be started by `posix_spawn(3)`: never `fork`, which a process with threads cannot survive.
+package struct Spawning: ~Copyable {
+    private let executable: String
+    private var arguments: [[UInt8]]
+    private var environment: [String]
+    private var attributes = posix_spawnattr_t()
+    private var actions = posix_spawn_file_actions_t()
+    /// Copies with numbers above every target, lest one `dup2` overwrites the source of the next.
+    private var sources: [CInt] = []
+
+    package init(_ executable: String, arguments: [[UInt8]], environment: [String]) {
+        self.executable = executable
+        self.arguments = arguments
+        self.environment = environment
+        posix_spawnattr_init(&attributes)
+        posix_spawn_file_actions_init(&actions)
+    }
+
+    deinit {
+        for source in sources { close(source) }
+        var (attributes, actions) = (attributes, actions)
+        posix_spawnattr_destroy(&attributes)
+        posix_spawn_file_actions_destroy(&actions)
+    }
+
+    /// Makes it the leader of a session of its own, away from the terminal.
+    package mutating func leadSession() { posix_spawnattr_setflags(&attributes, CLINUX_POSIX_SPAWN_SETSID) }
+
+    /// Gives it a descriptor of ours under a number of its own.
+    package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
+        let copy = try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 32) }
+        sources.append(copy)
+        posix_spawn_file_actions_adddup2(&actions, copy, number)
+    }
+
+    /// Starts it and returns its number.
+    package mutating func start() throws(Errno) -> Int32 {
+        var pid = pid_t()
+        let argv = arguments.map { Self.copy($0) }
+        let envp = environment.map { Self.copy(Array($0.utf8)) }
+        defer { for pointer in argv + envp { pointer.deallocate() } }
+        let result = posix_spawn(&pid, executable, &actions, &attributes, argv + [nil], envp + [nil])
+        guard result == 0 else { throw Errno(rawValue: result) }
+        return pid
+    }
+
+    private static func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar> {
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
+        copy[bytes.count] = 0
+        return copy
+    }
+}
+
+/// Other processes, by number.
+package enum OtherProcess {
+    /// Waits for a child; its exit code, or 128 and the signal's number as a shell has it.
+    package static func exitCode(of child: Int32) throws(Errno) -> Int32 {
+        var status = CInt()
+        _ = try retryingOnInterrupt { waitpid(child, &status, 0) }
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+    }
+
+    /// A descriptor that becomes readable when the process ends; a number reused later does not matter.
+    package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {
+        OwnedDescriptor(adopting: try retryingOnInterrupt { clinux_pidfd_open(pid) })
+    }
+
+    /// Whether a watched process ended within the time.
+    package static func ends(_ watch: borrowing OwnedDescriptor, within milliseconds: CInt) -> Bool {
+        var event = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
+        return poll(&event, 1, milliseconds) == 1
+    }
+}
+
+/// Two ends of a pipe, neither inherited unless passed on.
+package struct Pipe: ~Copyable {
+    package let readEnd: OwnedDescriptor
+    package let writeEnd: OwnedDescriptor
+
+    package init() throws(Errno) {
+        var ends: (CInt, CInt) = (0, 0)
+        let result = withUnsafeMutableBytes(of: &ends) {
+            clinux_pipe($0.baseAddress!.assumingMemoryBound(to: CInt.self))
+        }
+        guard result == 0 else { throw .last }
+        readEnd = OwnedDescriptor(adopting: ends.0)
+        writeEnd = OwnedDescriptor(adopting: ends.1)
+    }
+
+    /// Closes the end for writing, so that the other one sees the end once every copy is closed.
+    package consuming func reading() -> OwnedDescriptor { readEnd }
+}

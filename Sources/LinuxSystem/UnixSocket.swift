@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Who is at the other end of a Unix socket, as the kernel noted it when the connection was made.
+package struct PeerCredentials: Hashable, Sendable {
+    package var pid: Int32
+    package var user: UInt32
+    package var group: UInt32
+
+    package init(pid: Int32, user: UInt32, group: UInt32) {
+        self.pid = pid
+        self.user = user
+        self.group = group
+    }
+
+    /// `SO_PEERCRED`: for a client, the credentials are those of whoever called `listen(2)`.
+    package init(of socket: CInt) throws(Errno) {
+        var credentials = clinux_credentials()
+        guard clinux_peer_credentials(socket, &credentials) == 0 else { throw .last }
+        self.init(pid: credentials.pid, user: credentials.user, group: credentials.group)
+    }
+}
+
+/// Stream sockets that have a name in a directory.
+package enum UnixSocket {
+    /// Puts a listening socket into a directory under a name, in place of whatever is there.
+    ///
+    /// The directory is reached through its descriptor, so the length limit of 108 bytes concerns only
+    /// the name. It listens before it gets its name: whoever finds the name can connect.
+    package static func listen(
+        as name: String, in directory: borrowing OwnedDescriptor, mode: UInt32
+    ) throws(Errno) -> OwnedDescriptor {
+        let socket = try makeSocket()
+        let temporary = ".\(getpid()).tmp"
+        unlinkat(directory.rawValue, temporary, 0)
+        try bindSocket(socket.rawValue, to: "/proc/self/fd/\(directory.rawValue)/\(temporary)")
+        do throws(Errno) {
+            guard Glibc.listen(socket.rawValue, 128) == 0 else { throw .last }
+            guard fchmodat(directory.rawValue, temporary, mode, 0) == 0 else { throw .last }
+            guard renameat(directory.rawValue, temporary, directory.rawValue, name) == 0 else { throw .last }
+        } catch {
+            unlinkat(directory.rawValue, temporary, 0)
+            throw error
+        }
+        return socket
+    }
+
+    /// Connects, and gives every later call on the socket the same limit of time.
+    package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {
+        guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { throw Errno(rawValue: EINVAL) }
+        let parent = Array(path[...slash])
+        let directory = try parent.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path) }
+        let name = Array(path[(slash + 1)...])
+        return try connect(to: name, in: directory, timeout: seconds)
+    }
+
+    package static func connect(
+        to name: [UInt8], in directory: borrowing OwnedDescriptor, timeout seconds: Int
+    ) throws(Errno) -> OwnedDescriptor {
+        let socket = try makeSocket()
+        // The send timeout bounds connect(2) too.
+        var limit = timeval(tv_sec: seconds, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        guard setsockopt(socket.rawValue, SOL_SOCKET, SO_SNDTIMEO, &limit, size) == 0,
+            setsockopt(socket.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, size) == 0
+        else { throw .last }
+        var address = try address(Array("/proc/self/fd/\(directory.rawValue)/".utf8) + name)
+        let result = withGenericAddress(&address) { Glibc.connect(socket.rawValue, $0, $1) }
+        guard result == 0 else { throw .last }
+        return socket
+    }
+
+    private static func makeSocket() throws(Errno) -> OwnedDescriptor {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        return OwnedDescriptor(adopting: try retryingOnInterrupt { socket(AF_UNIX, type, 0) })
+    }
+
+    private static func bindSocket(_ socket: CInt, to path: String) throws(Errno) {
+        var address = try address(Array(path.utf8))
+        // Nobody may connect before the mode is set; no other thread exists that could notice the mask.
+        let mask = umask(0o177)
+        let result = withGenericAddress(&address) { Glibc.bind(socket, $0, $1) }
+        let error = Errno.last
+        umask(mask)
+        guard result == 0 else { throw error }
+    }
+
+    private static func address(_ path: [UInt8]) throws(Errno) -> sockaddr_un {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw Errno(rawValue: ENAMETOOLONG)
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        return address
+    }
+
+    private static func withGenericAddress(
+        _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
+    ) -> CInt {
+        withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Testing
+
+/// design.md 9: "JSON-RPC 2.0 over a Unix stream socket, one message per line; the server also accepts
+/// Content-Length framing, recognised by the first byte, and answers in kind."
+struct FramingTests {
+    static let streams: [(String, Framing, [String])] = [
+        ("{\"a\":1}\n", .lines, ["{\"a\":1}"]),
+        ("{\"a\":1}\r\n\n  \n{}\n", .lines, ["{\"a\":1}\r", "{}"]),
+        ("Content-Length: 2\r\n\r\n{}Content-Length: 3\r\n\r\n{\n}", .contentLength, ["{}", "{\n}"]),
+        ("content-length:2\r\nContent-Type: x; charset=utf-8\r\n\r\n{}", .contentLength, ["{}"]),
+        ("Content-Length: 0\r\n\r\n", .contentLength, [""]),
+        ("garbage\nmore\n", .lines, ["garbage", "more"]),
+        ("{\"unfinished\"", .lines, []),
+        ("Content-Length: 5\r\n\r\n{}", .contentLength, []),
+        ("", .lines, []),
+    ]
+
+    @Test("every split of a stream gives the same messages", arguments: streams)
+    func splits(stream: String, framing: Framing, messages: [String]) throws {
+        let bytes = Array(stream.utf8)
+        for pieceSize in 1...max(1, bytes.count) {
+            var reader = FrameReader()
+            var found: [String] = []
+            for begin in Swift.stride(from: 0, to: bytes.count, by: pieceSize) {
+                reader.append(bytes[begin..<min(begin + pieceSize, bytes.count)])
+                while let message = try reader.next() { found.append(String(decoding: message, as: UTF8.self)) }
+            }
+            #expect(found == messages, "pieces of \(pieceSize)")
+            if !bytes.isEmpty { #expect(reader.framing == framing) }
+        }
+    }
+
+    @Test("design.md 9, limits: a line is at most so long, whether its end has come or not")
+    func oversizedLines() throws {
+        var reader = FrameReader(limit: 8)
+        reader.append("12345678\n".utf8)
+        #expect(try reader.next() == Array("12345678".utf8))
+        reader.append("123456789".utf8)
+        #expect(throws: FramingFault.oversized(limit: 8)) { try reader.next() }
+        var whole = FrameReader(limit: 8)
+        whole.append("123456789\n{}\n".utf8)
+        #expect(throws: FramingFault.oversized(limit: 8)) { try whole.next() }
+    }
+
+    static let badHeaders: [(String, FramingFault)] = [
+        ("Content-Length: 9\r\n\r\n", .oversized(limit: 8)),
+        ("Content-Length: -1\r\n\r\n", .malformedHeader),
+        ("Content-Length: 99999999999999999999\r\n\r\n", .malformedHeader),
+        ("Content-Length: x\r\n\r\n", .malformedHeader),
+        ("Content-Length: \r\n\r\n", .malformedHeader),
+        ("Content-Length: 1\r\nContent-Length: 2\r\n\r\n", .malformedHeader),
+        ("Content-Type: x\r\n\r\n", .malformedHeader),
+        ("Cabbage\r\n\r\n", .malformedHeader),
+        (String(repeating: "C", count: 5000), .malformedHeader),
+    ]
+
+    @Test("a header that tells no length ends the connection", arguments: badHeaders)
+    func headers(text: String, fault: FramingFault) {
+        var reader = FrameReader(limit: 8)
+        reader.append(text.utf8)
+        #expect(throws: fault) { try reader.next() }
+    }
+
+    @Test("an answer is framed like the question")
+    func answersInKind() {
+        #expect(Framing.lines.frame(Array("{}".utf8)) == Array("{}\n".utf8))
+        #expect(Framing.contentLength.frame(Array("{}".utf8)) == Array("Content-Length: 2\r\n\r\n{}".utf8))
+    }
+
+    @Test("many messages in one piece are all found, and nothing is left over")
+    func manyAtOnce() throws {
+        var reader = FrameReader()
+        reader.append(String(repeating: "{}\n", count: 10_000).utf8)
+        var count = 0
+        while try reader.next() != nil { count += 1 }
+        #expect(count == 10_000)
+        #expect(reader.pendingBytes == 0)
+    }
+}

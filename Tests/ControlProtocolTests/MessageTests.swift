@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Testing
+
+struct MessageTests {
+    /// JSON-RPC 2.0 section 5.1: -32700 for what is not JSON, -32600 for what is no request, -32601 for an
+    /// unknown method, -32602 for parameters of the wrong form.
+    static let refused: [(String, Int)] = [
+        ("", -32700), ("{", -32700), ("nonsense", -32700), ("{\"jsonrpc\":\"2.0\",}", -32700),
+        (String(repeating: "[", count: 100_000), -32700),
+        ("{\"a\":" + String(repeating: "{\"a\":", count: 50_000), -32700),
+        ("null", -32600), ("[]", -32600), ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}]", -32600),
+        ("42", -32600), ("{}", -32600), ("{\"jsonrpc\":\"1.0\",\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":2.0,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"status\"}", -32600),
+    ]
+
+    @Test("what is no request gets the code JSON-RPC gives it", arguments: refused)
+    func refusals(text: String, code: Int) {
+        let failure = #expect(throws: Failure.self) { try Envelope(decoding: Array(text.utf8)) }
+        #expect(failure?.code == code)
+    }
+
+    @Test("text that is not UTF-8 is refused", arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
+    func invalidText(bytes: [UInt8]) {
+        #expect(throws: Failure.self) { try Envelope(decoding: bytes) }
+    }
+
+    static let failures: [(String, String, Int)] = [
+        ("present", "{}", -32601), ("", "{}", -32601), ("kept/read", "null", -32602),
+        ("kept/read", "{}", -32602), ("kept/read", "[]", -32602),
+        ("kept/read", #"{"id":"a","offset":0}"#, -32602),
+        ("kept/read", #"{"id":"a","offset":-1,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"a","offset":0,"length":0}"#, -32602),
+        ("kept/read", #"{"id":"a","offset":0,"length":524289}"#, -32602),
+        ("kept/read", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"a.b","offset":0,"length":1}"#, -32602),
+        ("kept/list", #"{"path":7}"#, -32602), ("kept/list", #"{"path":".."}"#, -32602),
+        ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
+        ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
+        ("kept/list", #"{"pathBytes":"Li4="}"#, -32602),
+        ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
+    ]
+
+    @Test("a request that cannot be served still tells its id", arguments: failures)
+    func requestFailures(method: String, parameters: String, code: Int) throws {
+        let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
+        let envelope = try Envelope(decoding: Array(text.utf8))
+        guard case .request(.text("q")) = envelope.kind else { return #expect(Bool(false), "the id is lost") }
+        #expect(throws: Failure.self) { try envelope.request.get() }
+        if case .failure(let failure) = envelope.request { #expect(failure.code == code) }
+    }
+
+    static let requests: [Request] = [
+        .initialize(InitializeParameters(client: "test", version: "1")), .status,
+        .keptList(KeptListParameters(path: [])), .keptList(KeptListParameters(path: Array("a/b c".utf8))),
+        .keptList(KeptListParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
+        .keptRead(KeptReadParameters(id: "1f-A_", offset: 1 << 40, length: 512 << 10)),
+    ]
+
+    @Test("what the client writes, the server reads", arguments: requests)
+    func roundTrip(request: Request) throws {
+        let bytes = try JSONForm.encode(RequestMessage(id: .number(7), request))
+        let envelope = try Envelope(decoding: bytes)
+        #expect(try envelope.request.get() == request)
+        guard case .request(.number(7)) = envelope.kind else { return #expect(Bool(false), "the id is lost") }
+        #expect(!bytes.contains(UInt8(ascii: "\n")))
+    }
+
+    @Test("design.md 9: unknown fields are ignored")
+    func unknownFields() throws {
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"kept/list","params":{"path":"a","new":[1]},"x":{}}"#
+        let envelope = try Envelope(decoding: Array(text.utf8))
+        #expect(try envelope.request.get() == .keptList(KeptListParameters(path: Array("a".utf8))))
+    }
+
+    @Test("an answer to nothing is recognised, so that no answer is answered")
+    func strayAnswers() throws {
+        let envelope = try Envelope(decoding: Array(#"{"jsonrpc":"2.0","id":1,"result":{}}"#.utf8))
+        guard case .response = envelope.kind else { return #expect(Bool(false)) }
+    }
+
+    @Test("what the server writes, the client reads")
+    func replies() throws {
+        let content: [UInt8] = Array(0...255)
+        let reply = Reply(to: .number(3), .success(.keptRead(KeptReadResult(content: content, isAtEnd: true))))
+        let message = try ResponseMessage<KeptReadResult>(decoding: reply.encoded())
+        #expect(message.id == .number(3))
+        #expect(try message.outcome.get().bytes == content)
+
+        let refusal = try ResponseMessage<KeptReadResult>(
+            decoding: Reply(to: nil, .failure(.notJSON())).encoded())
+        #expect(refusal.id == nil)
+        #expect(throws: Failure.notJSON()) { try refusal.outcome.get() }
+    }
+
+    @Test("the largest kept/read fits into a message")
+    func largestRead() throws {
+        let content = [UInt8](repeating: 0xFF, count: ProtocolLimits.readBytes)
+        let reply = Reply(
+            to: .text(String(repeating: "x", count: 1000)),
+            .success(.keptRead(KeptReadResult(content: content, isAtEnd: false))))
+        #expect(try reply.encoded().count <= ProtocolLimits.messageBytes)
+    }
+
+    @Test("design.md 9: paths as UTF-8 plus pathBytes when they are not")
+    func paths() throws {
+        #expect(PathForm(Array("e\u{301}".utf8)).pathBytes == nil)
+        let invalid: [UInt8] = [0x66, 0xFE]
+        let form = PathForm(invalid)
+        #expect(form.pathBytes != nil)
+        #expect(form.bytes == invalid)
+    }
+}
