@@ -34,12 +34,6 @@ ssize_t clinux_copy_file_range(int from, int to, size_t length) {
     return copy_file_range(from, NULL, to, NULL, length, 0);
 }
 
-int clinux_link_descriptor(int descriptor, int directory, const char *name) {
-    char source[PROC_NAME_BYTES];
-    proc_name(source, descriptor);
-    return linkat(AT_FDCWD, source, directory, name, AT_SYMLINK_FOLLOW);
-}
-
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {
     char source[PROC_NAME_BYTES];
     proc_name(source, descriptor);

@@ -21,24 +21,29 @@ final class CoordinatedFilesystem: Filesystem {
     let parking: Parking
     let episodes = Episodes()
     let keeper: Keeper
-    /// Whether the kernel offered to move data itself when the connection opened.
-    let mayBypass: @Sendable () -> Bool
+    /// What was agreed with the kernel when the connection opened.
+    let agreement: @Sendable () -> ConnectionFeatures
+    /// Whether a change that follows a look at a file always shows in its times.
+    let hasFineTimes: Bool
+    /// Which way data went so far.
+    let routesSeen = RoutesSeen()
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
         mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
         configuration: MountConfiguration, mountNumber: UInt64, descriptorLimit: Int, store: VersionStore?,
-        mayBypass: @escaping @Sendable () -> Bool
+        agreement: @escaping @Sendable () -> ConnectionFeatures
     ) throws(Errno) {
         self.engine = engine
         self.connection = connection
         self.configuration = configuration
-        self.mayBypass = mayBypass
+        self.agreement = agreement
         processes = Processes(mountNumber: mountNumber)
         parking = Parking(timers: engine.timers)
         keeper = Keeper(store: store, engine: engine)
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
+        hasFineTimes = FileTimes.areFine(on: try root.filesystemStatus())
         let node = Node(
             .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection)
         nodes = NodeTable(root: node, budget: budget, connection: connection)

@@ -11,6 +11,7 @@ package protocol JournalSubject: AnyObject, Sendable {
 ///
 /// Asked on any thread, never under a lock.
 package protocol Claimant: JournalSubject {
+    var access: Access { get }
     /// Who made the claim, or ``Coordination/Party/nobody``.
     func identify() -> Party
     /// What the holder has done to its file.

@@ -40,7 +40,7 @@ package final class Engine: Sendable {
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
-    let log: @Sendable (String) -> Void
+    package let log: @Sendable (String) -> Void
     let state: Mutex<State>
     private let nextClaim = Atomic<UInt64>(1)
 

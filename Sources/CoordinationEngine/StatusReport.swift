@@ -128,21 +128,20 @@ package struct WaitingClaim: Hashable, Sendable {
 /// One step of the journal: who did what, to what, and why.
 package struct JournalStep: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
-        case waited
-        case granted
-        case proceeded
-        case refused
-        case yielded
-        case suspended
-        case asked
-        case answered
-        case forfeited
-        case bounced
-        case parkedUnderLock
-        case stale
-        case interrupted
-        case kept
-        case ended
+        // What became of claims.
+        case waited, granted, proceeded, refused, withdrawn, ended
+        // How holders let others pass.
+        case yielded, suspended
+        // Presenters.
+        case asked, answered, forfeited
+        // How requests waited.
+        case bounced, parkedUnderLock, stale, interrupted
+        // Names in the middle of a save.
+        case vacated, filled, rolledBack, windowClosed
+        // What was done to the directory below.
+        case created, unlinked, renamed
+        // What was kept, and what need not be kept any more.
+        case kept, dropped
     }
 
     /// Counts from 1 and never skips, so that a reader sees whether it missed steps.

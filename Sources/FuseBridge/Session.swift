@@ -52,8 +52,11 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// What the kernel offered when the connection opened; empty until the first request was served.
-    package var offered: ConnectionFeatures { root._withUnsafeGuaranteedRef { $0.handshake.agreed } }
+    /// Tells what was agreed with the kernel when the connection opened; nothing until then.
+    package var agreement: @Sendable () -> ConnectionFeatures {
+        let handshake = root._withUnsafeGuaranteedRef { $0.handshake }
+        return { handshake.agreed }
+    }
 
     /// Serves until the connection ends, which is when the mount is gone and no file of it is open.
     package borrowing func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {

@@ -70,7 +70,7 @@ extension OwnedDescriptor {
         let (from, to) = (rawValue, other.rawValue)
         return Int(
             try retryingOnInterrupt {
-                clinux_copy_file_range(from, offset, to, otherOffset, UInt64(length))
+                clinux_copy_range_at(from, offset, to, otherOffset, UInt64(length))
             })
     }
 

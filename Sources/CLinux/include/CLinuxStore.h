@@ -12,8 +12,6 @@ int clinux_open_beneath(int directory, const char *name, int flags, uint32_t mod
 int clinux_reflink(int from, int to);
 // copy_file_range(2) hides behind _GNU_SOURCE. Copies from both files' positions.
 ssize_t clinux_copy_file_range(int from, int to, size_t length);
-// AT_SYMLINK_FOLLOW on a name in /proc, which is how an O_PATH descriptor is linked without privilege.
-int clinux_link_descriptor(int descriptor, int directory, const char *name);
 // getxattr(2) is in a header Glibc's module leaves out; an O_PATH descriptor has no fgetxattr(2).
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 // open(2) again, to read, of what any descriptor stands for.

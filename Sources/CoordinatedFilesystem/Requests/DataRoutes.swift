@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Who moves a file's data is decided per inode when it is opened first, and holds while it is open:
 /// the kernel answers EIO to handles of one inode in two modes.
@@ -22,6 +24,9 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// Which way data goes, for people.
+    var dataPath: DataPath { configuration.data == .daemon ? .daemon : routesSeen.dataPath }
+
     func leaveRoute(of node: Node) {
         node.state.withLock { state in
             state.opens -= 1
@@ -30,16 +35,20 @@ extension CoordinatedFilesystem {
     }
 
     private func chooseRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
-        guard configuration.data == .automatic, mayBypass(), node.kind == S_IFREG else { return .daemon }
+        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG else {
+            return .daemon
+        }
         guard try isBypassAllowed(for: node, through: descriptor) else { return .daemon }
         if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
         let opened: BackingID
         do throws(Errno) {
             opened = try connection.openBacking(descriptor.descriptor)
         } catch {
+            routesSeen.note(.daemon)
             // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): through us, then.
             return .daemon
         }
+        routesSeen.note(.passthrough)
         let kept = node.state.withLock { state in
             if let backing = state.backing { return backing }
             state.backing = opened
@@ -80,5 +89,19 @@ extension CoordinatedFilesystem {
         let age = (Int64(now.tv_sec) - status.changed.seconds) * 1_000_000_000
             + Int64(now.tv_nsec) - Int64(status.changed.nanoseconds)
         return !hasFineTimes && age < 10_000_000
+    }
+}
+
+/// Which way the data of the mount goes, as far as it is known.
+final class RoutesSeen: Sendable {
+    private let path = Mutex(DataPath.undecided)
+
+    var dataPath: DataPath { path.withLock { $0 } }
+
+    /// One file the kernel moves proves that it may; until then, a refusal says that it may not.
+    func note(_ seen: DataPath) {
+        path.withLock { path in
+            if path != .passthrough { path = seen }
+        }
     }
 }

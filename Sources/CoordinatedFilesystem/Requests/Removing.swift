@@ -144,6 +144,7 @@ final class ChangeClaimant: Claimant {
     }
 
     var account: Account { change.subject.account }
+    var access: Access { .write(.forMoving) }
     func identify() -> Party { processes.party(ofThread: change.caller.thread, notAfter: change.moment) }
     /// Never asked: only handles are looked at.
     func observe() -> Observation { .untouched }

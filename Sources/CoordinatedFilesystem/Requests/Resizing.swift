@@ -129,6 +129,7 @@ final class Resizer: Claimant {
     }
 
     var account: Account { Account(thread: thread) { [node] in node.path } }
+    var access: Access { .write(.updating) }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: opened) }
     /// Never asked: a request is bounded without being looked at.
     func observe() -> Observation { .untouched }

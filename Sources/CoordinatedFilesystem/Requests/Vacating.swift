@@ -136,6 +136,7 @@ final class VacancyClaimant: Claimant {
     }
 
     var account: Account { subject.account }
+    var access: Access { .write(.updating) }
     func identify() -> Party { party }
     /// Never asked: only handles are looked at.
     func observe() -> Observation { .untouched }
