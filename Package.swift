@@ -82,6 +82,11 @@ let package = Package(
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination", "LinuxSystem",
             ]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
+        tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
+        .executableTarget(
+            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -127,28 +127,10 @@ package struct WaitingClaim: Hashable, Sendable {
 
 /// One step of the journal: who did what, to what, and why.
 package struct JournalStep: Hashable, Sendable {
-    package enum Kind: String, Hashable, Sendable, CaseIterable {
-        case waited
-        case granted
-        case proceeded
-        case refused
-        case yielded
-        case suspended
-        case asked
-        case answered
-        case forfeited
-        case bounced
-        case parkedUnderLock
-        case stale
-        case interrupted
-        case kept
-        case ended
-    }
-
     /// Counts from 1 and never skips, so that a reader sees whether it missed steps.
     package var sequence: UInt64
     package var moment: Instant
-    package var kind: Kind
+    package var kind: JournalEntry.Step
     package var claim: ClaimID?
     package var actor: Actor?
     /// Below the root of the mount, without a leading slash.
@@ -157,7 +139,7 @@ package struct JournalStep: Hashable, Sendable {
     package var detail: String
 
     package init(
-        sequence: UInt64, moment: Instant, kind: Kind, claim: ClaimID? = nil, actor: Actor? = nil,
+        sequence: UInt64, moment: Instant, kind: JournalEntry.Step, claim: ClaimID? = nil, actor: Actor? = nil,
         path: [UInt8] = [], detail: String = ""
     ) {
         self.sequence = sequence
