@@ -141,7 +141,7 @@ extension OwnedDescriptor {
         var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 64 << 10))
         let descriptor = rawValue
         while bytes.count < limit {
-            let count = try retryingOnInterrupt { read(descriptor, &chunk, chunk.count) }
+            let count = try retryingOnInterrupt { Glibc.read(descriptor, &chunk, chunk.count) }
             if count == 0 { break }
             bytes += chunk[..<count]
         }

@@ -57,7 +57,7 @@ package struct ProcessScan {
             return try Self.names(in: path)
         } catch {
             // Anything else means that the process is gone, and then it is not busy either.
-            if error == .accessDenied || error == .notPermitted { hidden += 1 }
+            if error == .noAccess || error == .notPermitted { hidden += 1 }
             return nil
         }
     }

@@ -4,10 +4,8 @@
 // Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2), statx(2) and friends are
 // invisible to it. C structures that would belong to two modules at once (struct stat and the like) are
 // flattened into our own here. Only what is missing in Swift is declared.
-#include <stddef.h>
-// Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2) and friends are
-// invisible to it. Only what is missing there is declared here.
 #include "CLinuxCommand.h"
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>

@@ -6,13 +6,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// MNT_DETACH and UMOUNT_NOFOLLOW come from <sys/mount.h>, which is not in the module map.
-extern const int32_t CLINUX_MNT_DETACH;
-int clinux_unmount(const char *path, int32_t flags);
-
-// <sys/xattr.h> is not in the module map either.
-ssize_t clinux_getxattr(const char *path, const char *name, void *value, size_t size);
-
 // struct ucred needs _GNU_SOURCE.
 struct clinux_credentials {
     int32_t pid;
@@ -20,9 +13,6 @@ struct clinux_credentials {
 };
 extern const int32_t CLINUX_SO_PEERCRED;
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
-
-// Debian 12's glibc has pidfd_open(2) in <sys/pidfd.h>, which is not in the module map.
-int clinux_pidfd_open(pid_t pid);
 
 // pipe2(2) needs _GNU_SOURCE.
 int clinux_pipe(int32_t ends[2]);
