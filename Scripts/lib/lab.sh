@@ -44,7 +44,7 @@ lab_mounts() {
 # The processes of this run; as_root, because the executable of another user's process is not ours to see.
 lab_processes() {
     local link target
-    as_root find /proc -maxdepth 2 -path '/proc/[0-9]*/exe' -printf '%p\t%l\n' 2>/dev/null |
+    as_root find /proc/[0-9]*/exe -maxdepth 0 -printf '%p\t%l\n' 2>/dev/null |
         while IFS=$'\t' read -r link target; do
             [[ $target == "$lab_truce" || $target == "$lab_truce (deleted)" ]] || continue
             link=${link#/proc/}

@@ -9,6 +9,7 @@ say() {
     printf '%s\n' "$*"
 }
 
+# refuse WORDS... ends the script with one sentence on standard error; `refusal_code` is the exit status.
 refuse() {
     printf '%s\n' "$*" >&2
     exit "${refusal_code:-1}"
