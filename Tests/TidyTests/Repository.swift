@@ -71,7 +71,9 @@ struct Finding: Equatable, CustomStringConvertible {
 extension TextFile {
     /// One finding for each line in which the pattern matches. `lines` may be the blanked code of the file.
     func findings(of pattern: Regex<some Any>, in lines: [Substring], _ what: String) -> [Finding] {
-        zip(1..., lines).filter { $0.1.firstMatch(of: pattern) != nil }.map { number, _ in
+        // To Unicode `Task.sleep` is one word; to a check it is two.
+        let pattern = pattern.wordBoundaryKind(.simple)
+        return zip(1..., lines).filter { $0.1.firstMatch(of: pattern) != nil }.map { number, _ in
             Finding(path: path, line: number, what: what)
         }
     }

