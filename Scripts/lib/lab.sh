@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The directory a run works in, and the proof that the run left nothing behind. Needs say.sh and root.sh.
+# The directory a run works in, and the proof that the run left nothing behind. Needs say.sh, root.sh and processes.sh.
 #
-# Editors save differently below /tmp and $TMPDIR, so the lab is elsewhere. It holds a copy of the binary: every
-# process that executes this copy and every mount below the lab was made by this run and by nobody else.
+# Editors save differently below /tmp and $TMPDIR, so the lab is elsewhere. It holds a copy of the binary, too:
+# every process and every mount that has to do with the lab was made by this run and by nobody else.
 
 lab=
 
@@ -41,29 +41,30 @@ lab_mounts() {
     done
 }
 
-# The processes of this run; as_root, because the executable of another user's process is not ours to see.
+# The processes of this run: those that execute its binary, work in the lab or hold something of it open. As root,
+# because the links of another user's process are not ours to read.
 lab_processes() {
-    local link target
-    as_root find /proc/[0-9]*/exe -maxdepth 0 -printf '%p\t%l\n' 2>/dev/null |
-        while IFS=$'\t' read -r link target; do
-            [[ $target == "$lab_truce" || $target == "$lab_truce (deleted)" ]] || continue
-            link=${link#/proc/}
-            say "${link%/exe}"
-        done || true
+    processes_inside "$lab" as_root
 }
 
 # Ends what the run left, by name, and removes the lab. Returns 1 if anything was left; says what.
 remove_lab() {
-    local mountpoint process clean=0
+    local mountpoint process rest clean=0 tenths
     [[ -n $lab ]] || return 0
+    cd /
     while read -r mountpoint; do
         say "LEFT BEHIND: a mount on $mountpoint"
         as_root fusermount3 -u -z "$mountpoint" || true
         clean=1
     done < <(lab_mounts)
-    while read -r process; do
-        say "LEFT BEHIND: process $process, $(tr '\0' ' ' <"/proc/$process/cmdline" 2>/dev/null || true)"
-        as_root kill -KILL "$process" || true
+    # A daemon whose mount is gone needs a moment to end.
+    for ((tenths = 0; tenths < 50; tenths++)); do
+        [[ -n $(lab_processes) ]] || break
+        sleep 0.1
+    done
+    while read -r process rest; do
+        say "LEFT BEHIND: process $process, $rest"
+        as_root kill -KILL "$process" 2>/dev/null || true
         clean=1
     done < <(lab_processes)
     as_root rm -rf --one-file-system "$lab"
