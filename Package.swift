@@ -77,6 +77,11 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
+        tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
+        .executableTarget(
+            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -2,12 +2,206 @@
 public import Coordination
 
 /// Decides who may access which item now.
+///
+/// A value: no clock, no lock, no I/O. The same events in the same order always produce the same effects,
+/// so a failing run is reproduced by its events alone. The rules it follows are numbered in <doc:Rules>.
 public struct Arbiter: Sendable {
-    public init(bounds: Bounds) {}
+    let bounds: Bounds
+    var claims: [ClaimID: Claim] = [:]
+    var dockets: [ItemID: Docket] = [:]
 
-    public mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {}
+    // Only claims that meet others have entries in what follows.
+    var waits: [ClaimID: Wait] = [:]
+    var watchers: [ClaimID: [ClaimID]] = [:]
+    var contests: [ClaimID: Contest] = [:]
+    var parties: [ClaimID: Party] = [:]
+    var holderKinship = Kinship()
+    var waiterKinship = Kinship()
+
+    var alarms = Alarms()
+    var wakeAskedFor: Instant?
+    var now = Instant(nanoseconds: 0)
+
+    // What the event at hand has left to do; empty between events.
+    /// Waiting claims that may have nothing in their way any more.
+    var unsettled: [ClaimID] = []
+    /// Holders whose contest may have begun or ended.
+    var shaken: [ClaimID] = []
+    /// Identified holders that may hold up somebody whom they did not before.
+    var newHolders: [ClaimID] = []
+
+    public init(bounds: Bounds) { self.bounds = bounds }
+
+    public mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
+        // T4: time never runs backwards.
+        if now > self.now { self.now = now }
+        switch event {
+        case .claimed(let request): if claimAlone(request, &effects) { return } else { claim(request, &effects) }
+        case .ended(let claim): if endAlone(claim) { return } else { end(claim, &effects) }
+        case .identified(let claim, let party): identify(claim, as: party)
+        case .observed(let claim, let observation): observe(claim, observation, &effects)
+        case .withdrawn(let claim): withdraw(claim, &effects)
+        case .forced(let claim): force(claim, &effects)
+        case .vacated(let document, let orphan): vacate(document, orphan)
+        case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
+        case .tick: tick(&effects)
+        }
+        settle(&effects)
+        askForWake(&effects)
+        assert(claims.count > Self.checkedClaims || checkInvariants())
+    }
 
     /// The oldest suspended write claim of somebody else on an item this claim writes: the contents this
     /// claim leaves must be kept before it ends.
-    public func suspendedWriter(beside claim: ClaimID) -> ClaimID? { nil }
+    public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
+        // Y8.
+        guard let claim = claims[claim] else { return nil }
+        var oldest: ClaimID?
+        claim.forEachPart { part in
+            guard part.access.isWrite, let docket = dockets[part.item] else { return }
+            let found = docket.held.writers.first { id in
+                guard id != claim.id, let other = claims[id] else { return false }
+                return other.suspension != nil && !areExempt(claim, other)
+            }
+            if let found { oldest = min(found, oldest ?? found) }
+        }
+        return oldest
+    }
+}
+
+// MARK: - The short way (G2)
+
+extension Arbiter {
+    /// Grants a claim on one item that has no other claims, and returns whether it was one.
+    private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
+        guard request.second == nil else { return false }
+        guard dockets[request.first.item, default: Docket()].enterAlone(request.claim, request.first.access)
+        else { return false }
+        var claim = Claim(request)
+        claim.isHeld = true
+        add(claim)
+        effects.append(.grant(request.claim, Grant(basis: .free)))
+        return true
+    }
+
+    /// Ends a claim on one item that was alone there, and returns whether it was one.
+    private mutating func endAlone(_ id: ClaimID) -> Bool {
+        guard let entry = claims.index(forKey: id) else { return true }
+        let claim = claims.values[entry]
+        // One who was asked about has met somebody, and may have left traces.
+        guard claim.second == nil, claim.isHeld, !claim.isAsked,
+            let place = dockets.index(forKey: claim.first.item)
+        else { return false }
+        guard dockets.values[place].held.readers.count + dockets.values[place].held.writers.count == 1,
+            dockets.values[place].waiting.isEmpty
+        else { return false }
+        dockets.remove(at: place)
+        claims.remove(at: entry)
+        return true
+    }
+
+    private mutating func add(_ claim: Claim) {
+        let previous = claims.updateValue(claim, forKey: claim.id)
+        precondition(previous == nil, "a claim is made once")
+    }
+}
+
+// MARK: - Each event
+
+extension Arbiter {
+    private mutating func claim(_ request: Request, _ effects: inout [Effect]) {
+        var claim = Claim(request)
+        if let watched = inTheWay(of: claim) {
+            add(claim)
+            enter(claim)
+            wait(claim, watching: watched, &effects)
+        } else {
+            claim.isHeld = true
+            add(claim)
+            hold(claim, basis: .free, &effects)
+        }
+    }
+
+    private mutating func end(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let claim = claims[id] else { return }
+        // Q4.
+        guard claim.isHeld else { return refuse(claim, .withdrawn, &effects) }
+        forget(claim)
+    }
+
+    private mutating func withdraw(_ id: ClaimID, _ effects: inout [Effect]) {
+        // Q4.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        refuse(claim, .withdrawn, &effects)
+    }
+
+    private mutating func force(_ id: ClaimID, _ effects: inout [Effect]) {
+        // T2.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        grant(claim, basis: .proceeded, &effects)
+    }
+
+    /// X1, X3: looks again at the claim, at those who waited for it, and at what it contests.
+    private mutating func identify(_ id: ClaimID, as party: Party) {
+        guard var claim = claims[id], !claim.isIdentified else { return }
+        claim.isAsked = true
+        claim.isIdentified = true
+        claims[id] = claim
+        parties[id] = party
+        if claim.isHeld {
+            holderKinship.insert(id, of: party)
+            newHolders.append(id)
+            shaken.append(id)
+        } else {
+            waiterKinship.insert(id, of: party)
+            unsettled.append(id)
+            shakeContested(by: claim)
+        }
+        releaseWatchers(of: id)
+    }
+
+    mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
+        effects.append(.refuse(claim.id, refusal))
+        shakeContested(by: claim)
+        forget(claim)
+    }
+
+    /// Removes every trace of a claim, and looks again at those who waited for it.
+    private mutating func forget(_ claim: Claim) {
+        leave(claim)
+        claims.removeValue(forKey: claim.id)
+        waits.removeValue(forKey: claim.id)
+        contests.removeValue(forKey: claim.id)
+        if let party = parties.removeValue(forKey: claim.id) {
+            if claim.isHeld {
+                holderKinship.remove(claim.id, of: party)
+            } else {
+                waiterKinship.remove(claim.id, of: party)
+            }
+        }
+        releaseWatchers(of: claim.id)
+    }
+
+    /// Enters a claim in the docket of each of its items.
+    mutating func enter(_ claim: Claim) {
+        claim.forEachPart { part in
+            if claim.isHeld {
+                dockets[part.item, default: Docket()].held.insert(claim.id, part.access)
+            } else {
+                dockets[part.item, default: Docket()].waiting.insert(claim.id, part.access)
+            }
+        }
+    }
+
+    mutating func leave(_ claim: Claim) {
+        claim.forEachPart { part in
+            guard let place = dockets.index(forKey: part.item) else { return }
+            if claim.isHeld {
+                dockets.values[place].held.remove(claim.id, part.access)
+            } else {
+                dockets.values[place].waiting.remove(claim.id, part.access)
+            }
+            if dockets.values[place].isEmpty { dockets.remove(at: place) }
+        }
+    }
 }

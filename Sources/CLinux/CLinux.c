@@ -1,13 +1,186 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "CLinux.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <linux/securebits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 const int32_t CLINUX_O_PATH = O_PATH;
+const int32_t CLINUX_O_DIRECT = O_DIRECT;
+const int32_t CLINUX_O_TMPFILE = O_TMPFILE;
+const int32_t CLINUX_O_NOATIME = O_NOATIME;
 const uint32_t CLINUX_RENAME_NOREPLACE = RENAME_NOREPLACE;
 const uint32_t CLINUX_RENAME_EXCHANGE = RENAME_EXCHANGE;
+const uint64_t CLINUX_ATTR_IMMUTABLE = STATX_ATTR_IMMUTABLE;
+const uint64_t CLINUX_ATTR_APPEND = STATX_ATTR_APPEND;
+const uint64_t CLINUX_ATTR_VERITY = STATX_ATTR_VERITY;
+const uint64_t CLINUX_RESOLVE_ONE_NAME = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+const int64_t CLINUX_TIME_NOW = UTIME_NOW;
+const int64_t CLINUX_TIME_OMIT = UTIME_OMIT;
+
+int clinux_statx(int directory, const char *name, struct clinux_status *out) {
+    struct statx s;
+    int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_SYNC_AS_STAT | AT_NO_AUTOMOUNT;
+    if (statx(directory, name, flags, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &s) != 0) return -1;
+    out->device = makedev(s.stx_dev_major, s.stx_dev_minor);
+    out->inode = s.stx_ino;
+    out->links = s.stx_nlink;
+    out->special_device = makedev(s.stx_rdev_major, s.stx_rdev_minor);
+    out->size = s.stx_size;
+    out->blocks = s.stx_blocks;
+    out->attributes = s.stx_attributes & s.stx_attributes_mask;
+    out->mount = s.stx_mnt_id;
+    out->mode = s.stx_mode;
+    out->user = s.stx_uid;
+    out->group = s.stx_gid;
+    out->block_size = s.stx_blksize;
+    out->accessed = s.stx_atime.tv_sec;
+    out->accessed_ns = s.stx_atime.tv_nsec;
+    out->modified = s.stx_mtime.tv_sec;
+    out->modified_ns = s.stx_mtime.tv_nsec;
+    out->changed = s.stx_ctime.tv_sec;
+    out->changed_ns = s.stx_ctime.tv_nsec;
+    int has_birth = (s.stx_mask & STATX_BTIME) != 0;
+    out->born = has_birth ? s.stx_btime.tv_sec : 0;
+    out->born_ns = has_birth ? s.stx_btime.tv_nsec : 0;
+    return 0;
+}
+
+int clinux_statfs(int descriptor, struct clinux_filesystem *out) {
+    struct statfs s;
+    if (fstatfs(descriptor, &s) != 0) return -1;
+    out->block_size = s.f_bsize;
+    out->fragment_size = s.f_frsize ? s.f_frsize : s.f_bsize;
+    out->blocks = s.f_blocks;
+    out->free = s.f_bfree;
+    out->available = s.f_bavail;
+    out->files = s.f_files;
+    out->files_free = s.f_ffree;
+    out->files_available = s.f_ffree;
+    memcpy(&out->id, &s.f_fsid, sizeof out->id);
+    out->flags = s.f_flags;
+    out->name_max = s.f_namelen;
+    out->magic = s.f_type;
+    return 0;
+}
+
+int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve) {
+    struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
+    return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
+}
 
 int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t flags) {
     return renameat2(od, on, nd, nn, flags);
 }
+
+int clinux_link_descriptor(int descriptor, int directory, const char *name) {
+    char path[32];
+    if (linkat(descriptor, "", directory, name, AT_EMPTY_PATH) == 0) return 0;
+    // AT_EMPTY_PATH wants CAP_DAC_READ_SEARCH; following /proc does not.
+    if (errno != ENOENT && errno != EPERM) return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW);
+}
+
+int clinux_fchmod_path(int descriptor, uint32_t mode) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return chmod(path, mode);
+}
+
+int clinux_fchown_path(int descriptor, uint32_t user, uint32_t group) {
+    return fchownat(descriptor, "", user, group, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+}
+
+int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn) {
+    struct timespec times[2] = {{.tv_sec = as, .tv_nsec = an}, {.tv_sec = ms, .tv_nsec = mn}};
+    if (utimensat(descriptor, "", times, AT_EMPTY_PATH) == 0) return 0;
+    if (errno != EINVAL) return -1;
+    // Before 5.8 there is no AT_EMPTY_PATH here.
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return utimensat(AT_FDCWD, path, times, 0);
+}
+
+int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length) {
+    return fallocate(descriptor, mode, offset, length);
+}
+
+int64_t clinux_copy_file_range(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length) {
+    off64_t from = in_offset, to = out_offset;
+    return copy_file_range(in, &from, out, &to, length, 0);
+}
+
+int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset) {
+    struct iovec vector = {.iov_base = buffer, .iov_len = count};
+    return preadv2(descriptor, &vector, 1, offset, RWF_NOWAIT);
+}
+
+static _Thread_local struct {
+    uint32_t user, group, mask;
+    int is_prepared, can_change;
+} thread_identity;
+
+int clinux_prepare_thread(void) {
+    // Without a file-system context of its own, umask(2) would change every thread's.
+    if (unshare(CLONE_FS) != 0) return -1;
+    umask(0);
+    thread_identity.user = geteuid();
+    thread_identity.group = getegid();
+    thread_identity.mask = 0;
+    thread_identity.is_prepared = 1;
+    if (geteuid() != 0) return 0;
+    // The requester's rights were checked before the request got here: ours must not shrink with its user.
+    int bits = prctl(PR_GET_SECUREBITS);
+    if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
+    thread_identity.can_change = 1;
+    return 0;
+}
+
+void clinux_become(uint32_t user, uint32_t group, uint32_t mask) {
+    if (!thread_identity.is_prepared) return;
+    if (mask != thread_identity.mask) {
+        umask(mask);
+        thread_identity.mask = mask;
+    }
+    if (!thread_identity.can_change) return;
+    if (user == thread_identity.user && group == thread_identity.group) return;
+    // Neither call can report failure; both succeed with the capabilities kept above.
+    syscall(SYS_setfsgid, group);
+    syscall(SYS_setfsuid, user);
+    thread_identity.user = user;
+    thread_identity.group = group;
+}
+
+int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }
+int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags) {
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+int clinux_event(int counts_each) {
+    return eventfd(0, EFD_CLOEXEC | (counts_each ? EFD_SEMAPHORE : EFD_NONBLOCK));
+}
+int clinux_poll_until(int descriptor, int64_t nanoseconds) {
+    struct pollfd entry = {.fd = descriptor, .events = POLLIN};
+    struct timespec time = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+    return ppoll(&entry, 1, nanoseconds < 0 ? NULL : &time, NULL);
+}
+int clinux_umount(const char *path, int lazily) {
+    return umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0));
+}
+void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }

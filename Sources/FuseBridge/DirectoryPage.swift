@@ -46,9 +46,9 @@ package struct DirectoryPage: ~Copyable {
 
     /// Adds a name with its inode, and returns whether it fitted; if it did, that was a lookup.
     package mutating func add(
-        _ name: borrowing FileName, node: NodeID, _ status: FileStatus, next: Int
+        _ name: borrowing FileName, node: NodeID, _ status: FileStatus, valid: Validity, next: Int
     ) -> Bool {
-        var entry = fuse_entry_param(node, status)
+        var entry = fuse_entry_param(node, status, names: valid, attributes: valid)
         let (request, name, used) = (reply.request, name.bytes, used)
         let size = bytes.withUnsafeMutableBytes { buffer in
             let free = UnsafeMutableRawBufferPointer(rebasing: buffer[used...])
@@ -57,6 +57,8 @@ package struct DirectoryPage: ~Copyable {
         }
         return advance(by: size)
     }
+
+    package var caller: Caller { reply.caller }
 
     package consuming func send() {
         let (bytes, used) = (bytes, used)

@@ -9,43 +9,103 @@ package struct NodeID: Hashable, Sendable {
     package static let root = NodeID(1)
 }
 
+/// Names an open file or directory between its OPEN and its RELEASE.
+package struct HandleID: Hashable, Sendable {
+    package let rawValue: UInt64
+    package init(_ rawValue: UInt64) { self.rawValue = rawValue }
+}
+
 /// Who sent a request.
 package struct Caller: Sendable {
     package let user: UInt32
     package let group: UInt32
     /// 0 for a thread outside our PID namespace, or the kernel itself.
     package let thread: Int32
+    /// Valid for requests that create something.
+    package let umask: UInt32
 }
 
-/// How long the kernel may believe an answer.
-package enum Validity: Double, Sendable {
-    case none = 0
-    case long = 3600
+/// How long the kernel may believe an answer, in seconds.
+package struct Validity: Sendable {
+    package let seconds: Double
+    package static let none = Self(seconds: 0)
+    package static let long = Self(seconds: 3600)
+    /// For sources that can change behind the mount's back.
+    package static let brief = Self(seconds: 1)
+}
+
+/// What a SETATTR asks to change; nil and ``TimeChange/keep`` leave things as they are.
+package struct AttributeChange: Sendable {
+    package var mode: UInt32?
+    package var user: UInt32?
+    package var group: UInt32?
+    package var size: Int64?
+    package var accessed: TimeChange = .keep
+    package var modified: TimeChange = .keep
+}
+
+/// A range of one open file.
+package struct FileRange: Sendable {
+    package let node: NodeID
+    package let handle: HandleID
+    package let offset: Int64
+    package let length: Int64
 }
 
 /// What a filesystem answers.
 ///
-/// Each requirement owns its `Reply` and may answer later, from any thread; none may block. A name
-/// is valid until the requirement returns.
+/// Each requirement owns its `Reply` and may answer later, from any thread; none may block. Names, targets,
+/// attribute names and written bytes are valid until the requirement returns.
 package protocol Filesystem: AnyObject, Sendable {
     /// Answering with an entry adds one to the number of lookups the kernel will ``forget(_:lookups:)``.
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
     /// The only request without an answer.
     func forget(_ node: NodeID, lookups: UInt64)
     func attributes(of node: NodeID, reply: consuming Reply)
+    func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
+    func readLink(_ node: NodeID, reply: consuming Reply)
+    func checkAccess(to node: NodeID, mask: Int32, reply: consuming Reply)
+    func statistics(of node: NodeID, reply: consuming Reply)
+
+    func extendedAttribute(
+        _ name: UnsafePointer<CChar>, of node: NodeID, capacity: Int, reply: consuming Reply)
+    func extendedAttributeNames(of node: NodeID, capacity: Int, reply: consuming Reply)
+    func setExtendedAttribute(
+        _ name: UnsafePointer<CChar>, of node: NodeID, to value: UnsafeRawBufferPointer, flags: Int32,
+        reply: consuming Reply)
+    func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of node: NodeID, reply: consuming Reply)
 
     func openDirectory(_ node: NodeID, reply: consuming Reply)
-    func readDirectory(_ node: NodeID, handle: UInt64, from offset: Int, into page: consuming DirectoryPage)
-    func closeDirectory(handle: UInt64, reply: consuming Reply)
+    func readDirectory(_ node: NodeID, handle: HandleID, from offset: Int, into page: consuming DirectoryPage)
+    func closeDirectory(_ handle: HandleID, reply: consuming Reply)
+    func synchronizeDirectory(_ node: NodeID, dataOnly: Bool, reply: consuming Reply)
 
     func open(_ node: NodeID, flags: Int32, reply: consuming Reply)
     func create(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply)
-    func release(handle: UInt64, reply: consuming Reply)
+    func read(_ range: FileRange, reply: consuming Reply)
+    func write(_ bytes: UnsafeRawBufferPointer, to range: FileRange, reply: consuming Reply)
+    func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply)
+    func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply)
+    func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply)
+    func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply)
+    func release(_ node: NodeID, handle: HandleID, reply: consuming Reply)
 
+    func makeNode(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply)
     func makeDirectory(_ name: borrowing FileName, in parent: NodeID, mode: UInt32, reply: consuming Reply)
+    func makeSymbolicLink(
+        _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
+        reply: consuming Reply)
+    func link(
+        _ node: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
     func remove(_ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply)
     func rename(
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
+
+    /// A request that asked for it by ``Reply/tellInterrupts(_:)`` was interrupted, which happens once.
+    ///
+    /// Must not answer the request on the calling thread: libfuse may hold the request's lock.
+    func interrupted(_ token: UInt)
 }

@@ -33,6 +33,9 @@ package struct ConnectionFeatures: OptionSet, Sendable {
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)
+    private let agreedBits = Atomic<UInt64>(0)
+    /// What both sides want; empty until INIT was answered.
+    var agreed: ConnectionFeatures { ConnectionFeatures(rawValue: agreedBits.load(ordering: .relaxed)) }
     /// The request number of an INIT that was read and not answered; 0 is never used by the kernel.
     private let unanswered = Atomic<UInt64>(0)
 
@@ -63,6 +66,7 @@ final class Handshake: Sendable {
 
     private func amend(_ reply: inout cfuse_init_out) {
         let agreed = wanted.intersection(ConnectionFeatures(rawValue: offered.load(ordering: .relaxed)))
+        agreedBits.store(agreed.rawValue, ordering: .relaxed)
         let bits = agreed.union(.extendedFlags).rawValue
         reply.flags |= UInt32(truncatingIfNeeded: bits)
         reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CFuse
 import Glibc
+import LinuxSystem
 
 /// Reads requests and serves them, on as many threads as call ``run()``.
 ///
@@ -10,7 +11,14 @@ struct Loop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer
 
+    /// Returns when the connection has ended.
     func run() {
+        do throws(Errno) {
+            try ThreadIdentity.prepare()
+        } catch {
+            // Files would be created under the wrong identity: better to serve nothing.
+            return fuse_session_exit(session)
+        }
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
         while fuse_session_exited(session) == 0 {
@@ -20,6 +28,4 @@ struct Loop: @unchecked Sendable {
             fuse_session_process_buf(session, &buffer)
         }
     }
-
-    func unmount() { fuse_session_unmount(session) }
 }

@@ -22,7 +22,19 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     /// Who waits for the answer.
     package var caller: Caller {
         let context = fuse_req_ctx(request).pointee
-        return Caller(user: context.uid, group: context.gid, thread: context.pid)
+        return Caller(user: context.uid, group: context.gid, thread: context.pid, umask: context.umask)
+    }
+
+    /// Asks to be told by ``Filesystem/interrupted(_:)`` when the requester gets a signal.
+    ///
+    /// The token is a number and not a reference, because the request may be answered and gone while
+    /// libfuse is about to tell.
+    package borrowing func tellInterrupts(_ token: UInt) {
+        fuse_req_interrupt_func(
+            request,
+            { request, token in
+                withFilesystem(of: request) { $0.interrupted(UInt(bitPattern: token)) }
+            }, UnsafeMutableRawPointer(bitPattern: token))
     }
 
     private consuming func take() -> fuse_req_t {
@@ -35,35 +47,40 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func succeed() { fuse_reply_err(take(), 0) }
 
     /// Introduces an inode under a name; the kernel counts one more lookup of it.
-    package consuming func entry(_ node: NodeID, _ status: FileStatus, attributes: Validity = .long) {
-        var entry = fuse_entry_param(node, status)
-        entry.attr_timeout = attributes.rawValue
-        fuse_reply_entry(take(), &entry)
+    ///
+    /// Returns whether the requester was still there. If it was not, nothing was counted.
+    package consuming func entry(
+        _ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity
+    ) -> Bool {
+        var entry = fuse_entry_param(node, status, names: names, attributes: attributes)
+        return fuse_reply_entry(take(), &entry) != -ENOENT
     }
 
-    package consuming func attributes(_ status: FileStatus, valid: Validity = .long) {
+    package consuming func attributes(_ status: FileStatus, valid: Validity) {
         var status = stat(status)
-        fuse_reply_attr(take(), &status, valid.rawValue)
+        fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    package consuming func openedDirectory(handle: UInt64) {
+    package consuming func openedDirectory(_ handle: HandleID) {
         var info = fuse_file_info()
-        info.fh = handle
+        info.fh = handle.rawValue
         fuse_reply_open(take(), &info)
     }
 
-    /// Opens a file whose data the kernel then moves itself.
+    /// Opens a file. With a backing file the kernel then moves the data itself.
     ///
     /// Returns whether the opener was still there. If it was not, no RELEASE will come.
-    package consuming func opened(handle: UInt64, backing: BackingID) -> Bool {
+    package consuming func opened(_ handle: HandleID, backing: BackingID?) -> Bool {
         send(cfuse_open_out(handle, backing))
     }
 
-    /// ``entry(_:_:attributes:)`` and ``opened(handle:backing:)`` in one.
+    /// ``entry(_:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
     package consuming func created(
-        _ node: NodeID, _ status: FileStatus, handle: UInt64, backing: BackingID
+        _ node: NodeID, _ status: FileStatus, valid: Validity, handle: HandleID, backing: BackingID?
     ) -> Bool {
-        send(cfuse_create_out(entry: cfuse_entry_out(node, status), open: cfuse_open_out(handle, backing)))
+        send(
+            cfuse_create_out(
+                entry: cfuse_entry_out(node, status, valid: valid), open: cfuse_open_out(handle, backing)))
     }
 
     package consuming func bytes(_ bytes: RawSpan) {
@@ -71,6 +88,22 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         _ = bytes.withUnsafeBytes { buffer in
             fuse_reply_buf(request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         }
+    }
+
+    package consuming func written(_ count: Int) { fuse_reply_write(take(), count) }
+    package consuming func position(_ offset: Int64) { fuse_reply_lseek(take(), off_t(offset)) }
+
+    /// The size of an extended attribute, for a requester that gave no room for its value.
+    package consuming func attributeSize(_ size: Int) { fuse_reply_xattr(take(), size) }
+
+    package consuming func linkTarget(_ target: [UInt8]) {
+        let terminated = target.map { CChar(bitPattern: $0) } + [0]
+        fuse_reply_readlink(take(), terminated)
+    }
+
+    package consuming func statistics(_ status: FilesystemStatus) {
+        var out = statvfs(status)
+        fuse_reply_statfs(take(), &out)
     }
 
     /// Sends a wire structure that libfuse 3.14 has no function for.

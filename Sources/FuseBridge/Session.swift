@@ -10,16 +10,21 @@ package struct Session: ~Copyable {
     package let connection: Connection
 
     /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
+    ///
+    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting.
     package init(
         at mountpoint: String, options: String, wanting features: ConnectionFeatures
     ) throws(Errno) {
         let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
             root.release()
-            throw .io
+            throw .invalid
         }
         do throws(Errno) {
-            guard fuse_session_mount(session, mountpoint) == 0 else { throw Errno.io }
+            errno = 0
+            guard fuse_session_mount(session, mountpoint) == 0 else {
+                throw errno == 0 ? Errno.notPermitted : Errno.last
+            }
             // The same descriptor again: only the functions that read and write it change.
             var transport = makeTransport()
             let result = fuse_session_custom_io(session, &transport, fuse_session_fd(session))
@@ -47,10 +52,12 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// Serves until unmounted, by `umount` or by a signal.
-    package consuming func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {
+    /// What the kernel offered when the connection opened; empty until the first request was served.
+    package var offered: ConnectionFeatures { root._withUnsafeGuaranteedRef { $0.handshake.agreed } }
+
+    /// Serves until the connection ends, which is when the mount is gone and no file of it is open.
+    package borrowing func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        try unmountOnSignal()
         let loop = Loop(session: session)
         // Two threads suffice, since no request blocks one: the second serves while the first wakes.
         let second = threads > 1 ? try JoinableThread { loop.run() } : nil
@@ -58,27 +65,8 @@ package struct Session: ~Copyable {
         second?.join()
     }
 
-    /// Waits for the signals that end a daemon on a thread of its own.
-    ///
-    /// libfuse's handlers only set a flag, which a loop thread that sleeps in `read` never sees.
-    private borrowing func unmountOnSignal() throws(Errno) {
-        let loop = Loop(session: session)
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, signal) }
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-        try JoinableThread { [signals] in
-            var (signals, received) = (signals, CInt())
-            sigwait(&signals, &received)
-            loop.unmount()
-        }.detach()
-    }
-
-    deinit {
-        fuse_session_unmount(session)
-        fuse_session_destroy(session)
-        root.release()
-    }
+    // libfuse's session is not destroyed: other threads may still send notifications through it, and the
+    // process ends with the mount.
 }
 
 /// What C callbacks find behind their user-data pointer; they cannot be generic, nor capture.

@@ -15,9 +15,9 @@ extension stat {
         st_uid = status.user
         st_gid = status.group
         st_rdev = UInt(status.specialDevice)
-        st_size = status.size
-        st_blksize = status.blockSize
-        st_blocks = status.blocks
+        st_size = Int(status.size)
+        st_blksize = Int(status.blockSize)
+        st_blocks = Int(status.blocks)
         st_atim = timespec(status.accessed)
         st_mtim = timespec(status.modified)
         st_ctim = timespec(status.changed)
@@ -26,17 +26,52 @@ extension stat {
 
 extension timespec {
     fileprivate init(_ time: FileStatus.Time) {
-        self.init(tv_sec: time.seconds, tv_nsec: time.nanoseconds)
+        self.init(tv_sec: Int(time.seconds), tv_nsec: Int(time.nanoseconds))
+    }
+}
+
+extension statvfs {
+    init(_ status: FilesystemStatus) {
+        self.init()
+        f_bsize = UInt(status.blockSize)
+        f_frsize = UInt(status.fragmentSize)
+        f_blocks = UInt(status.blocks)
+        f_bfree = UInt(status.freeBlocks)
+        f_bavail = UInt(status.availableBlocks)
+        f_files = UInt(status.files)
+        f_ffree = UInt(status.freeFiles)
+        f_favail = UInt(status.freeFiles)
+        f_namemax = UInt(status.longestName)
     }
 }
 
 extension fuse_entry_param {
-    init(_ node: NodeID, _ status: FileStatus) {
+    init(_ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity) {
         self.init()
         ino = node.rawValue
         attr = stat(status)
-        attr_timeout = Validity.long.rawValue
-        entry_timeout = Validity.long.rawValue
+        attr_timeout = attributes.seconds
+        entry_timeout = names.seconds
+    }
+}
+
+extension AttributeChange {
+    init(_ status: stat, which: CInt) {
+        func has(_ bit: CInt) -> Bool { which & bit != 0 }
+        if has(FUSE_SET_ATTR_MODE) { mode = status.st_mode }
+        if has(FUSE_SET_ATTR_UID) { user = status.st_uid }
+        if has(FUSE_SET_ATTR_GID) { group = status.st_gid }
+        if has(FUSE_SET_ATTR_SIZE) { size = Int64(status.st_size) }
+        if has(FUSE_SET_ATTR_ATIME) { accessed = .set(FileStatus.Time(status.st_atim)) }
+        if has(FUSE_SET_ATTR_ATIME_NOW) { accessed = .now }
+        if has(FUSE_SET_ATTR_MTIME) { modified = .set(FileStatus.Time(status.st_mtim)) }
+        if has(FUSE_SET_ATTR_MTIME_NOW) { modified = .now }
+    }
+}
+
+extension FileStatus.Time {
+    fileprivate init(_ time: timespec) {
+        self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 }
 
@@ -44,17 +79,19 @@ extension cfuse_open_out {
     private static let noFlush: UInt32 = 1 << 5
     private static let passthrough: UInt32 = 1 << 7
 
-    init(_ handle: UInt64, _ backing: BackingID) {
-        self.init(fh: handle, open_flags: Self.passthrough | Self.noFlush, backing_id: backing.rawValue)
+    init(_ handle: HandleID, _ backing: BackingID?) {
+        self.init(
+            fh: handle.rawValue, open_flags: Self.noFlush | (backing == nil ? 0 : Self.passthrough),
+            backing_id: backing?.rawValue ?? 0)
     }
 }
 
 extension cfuse_entry_out {
-    init(_ node: NodeID, _ status: FileStatus) {
+    init(_ node: NodeID, _ status: FileStatus, valid: Validity) {
         self.init()
         nodeid = node.rawValue
-        entry_valid = UInt64(Validity.long.rawValue)
-        attr_valid = UInt64(Validity.long.rawValue)
+        entry_valid = UInt64(valid.seconds)
+        attr_valid = UInt64(valid.seconds)
         attr = cfuse_attr(status)
     }
 }
@@ -62,14 +99,14 @@ extension cfuse_entry_out {
 extension cfuse_attr {
     fileprivate init(_ status: FileStatus) {
         self.init(
-            ino: status.inode, size: UInt64(status.size), blocks: UInt64(status.blocks),
-            atime: UInt64(bitPattern: Int64(status.accessed.seconds)),
-            mtime: UInt64(bitPattern: Int64(status.modified.seconds)),
-            ctime: UInt64(bitPattern: Int64(status.changed.seconds)),
-            atimensec: UInt32(status.accessed.nanoseconds), mtimensec: UInt32(status.modified.nanoseconds),
-            ctimensec: UInt32(status.changed.nanoseconds), mode: status.mode,
+            ino: status.inode, size: status.size, blocks: status.blocks,
+            atime: UInt64(bitPattern: status.accessed.seconds),
+            mtime: UInt64(bitPattern: status.modified.seconds),
+            ctime: UInt64(bitPattern: status.changed.seconds),
+            atimensec: status.accessed.nanoseconds, mtimensec: status.modified.nanoseconds,
+            ctimensec: status.changed.nanoseconds, mode: status.mode,
             nlink: UInt32(truncatingIfNeeded: status.linkCount), uid: status.user, gid: status.group,
-            rdev: UInt32(truncatingIfNeeded: status.specialDevice), blksize: UInt32(status.blockSize),
+            rdev: UInt32(truncatingIfNeeded: status.specialDevice), blksize: status.blockSize,
             flags: 0)
     }
 }

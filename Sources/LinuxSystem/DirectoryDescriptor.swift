@@ -4,18 +4,17 @@ import Glibc
 
 /// The `…at` system calls: what can be done to a name in the directory a descriptor stands for.
 extension OwnedDescriptor {
-    /// `openat(2)` with `O_PATH | O_NOFOLLOW`: names whatever is there, a symbolic link included.
+    /// `openat2(2)` with `O_PATH | O_NOFOLLOW`: names whatever is there, a symbolic link included.
+    ///
+    /// Resolution stays beneath the directory and follows nothing.
     package borrowing func path(of name: borrowing FileName) throws(Errno) -> OwnedDescriptor {
         let (directory, bytes) = (rawValue, name.bytes)
-        let flags = CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC
-        return OwnedDescriptor(adopting: try retryingOnInterrupt { openat(directory, bytes, flags) })
-    }
-
-    /// `fstatat(2)` with `AT_SYMLINK_NOFOLLOW`.
-    package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
-        var status = stat()
-        guard fstatat(rawValue, name.bytes, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw .last }
-        return FileStatus(status)
+        let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
+        // RESOLVE_NO_SYMLINKS refuses a final link even with O_NOFOLLOW unless O_PATH is given: it is.
+        return OwnedDescriptor(
+            adopting: try retryingOnInterrupt {
+                clinux_openat2(directory, bytes, flags, 0, CLINUX_RESOLVE_ONE_NAME)
+            })
     }
 
     /// `openat(2)` with `O_CREAT`.
@@ -32,6 +31,27 @@ extension OwnedDescriptor {
         guard mkdirat(rawValue, name.bytes, mode) == 0 else { throw .last }
     }
 
+    /// `mknodat(2)`.
+    package borrowing func makeNode(
+        _ name: borrowing FileName, mode: UInt32, device: UInt64
+    ) throws(Errno) {
+        guard mknodat(rawValue, name.bytes, mode, dev_t(device)) == 0 else { throw .last }
+    }
+
+    /// `symlinkat(2)`.
+    package borrowing func makeSymbolicLink(
+        _ name: borrowing FileName, to target: UnsafePointer<CChar>
+    ) throws(Errno) {
+        guard symlinkat(target, rawValue, name.bytes) == 0 else { throw .last }
+    }
+
+    /// `linkat(2)`: gives the file of another descriptor, `O_PATH` or not, a name in this directory.
+    package borrowing func link(
+        _ file: borrowing OwnedDescriptor, as name: borrowing FileName
+    ) throws(Errno) {
+        guard clinux_link_descriptor(file.rawValue, rawValue, name.bytes) == 0 else { throw .last }
+    }
+
     /// `unlinkat(2)`.
     package borrowing func remove(_ name: borrowing FileName, isDirectory: Bool) throws(Errno) {
         guard unlinkat(rawValue, name.bytes, isDirectory ? AT_REMOVEDIR : 0) == 0 else { throw .last }
@@ -46,19 +66,17 @@ extension OwnedDescriptor {
         guard result == 0 else { throw .last }
     }
 
-    /// `fchownat(2)` with `AT_SYMLINK_NOFOLLOW`.
-    package borrowing func changeOwner(
-        of name: borrowing FileName, user: UInt32, group: UInt32
-    ) throws(Errno) {
-        guard fchownat(rawValue, name.bytes, user, group, AT_SYMLINK_NOFOLLOW) == 0 else { throw .last }
-    }
-}
-
-/// What an `O_PATH` descriptor cannot do itself, done through its name in `/proc`.
-extension OwnedDescriptor {
-    /// `truncate(2)`.
-    package borrowing func truncate() throws(Errno) {
-        guard Glibc.truncate("/proc/self/fd/\(rawValue)", 0) == 0 else { throw .last }
+    /// `readlinkat(2)` of a symbolic link's own descriptor.
+    package borrowing func linkTarget() throws(Errno) -> [UInt8] {
+        // The longest target the kernel stores.
+        var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let descriptor = rawValue
+        let count = target.withUnsafeMutableBytes { buffer in
+            guard let start = buffer.baseAddress else { return -1 }
+            return readlinkat(descriptor, "", start.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+        guard count >= 0 else { throw .last }
+        return Array(target[..<count])
     }
 
     /// `openat(2)` of the directory itself, this time to be read.

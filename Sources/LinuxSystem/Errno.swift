@@ -4,7 +4,7 @@ import Glibc
 /// An error number from the operating system.
 ///
 /// The raw number survives all the way to `fuse_reply_err`, so no layer may replace it by a message.
-package struct Errno: Error, Hashable, Sendable {
+package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: CInt
 
     package init(rawValue: CInt) { self.rawValue = rawValue }
@@ -17,6 +17,20 @@ package struct Errno: Error, Hashable, Sendable {
     package static let deadlock = Errno(rawValue: EDEADLK)
     package static let stale = Errno(rawValue: ESTALE)
     package static let io = Errno(rawValue: EIO)
+    package static let busy = Errno(rawValue: EBUSY)
+    package static let badDescriptor = Errno(rawValue: EBADF)
+    package static let exists = Errno(rawValue: EEXIST)
+    package static let notPermitted = Errno(rawValue: EPERM)
+    package static let noAccess = Errno(rawValue: EACCES)
+    package static let invalid = Errno(rawValue: EINVAL)
+    package static let noAttribute = Errno(rawValue: ENODATA)
+    package static let outOfRange = Errno(rawValue: ERANGE)
+    package static let unsupported = Errno(rawValue: EOPNOTSUPP)
+    package static let crossDevice = Errno(rawValue: EXDEV)
+    package static let readOnly = Errno(rawValue: EROFS)
+    package static let notImplemented = Errno(rawValue: ENOSYS)
+
+    package var description: String { strerror(rawValue).map { String(cString: $0) } ?? "error \(rawValue)" }
 }
 
 /// Runs a system call, retrying while a signal interrupts it.

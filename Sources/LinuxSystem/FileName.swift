@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
+
 /// One name in a directory: bytes, never text.
 ///
 /// Linux names need not be UTF-8, and Swift's `String` holds two different names for equal when
-/// Unicode does. The bytes are borrowed from the request that carries them; being non-copyable and
-/// only ever passed `borrowing`, a name cannot be kept beyond it.
+/// Unicode does. The bytes are borrowed from whatever carries them; being non-copyable and only ever
+/// passed `borrowing`, a name cannot be kept beyond it. ``NameBytes`` can.
 package struct FileName: ~Copyable {
     package let bytes: UnsafePointer<CChar>
 
@@ -14,5 +16,56 @@ package struct FileName: ~Copyable {
         let dot = CChar(UInt8(ascii: "."))
         guard bytes[0] == dot else { return false }
         return bytes[1] == 0 || (bytes[1] == dot && bytes[2] == 0)
+    }
+
+    package func copy() -> NameBytes {
+        let count = strlen(bytes)
+        return NameBytes(
+            UnsafeRawBufferPointer(start: bytes, count: count).map { $0 })
+    }
+
+    package static func == (name: borrowing FileName, literal: StaticString) -> Bool {
+        strcmp(name.bytes, UnsafeRawPointer(literal.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
+    }
+}
+
+/// A name that is kept.
+package struct NameBytes: Hashable, Sendable, CustomStringConvertible {
+    package let bytes: [UInt8]
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Lends the name to a system call.
+    package func withName<Result: ~Copyable, Failure: Error>(
+        _ body: (borrowing FileName) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
+        // The array outlives the call: it is used after it.
+        defer { withExtendedLifetime(terminated) {} }
+        let result: Swift.Result<Boxed<Result>, Failure> = terminated.withUnsafeBufferPointer { buffer in
+            guard let start = buffer.baseAddress else { preconditionFailure("a name ends in a zero byte") }
+            do throws(Failure) {
+                return .success(Boxed(try body(FileName(borrowing: start))))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch result {
+        case .success(let boxed): return boxed.take()
+        case .failure(let error): throw error
+        }
+    }
+
+    /// For people: invalid UTF-8 is shown by replacement characters.
+    package var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Carries a value that may be non-copyable through a closure that must return a copyable one.
+private final class Boxed<Value: ~Copyable> {
+    private var value: Value?
+    init(_ value: consuming Value) { self.value = consume value }
+    func take() -> Value {
+        guard let value = value.take() else { preconditionFailure("taken twice") }
+        return value
     }
 }

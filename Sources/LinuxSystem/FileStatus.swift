@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Glibc
 
-/// What `stat(2)` says about a file, as our own value.
+/// What `statx(2)` says about a file, as our own value.
 ///
-/// C's `struct stat` never appears in a signature: clang attributes it to whichever module's header
-/// included it first, so it does not travel between modules (swift-system hit the same wall).
-package struct FileStatus: Sendable {
-    package struct Time: Sendable {
-        package var seconds: Int
-        package var nanoseconds: Int
+/// C's structures never appear in a signature: clang attributes `struct stat` to whichever module's header
+/// included it first, so it does not travel between modules.
+package struct FileStatus: Sendable, Equatable {
+    package struct Time: Sendable, Hashable {
+        package var seconds: Int64
+        package var nanoseconds: UInt32
+
+        package init(seconds: Int64, nanoseconds: UInt32) {
+            self.seconds = seconds
+            self.nanoseconds = nanoseconds
+        }
+    }
+
+    /// Attributes that forbid what a descriptor opened with `O_PATH` would otherwise allow.
+    package struct Attributes: OptionSet, Sendable {
+        package let rawValue: UInt64
+        package init(rawValue: UInt64) { self.rawValue = rawValue }
+        package static var immutable: Self { Self(rawValue: CLINUX_ATTR_IMMUTABLE) }
+        package static var appendOnly: Self { Self(rawValue: CLINUX_ATTR_APPEND) }
+        package static var verity: Self { Self(rawValue: CLINUX_ATTR_VERITY) }
     }
 
     package var device: UInt64
@@ -19,25 +34,83 @@ package struct FileStatus: Sendable {
     package var user: UInt32
     package var group: UInt32
     package var specialDevice: UInt64
-    package var size: Int
-    package var blockSize: Int
-    package var blocks: Int
+    package var size: UInt64
+    package var blockSize: UInt32
+    package var blocks: UInt64
     package var accessed: Time
     package var modified: Time
     package var changed: Time
-}
+    /// Zero where the file system does not record it.
+    package var born: Time
+    package var attributes: Attributes
+    /// The mount the file was reached through.
+    package var mount: UInt64
 
-extension FileStatus {
-    init(_ status: stat) {
-        self.init(
-            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), mode: status.st_mode,
-            linkCount: UInt64(status.st_nlink), user: status.st_uid, group: status.st_gid,
-            specialDevice: UInt64(status.st_rdev), size: status.st_size, blockSize: status.st_blksize,
-            blocks: status.st_blocks, accessed: Time(status.st_atim), modified: Time(status.st_mtim),
-            changed: Time(status.st_ctim))
+    package var kind: UInt32 { mode & S_IFMT }
+    package var isDirectory: Bool { kind == S_IFDIR }
+    package var isRegularFile: Bool { kind == S_IFREG }
+    package var isSymbolicLink: Bool { kind == S_IFLNK }
+
+    init(_ status: clinux_status) {
+        device = status.device
+        inode = status.inode
+        mode = status.mode
+        linkCount = status.links
+        user = status.user
+        group = status.group
+        specialDevice = status.special_device
+        size = status.size
+        blockSize = status.block_size
+        blocks = status.blocks
+        accessed = Time(seconds: status.accessed, nanoseconds: status.accessed_ns)
+        modified = Time(seconds: status.modified, nanoseconds: status.modified_ns)
+        changed = Time(seconds: status.changed, nanoseconds: status.changed_ns)
+        born = Time(seconds: status.born, nanoseconds: status.born_ns)
+        attributes = Attributes(rawValue: status.attributes)
+        mount = status.mount
     }
 }
 
-extension FileStatus.Time {
-    init(_ time: timespec) { self.init(seconds: time.tv_sec, nanoseconds: time.tv_nsec) }
+extension OwnedDescriptor {
+    /// `statx(2)` of the open file itself.
+    package borrowing func status() throws(Errno) -> FileStatus { try FileStatus(of: rawValue, "") }
+
+    /// `statx(2)` of a name in this directory; a symbolic link is described, not followed.
+    package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
+        try FileStatus(of: rawValue, name.bytes)
+    }
+}
+
+extension FileStatus {
+    fileprivate init(of directory: CInt, _ name: UnsafePointer<CChar>) throws(Errno) {
+        var status = clinux_status()
+        guard clinux_statx(directory, name, &status) == 0 else { throw .last }
+        self.init(status)
+    }
+}
+
+/// What `statfs(2)` says about a file system.
+package struct FilesystemStatus: Sendable {
+    package var blockSize: UInt64
+    package var fragmentSize: UInt64
+    package var blocks: UInt64
+    package var freeBlocks: UInt64
+    package var availableBlocks: UInt64
+    package var files: UInt64
+    package var freeFiles: UInt64
+    package var longestName: UInt64
+    /// The kernel's number for the kind of file system.
+    package var magic: Int64
+}
+
+extension OwnedDescriptor {
+    /// `fstatfs(2)`.
+    package borrowing func filesystemStatus() throws(Errno) -> FilesystemStatus {
+        var status = clinux_filesystem()
+        guard clinux_statfs(rawValue, &status) == 0 else { throw .last }
+        return FilesystemStatus(
+            blockSize: status.block_size, fragmentSize: status.fragment_size, blocks: status.blocks,
+            freeBlocks: status.free, availableBlocks: status.available, files: status.files,
+            freeFiles: status.files_free, longestName: status.name_max, magic: status.magic)
+    }
 }

@@ -34,10 +34,34 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
         return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
     }
 
-    /// `fstat(2)`.
-    package borrowing func status() throws(Errno) -> FileStatus {
-        var status = stat()
-        guard fstat(rawValue, &status) == 0 else { throw .last }
-        return FileStatus(status)
+    /// `openat(2)` of whatever an `O_PATH` descriptor names, by way of `/proc`.
+    package borrowing func reopen(flags: CInt) throws(Errno) -> OwnedDescriptor {
+        let descriptor = rawValue
+        return OwnedDescriptor(
+            adopting: try retryingOnInterrupt {
+                withDescriptorPath(descriptor) { open($0, flags & ~O_NOFOLLOW | O_CLOEXEC) }
+            })
+    }
+}
+
+/// Lends the path in `/proc` through which an `O_PATH` descriptor's file is reached.
+@inline(__always)
+func withDescriptorPath<Result>(_ descriptor: CInt, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    var path: InlineArray<32, CChar> = InlineArray(repeating: 0)
+    var span = path.mutableSpan
+    return span.withUnsafeMutableBufferPointer { buffer in
+        var position = 0
+        for byte in "/proc/self/fd/".utf8 {
+            buffer[position] = CChar(bitPattern: byte)
+            position += 1
+        }
+        let digits = String(descriptor).utf8
+        for byte in digits {
+            buffer[position] = CChar(bitPattern: byte)
+            position += 1
+        }
+        buffer[position] = 0
+        guard let start = buffer.baseAddress else { preconditionFailure("an inline array has an address") }
+        return body(start)
     }
 }

@@ -1,12 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CLINUX_H
 #define CLINUX_H
-// Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2) and friends are
-// invisible to it. Only what is missing there is declared here.
+// Swift's Glibc module is compiled without _GNU_SOURCE, so O_PATH, renameat2(2), statx(2) and friends are
+// invisible to it. C structures that would belong to two modules at once (struct stat and the like) are
+// flattened into our own here. Only what is missing in Swift is declared.
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
 
 extern const int32_t CLINUX_O_PATH;
+extern const int32_t CLINUX_O_DIRECT;
+extern const int32_t CLINUX_O_TMPFILE;
+extern const int32_t CLINUX_O_NOATIME;
 extern const uint32_t CLINUX_RENAME_NOREPLACE;
 extern const uint32_t CLINUX_RENAME_EXCHANGE;
-int clinux_renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name, uint32_t flags);
+
+// statx(2), flattened.
+struct clinux_status {
+    uint64_t device, inode, links, special_device, size, blocks, attributes, mount;
+    uint32_t mode, user, group, block_size;
+    int64_t accessed, modified, changed, born;                       // seconds
+    uint32_t accessed_ns, modified_ns, changed_ns, born_ns;
+};
+extern const uint64_t CLINUX_ATTR_IMMUTABLE, CLINUX_ATTR_APPEND, CLINUX_ATTR_VERITY;
+
+// statvfs(3), flattened.
+struct clinux_filesystem {
+    uint64_t block_size, fragment_size, blocks, free, available, files, files_free, files_available;
+    uint64_t id, flags, name_max;
+    int64_t magic;
+};
+
+// An empty name means the descriptor itself. Symbolic links are never followed.
+int clinux_statx(int directory, const char *name, struct clinux_status *out);
+int clinux_statfs(int descriptor, struct clinux_filesystem *out);
+int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve);
+extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_MAGICLINKS
+int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t flags);
+int clinux_link_descriptor(int descriptor, int directory, const char *name);
+int clinux_fchmod_path(int descriptor, uint32_t mode);              // works on O_PATH
+int clinux_fchown_path(int descriptor, uint32_t user, uint32_t group);
+// A nanosecond field may be CLINUX_TIME_NOW or CLINUX_TIME_OMIT.
+extern const int64_t CLINUX_TIME_NOW, CLINUX_TIME_OMIT;
+int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn);
+int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
+int64_t clinux_copy_file_range(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);
+int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset);   // preadv2 RWF_NOWAIT
+
+// What the calling thread is to the file system below. By the raw calls, because glibc's wrappers would
+// change every thread; in C, because only C has thread-local variables.
+int clinux_prepare_thread(void);
+void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
+int32_t clinux_gettid(void);
+int clinux_pidfd_open(int32_t process);
+int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
+int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
+int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever
+int clinux_umount(const char *path, int lazily);
+void clinux_name_thread(const char *name);
 #endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Moments at which a claim must be looked at, the earliest first (a binary heap).
+///
+/// Entries are never searched for: one that no longer says what its claim says is skipped when it comes up.
+struct Alarms: Sendable {
+    struct Alarm: Comparable, Sendable {
+        let moment: Instant
+        let claim: ClaimID
+
+        /// T4: by moment, then by claim.
+        static func < (one: Self, other: Self) -> Bool {
+            one.moment == other.moment ? one.claim < other.claim : one.moment < other.moment
+        }
+    }
+
+    private var heap: [Alarm] = []
+
+    var count: Int { heap.count }
+    var earliest: Alarm? { heap.first }
+
+    mutating func insert(_ alarm: Alarm) {
+        heap.append(alarm)
+        var child = heap.count - 1
+        while child > 0, heap[child] < heap[(child - 1) / 2] {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func removeEarliest() {
+        guard let last = heap.popLast(), !heap.isEmpty else { return }
+        heap[0] = last
+        sink(0)
+    }
+
+    /// Drops what has become stale.
+    mutating func keep(_ isWanted: (Alarm) -> Bool) {
+        heap.removeAll { !isWanted($0) }
+        for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(index) }
+    }
+
+    private mutating func sink(_ start: Int) {
+        var parent = start
+        while true {
+            var least = parent
+            for child in (2 * parent + 1)...(2 * parent + 2) where child < heap.count && heap[child] < heap[least] {
+                least = child
+            }
+            guard least != parent else { return }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How holders come to be contested, and to yield.
+extension Arbiter {
+    /// Notes the holders that a claim which begins to wait may contest.
+    mutating func shakeHolders(disputedBy claim: Claim) {
+        forEachHolder(met: claim) { arbiter, id in
+            if arbiter.contests[id] == nil { arbiter.shaken.append(id) }
+        }
+    }
+
+    /// Notes the holders that must find another contestant when this claim no longer is one.
+    mutating func shakeContested(by claim: Claim) {
+        if contests.isEmpty { return }
+        forEachHolder(met: claim) { arbiter, id in
+            if arbiter.contests[id]?.contestant == claim.id { arbiter.shaken.append(id) }
+        }
+    }
+
+    /// A reader skips the other readers: they may be very many.
+    private mutating func forEachHolder(met claim: Claim, _ body: (inout Arbiter, ClaimID) -> Void) {
+        claim.forEachPart { part in
+            guard let held = dockets[part.item]?.held else { return }
+            for id in held.writers { body(&self, id) }
+            if part.access.isWrite { for id in held.readers { body(&self, id) } }
+        }
+    }
+
+    /// Begins, continues or ends the contests that may have changed.
+    mutating func reviewContests(_ effects: inout [Effect]) {
+        let round = shaken.sorted()
+        shaken.removeAll(keepingCapacity: true)
+        var previous: ClaimID?
+        for id in round where id != previous {
+            previous = id
+            guard let holder = claims[id], holder.isHeld else { continue }
+            review(holder, &effects)
+        }
+    }
+
+    private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
+        guard let contestant = contestant(of: holder) else {
+            contests.removeValue(forKey: holder.id)
+            return
+        }
+        askWho(holder.id, &effects)
+        // Y1, Y7; and one who is held back by X4 alone contests nothing.
+        guard holder.isBounded, !holder.isFullySuspended else { return }
+        if let entry = contests.index(forKey: holder.id) {
+            contests.values[entry].contestant = contestant
+        } else {
+            begin(contest: holder, by: contestant)
+        }
+        // Y3.
+        if holder.onlyReads, parties[holder.id]?.programClass == .background {
+            suspend(holder.id, .yielded, &effects)
+        }
+    }
+
+    private mutating func begin(contest holder: Claim, by contestant: ClaimID) {
+        // Y2, Y7.
+        let firstLook = holder.nature == .handle ? now + bounds.glance : nil
+        contests[holder.id] = Contest(
+            began: now, contestant: contestant, nextLook: firstLook, lastChange: now)
+        rearm(holder.id)
+    }
+
+    /// One who waits and in whose way this holder stands; the present one as long as it will do.
+    private func contestant(of holder: Claim) -> ClaimID? {
+        if let present = contests[holder.id]?.contestant, let claim = claims[present], !claim.isHeld,
+            isInTheWay(holder, of: claim)
+        {
+            return present
+        }
+        return holder.firstOfParts { part in
+            guard let waiting = dockets[part.item]?.waiting else { return nil }
+            let isKeptOut = { (id: ClaimID) in self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false }
+            return waiting.writers.first(where: isKeptOut)
+                ?? (part.access.isWrite ? waiting.readers.first(where: isKeptOut) : nil)
+        }
+    }
+
+    /// Whether a holder stands in the way of a waiting claim on any item.
+    private func isInTheWay(_ holder: Claim, of claim: Claim) -> Bool {
+        claim.firstOfParts { part in
+            guard let access = holder.access(to: part.item), !access.isCompatible(with: part.access),
+                isInTheWay(holder: holder.id, asWriter: access.isWrite, of: claim, part.access)
+            else { return nil }
+            return true
+        } ?? false
+    }
+}
+
+/// What is seen of contested holders, and what follows.
+extension Arbiter {
+    mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
+        // Q4: without a contest there is nothing to yield to.
+        guard let entry = contests.index(forKey: id), let claim = claims[id] else { return }
+        if let seen = contests.values[entry].seen, seen != observation {
+            contests.values[entry].lastChange = now
+        }
+        contests.values[entry].seen = observation
+        let still = now.since(contests.values[entry].lastChange)
+        switch observation {
+        // Y3.
+        case .clean:
+            claims[id]?.isClean = true
+            suspend(id, .yielded, &effects)
+        case .atEnd: suspend(id, .yielded, &effects)
+        // Y4.
+        case .reading: if still >= bounds.readerIdle { suspend(id, .stoodStill, &effects) }
+        // Y5.
+        case .untouched: break
+        case .dirty: if still >= bounds.idle, claim.suspension == nil { suspend(id, .idle, &effects) }
+        }
+    }
+
+    /// Lets others pass, and looks again at those who watched and at the contest.
+    func mayGrow(_ present: Suspension?, to next: Suspension) -> Bool {
+        // Y8.
+        present == nil || (present == .idle && next != .idle)
+    }
+
+    mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
+        guard let entry = claims.index(forKey: id), mayGrow(claims.values[entry].suspension, to: suspension) else {
+            return
+        }
+        claims.values[entry].suspension = suspension
+        if claims.values[entry].isFullySuspended { contests.removeValue(forKey: id) }
+        effects.append(.suspend(id, suspension))
+        releaseWatchers(of: id)
+        shaken.append(id)
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Every live claim on one item.
+struct Docket: Sendable {
+    /// Claims of one standing. A reader meets the writers only, a writer both.
+    struct Side: Sendable {
+        var readers = ClaimQueue()
+        var writers = ClaimQueue()
+
+        var isEmpty: Bool { readers.isEmpty && writers.isEmpty }
+
+        mutating func insert(_ claim: ClaimID, _ access: Access) {
+            if access.isWrite { writers.insert(claim) } else { readers.insert(claim) }
+        }
+
+        mutating func remove(_ claim: ClaimID, _ access: Access) {
+            if access.isWrite { writers.remove(claim) } else { readers.remove(claim) }
+        }
+    }
+
+    var held = Side()
+    var waiting = Side()
+
+    var isEmpty: Bool { held.isEmpty && waiting.isEmpty }
+
+    /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
+    mutating func enterAlone(_ claim: ClaimID, _ access: Access) -> Bool {
+        guard isEmpty else { return false }
+        held.insert(claim, access)
+        return true
+    }
+}

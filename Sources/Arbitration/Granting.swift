@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How claims come to wait, and to be held.
+extension Arbiter {
+    /// Puts a new claim in its place in the queue.
+    mutating func wait(_ claim: Claim, watching watched: ClaimID, _ effects: inout [Effect]) {
+        // T1.
+        let deadline = now + bounds.wait
+        waits[claim.id] = Wait(deadline: deadline, watched: watched)
+        watchers[watched, default: []].append(claim.id)
+        alarms.insert(Alarms.Alarm(moment: deadline, claim: claim.id))
+        askWho(claim.id, &effects)
+        shakeHolders(disputedBy: claim)
+    }
+
+    /// Grants a claim that waits.
+    mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
+        leave(claim)
+        waits.removeValue(forKey: claim.id)
+        shakeContested(by: claim)
+        var claim = claim
+        claim.isHeld = true
+        if basis == .proceeded { claim.wentOver = true }
+        claims[claim.id] = claim
+        if let party = parties[claim.id] {
+            waiterKinship.remove(claim.id, of: party)
+            holderKinship.insert(claim.id, of: party)
+            newHolders.append(claim.id)
+        }
+        hold(claim, basis: basis, &effects)
+    }
+
+    /// Takes up a claim among the holders, and tells.
+    mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
+        effects.append(.grant(claim.id, Grant(basis: basis, passed: strangers(passedBy: claim))))
+        enter(claim)
+        var meetsWaiters = false
+        claim.forEachPart { part in
+            if let docket = dockets[part.item], !docket.waiting.isEmpty { meetsWaiters = true }
+        }
+        if meetsWaiters { shaken.append(claim.id) }
+    }
+
+    /// G5.
+    private func strangers(passedBy claim: Claim) -> [Grant.Passed] {
+        var passed: [Grant.Passed] = []
+        claim.forEachPart { part in
+            guard part.access.isWrite, let docket = dockets[part.item] else { return }
+            for id in docket.held.writers {
+                guard let other = claims[id], other.isBounded, !areExempt(other, claim) else { continue }
+                guard !passed.contains(where: { $0.claim == id }) else { continue }
+                passed.append(Grant.Passed(claim: id, isClean: other.isClean))
+            }
+        }
+        if claim.second != nil { passed.sort { $0.claim < $1.claim } }
+        return passed
+    }
+
+    /// X2.
+    mutating func askWho(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let entry = claims.index(forKey: id), !claims.values[entry].isAsked else { return }
+        claims.values[entry].isAsked = true
+        effects.append(.identify(id))
+    }
+}
+
+/// How one change leads to the next, until nothing changes.
+extension Arbiter {
+    mutating func settle(_ effects: inout [Effect]) {
+        while true {
+            if !unsettled.isEmpty {
+                reconsider(&effects)
+            } else if !newHolders.isEmpty {
+                unsettleRelatives()
+            } else if !shaken.isEmpty {
+                reviewContests(&effects)
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Grants, in the order of their numbers, those who have nothing in their way; the others watch it.
+    private mutating func reconsider(_ effects: inout [Effect]) {
+        let round = unsettled.sorted()
+        unsettled.removeAll(keepingCapacity: true)
+        for id in round {
+            guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
+            guard let watched = inTheWay(of: claim) else {
+                grant(claim, basis: .waited, &effects)
+                continue
+            }
+            if waits.values[wait].watched != watched {
+                waits.values[wait].watched = watched
+                watchers[watched, default: []].append(id)
+            }
+        }
+    }
+
+    /// Looks again at those who watched a claim that has ended, was suspended or identified.
+    mutating func releaseWatchers(of id: ClaimID) {
+        guard let released = watchers.removeValue(forKey: id) else { return }
+        for watcher in released {
+            guard let wait = waits.index(forKey: watcher), waits.values[wait].watched == id else { continue }
+            waits.values[wait].watched = nil
+            unsettled.append(watcher)
+        }
+    }
+
+    /// Q3: whoever waits for one who now waits for a relative of theirs may go. Holders of one process have
+    /// the same relatives, so each process is looked up once.
+    private mutating func unsettleRelatives() {
+        var processes: Set<ProcessID> = []
+        for id in newHolders {
+            guard let party = parties[id], let process = party.process, processes.insert(process).inserted,
+                waiterKinship.hasRelative(of: party)
+            else { continue }
+            waiterKinship.forEachRelative(of: party) { unsettled.append($0) }
+        }
+        newHolders.removeAll(keepingCapacity: true)
+    }
+}

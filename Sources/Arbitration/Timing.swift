@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What happens because time passed.
+extension Arbiter {
+    /// T4.
+    mutating func tick(_ effects: inout [Effect]) {
+        // T3: an early tick uses the wake up as well.
+        wakeAskedFor = nil
+        while let alarm = earliestAlarm(), alarm.moment <= now {
+            alarms.removeEarliest()
+            due(alarm.claim, &effects)
+            settle(&effects)
+        }
+    }
+
+    private mutating func due(_ id: ClaimID, _ effects: inout [Effect]) {
+        if waits[id] != nil { return expire(id, &effects) }
+        guard let entry = contests.index(forKey: id) else { return }
+        contests.values[entry].alarm = nil
+        let contest = contests.values[entry]
+        // Y6.
+        if contest.began + bounds.hold <= now { return suspend(id, .held, &effects) }
+        // Y2.
+        if let look = contest.nextLook, look <= now {
+            effects.append(.observe(id))
+            contests.values[entry].nextLook = now + timeBetweenLooks
+        }
+        rearm(id)
+    }
+
+    /// T1.
+    private mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let claim = claims[id] else { return }
+        if bounds.policy == .proceed || claim.onlyReads {
+            grant(claim, basis: .proceeded, &effects)
+        } else {
+            refuse(claim, .busy, &effects)
+        }
+    }
+
+    /// Y2.
+    private var timeBetweenLooks: Span {
+        let fifth = Span(nanoseconds: min(bounds.readerIdle, bounds.idle).nanoseconds / 5)
+        return max(fifth, .milliseconds(5))
+    }
+
+    /// Sets the next moment of a contest.
+    mutating func rearm(_ id: ClaimID) {
+        guard let entry = contests.index(forKey: id) else { return }
+        let hold = contests.values[entry].began + bounds.hold
+        let next = min(hold, contests.values[entry].nextLook ?? hold)
+        contests.values[entry].alarm = next
+        alarms.insert(Alarms.Alarm(moment: next, claim: id))
+    }
+
+    /// T3.
+    mutating func askForWake(_ effects: inout [Effect]) {
+        guard let earliest = earliestAlarm()?.moment else { return }
+        if let wakeAskedFor, wakeAskedFor <= earliest { return }
+        wakeAskedFor = earliest
+        effects.append(.wake(at: earliest))
+    }
+
+    private mutating func earliestAlarm() -> Alarms.Alarm? {
+        // Stale entries may outlive their claims by `wait`; they must not pile up meanwhile.
+        if alarms.count > 64 + 4 * (waits.count + contests.count) {
+            var kept = alarms
+            kept.keep(isWanted)
+            alarms = kept
+        }
+        while let alarm = alarms.earliest {
+            if isWanted(alarm) { return alarm }
+            alarms.removeEarliest()
+        }
+        return nil
+    }
+
+    private func isWanted(_ alarm: Alarms.Alarm) -> Bool {
+        if let wait = waits[alarm.claim] { return wait.deadline == alarm.moment }
+        return contests[alarm.claim]?.alarm == alarm.moment
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Every bound of the recogniser, with the observation behind it.
+package enum EpisodeLimits {
+    /// How long a vacated name waits after its actor's last operation.
+    ///
+    /// vim needed 1.6 s between renaming
+    /// an 80 MB document away and creating it again, so half a second is too short.
+    package static let vacancyIdle: Span = .seconds(2)
+    /// How long a vacated name waits in all, however busy its actor is.
+    package static let vacancyLongest: Span = .seconds(10)
+    /// How long after its maker's exit a file still counts as part of a sibling's save.
+    ///
+    /// Shell pipelines need 25 ms; the rest is margin.
+    package static let siblingGrace: Span = .seconds(5)
+    /// Two truncating writes of one process this close together are one: GIMP leaves 516 ms between its
+    /// two passes over a PNG.
+    package static let rewriteGap: Span = .seconds(1)
+    /// How many files made by somebody are remembered; beyond it the oldest is forgotten.
+    ///
+    /// Being forgotten costs a document one window, never its contents.
+    package static let rememberedFiles = 4096
+    /// How many names may be vacated at once; beyond it no window opens and the plain truth is shown.
+    package static let openVacancies = 4096
+    /// How many documents one side name is taken to belong to at most.
+    package static let candidateDocuments = 8
+}

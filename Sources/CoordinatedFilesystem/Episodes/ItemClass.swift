@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a file is treated when programs meet at it, as far as its name or first bytes tell.
+package enum ItemClass: String, Hashable, Sendable, CaseIterable {
+    /// The user's: programs take turns.
+    case document
+    /// A program's own helper file: no claims, no presenters, no versions.
+    case `private`
+    /// Programs lock byte ranges themselves: no exclusion among unmodified ones.
+    case database
+    /// Appenders and readers do not wait for each other.
+    case log
+    /// Of interest to backup, sync and indexing only; no name says so by default, rules may.
+    case background
+
+    /// The class a name gives when no rule says otherwise.
+    package init(of name: [UInt8], in place: SideName.Place = .ordinary) {
+        if let side = SideName(of: name, in: place), !side.isAmbiguous {
+            self = .private
+        } else {
+            self = classNames.first { $0.pattern.matches(name) }?.itemClass ?? .document
+        }
+    }
+
+    /// Whether a file that begins with these bytes is an SQLite database, whatever its name.
+    ///
+    /// From "Database File Format", 1.3.1: the first 16 bytes are this text and a zero byte.
+    package static func isDatabaseHeader(_ bytes: [UInt8]) -> Bool {
+        bytes.starts(with: Array("SQLite format 3".utf8) + [0])
+    }
+
+    /// Whether `name` is one of the files SQLite keeps beside the database `document`.
+    package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        companions.contains { $0.matches(name, of: document) }
+    }
+}
+
+/// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used
+/// By SQLite", sections 2.1 to 2.3).
+private let companions = ["{D}-journal", "{D}-wal", "{D}-shm"].map(NamePattern.init)
+
+private struct ClassRow: Sendable {
+    let itemClass: ItemClass
+    let pattern: NamePattern
+
+    init(_ itemClass: ItemClass, _ pattern: String) {
+        self.itemClass = itemClass
+        self.pattern = NamePattern(pattern)
+    }
+}
+
+/// The default classes by name; the first row that fits decides.
+///
+/// The endings are what SQLite's own tools and most applications use. A bare `-journal` is not enough:
+/// people call their diaries so.
+private let classNames: [ClassRow] = [
+    ClassRow(.database, "*.sqlite"), ClassRow(.database, "*.sqlite3"), ClassRow(.database, "*.db"),
+    ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),
+    ClassRow(.database, "*.db-journal"),
+    ClassRow(.database, "*-wal"), ClassRow(.database, "*-shm"),
+    // logrotate's `.N` and `dateext`, and what Python's rotating handlers make of `app.log`.
+    ClassRow(.log, "*.log"), ClassRow(.log, "*.log.{N}"), ClassRow(.log, "*.log-{N}"),
+    ClassRow(.log, "*.log.{N}-{N}-{N}"),
+]

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// A file somebody was seen to create.
+struct MadeFile: Sendable {
+    let node: NodeNumber
+    var directory: NodeNumber
+    var name: [UInt8]
+    let actor: Actor
+    /// Somebody else opened it.
+    var isShared = false
+    /// When its maker ended, if it has.
+    var makerExited: Instant?
+
+    /// Whether the file may be part of a save by this actor.
+    ///
+    /// Age does not matter while the maker lives: a swap file stays for the whole session. Afterwards
+    /// only a sibling can finish the save, and soon.
+    func isEvidence(for other: Actor, at now: Instant) -> Bool {
+        guard actor.isSame(as: other) else { return false }
+        return makerExited.map { now.since($0) <= EpisodeLimits.siblingGrace } ?? true
+    }
+}
+
+/// The temp and swap files of one directory, by the documents their names point to.
+///
+/// An index and not a search: a program that makes and unlinks thousands of files in one directory must
+/// not have each compared with all others.
+private struct SideFiles: Sendable {
+    private var byDocument: [[UInt8]: [NodeNumber]] = [:]
+    private var ofAnyDocument: [NodeNumber] = []
+
+    var isEmpty: Bool { byDocument.isEmpty && ofAnyDocument.isEmpty }
+
+    mutating func insert(_ node: NodeNumber, _ name: [UInt8]) {
+        for document in SideName.documentsSaved(by: name) { byDocument[document, default: []].append(node) }
+        if SideName.isAnonymousTemp(name) { ofAnyDocument.append(node) }
+    }
+
+    mutating func remove(_ node: NodeNumber, _ name: [UInt8]) {
+        for document in SideName.documentsSaved(by: name) {
+            byDocument[document]?.removeAll { $0 == node }
+            if byDocument[document]?.isEmpty == true { byDocument[document] = nil }
+        }
+        ofAnyDocument.removeAll { $0 == node }
+    }
+
+    func nodes(for document: [UInt8]) -> [NodeNumber] { (byDocument[document] ?? []) + ofAnyDocument }
+}
+
+/// The files somebody was seen to create, as many as the limit allows, the oldest forgotten first.
+struct MadeFiles: Sendable {
+    private var files: [NodeNumber: MadeFile] = [:]
+    private var directories: [NodeNumber: SideFiles] = [:]
+    private var makers: [ProcessID: Set<NodeNumber>] = [:]
+    /// Oldest first from `head` on; files that are gone since are skipped when they come up.
+    private var order: [NodeNumber] = []
+    private var head = 0
+
+    var count: Int { files.count }
+
+    subscript(node: NodeNumber) -> MadeFile? { files[node] }
+
+    /// The remembered files that may hold unsaved or next contents of a document.
+    func sideFiles(of document: [UInt8], in directory: NodeNumber) -> some Sequence<MadeFile> {
+        (directories[directory]?.nodes(for: document) ?? []).lazy.compactMap { files[$0] }
+    }
+
+    mutating func insert(_ file: MadeFile) {
+        remove(file.node)
+        while files.count >= EpisodeLimits.rememberedFiles { remove(order[head]) }
+        files[file.node] = file
+        directories[file.directory, default: SideFiles()].insert(file.node, file.name)
+        makers[file.actor.process, default: []].insert(file.node)
+        order.append(file.node)
+    }
+
+    mutating func update(_ node: NodeNumber, _ change: (inout MadeFile) -> Void) {
+        guard let index = files.index(forKey: node) else { return }
+        change(&files.values[index])
+    }
+
+    mutating func move(_ node: NodeNumber, to name: [UInt8], in directory: NodeNumber) {
+        guard let former = files[node] else { return }
+        unlist(former)
+        directories[directory, default: SideFiles()].insert(node, name)
+        update(node) { file in (file.name, file.directory) = (name, directory) }
+    }
+
+    mutating func makerExited(_ process: ProcessID, at now: Instant) {
+        for node in makers.removeValue(forKey: process) ?? [] {
+            update(node) { $0.makerExited = now }
+        }
+    }
+
+    mutating func remove(_ node: NodeNumber) {
+        if let file = files.removeValue(forKey: node) {
+            unlist(file)
+            makers[file.actor.process]?.remove(node)
+            if makers[file.actor.process]?.isEmpty == true { makers[file.actor.process] = nil }
+        }
+        while head < order.count, files[order[head]] == nil { head += 1 }
+        compact()
+    }
+
+    private mutating func unlist(_ file: MadeFile) {
+        directories[file.directory]?.remove(file.node, file.name)
+        if directories[file.directory]?.isEmpty == true { directories[file.directory] = nil }
+    }
+
+    /// Most files are gone long before they are the oldest: without this their numbers would pile up
+    /// behind one swap file that stays.
+    private mutating func compact() {
+        guard order.count > 2 * EpisodeLimits.rememberedFiles else { return }
+        order = order[head...].filter { files[$0] != nil }
+        head = 0
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// What a program's name says about its accesses.
+///
+/// The name is what `/proc/PID/comm` of the process (not of the thread) holds: the last part of the path
+/// it was started by, cut off after 15 bytes. So long names are written here as they arrive, and `git`
+/// may come as `git-checkout`.
+package enum ProgramClasses {
+    /// How the program's reads are treated.
+    package static func programClass(of comm: [UInt8]) -> ProgramClass {
+        readers.first { $0.pattern.matches(comm) }?.programClass ?? .ordinary
+    }
+
+    /// Whether the program replaces a file by unlinking it and creating it again.
+    package static func unlinksToCreate(_ comm: [UInt8]) -> Bool {
+        unlinkers.contains { $0.matches(comm) }
+    }
+}
+
+private struct ReaderRow: Sendable {
+    let programClass: ProgramClass
+    let pattern: NamePattern
+
+    init(_ programClass: ProgramClass, _ pattern: String) {
+        self.programClass = programClass
+        self.pattern = NamePattern(pattern)
+    }
+}
+
+private let readers: [ReaderRow] = [
+    // Backup and sync, by the names of their executables.
+    ReaderRow(.background, "restic"), ReaderRow(.background, "borg"), ReaderRow(.background, "rsync"),
+    ReaderRow(.background, "rclone"), ReaderRow(.background, "syncthing"),
+    ReaderRow(.background, "unison"), ReaderRow(.background, "unison-*"),
+    // Indexing: mlocate and plocate (`updatedb.plocat`), GNOME's Tracker, KDE's Baloo.
+    ReaderRow(.background, "updatedb"), ReaderRow(.background, "updatedb.*"),
+    ReaderRow(.background, "tracker*"), ReaderRow(.background, "baloo*"),
+    // Language servers and rebuild loops that run under a name of their own, not as `node`.
+    ReaderRow(.watcher, "clangd"), ReaderRow(.watcher, "gopls"), ReaderRow(.watcher, "rust-analyzer"),
+    ReaderRow(.watcher, "sourcekit-lsp"), ReaderRow(.watcher, "watchexec"), ReaderRow(.watcher, "entr"),
+    // Thumbnailers: Xfce's, and GNOME's as far as 15 bytes of their names reach.
+    ReaderRow(.watcher, "tumblerd"), ReaderRow(.watcher, "evince-thumbnai"),
+    ReaderRow(.watcher, "totem-video-thu"), ReaderRow(.watcher, "gdk-pixbuf-thum"),
+    ReaderRow(.watcher, "ffmpegthumbnail"),
+]
+
+/// Programs traced to do "UNLINK D; CREATE D" or "UNLINK D; RENAME T to D" for each file they write.
+///
+/// `mv` is not among them: what it unlinks is the source of a move to another file system, which is a
+/// deletion.
+private let unlinkers: [NamePattern] = [
+    // git checkout, restore, stash, merge, rebase, reset, apply; old installations run `git-checkout`.
+    "git", "git-*",
+    // Extraction: GNU tar and libarchive's, Info-ZIP's.
+    "tar", "bsdtar", "unzip", "zip",
+    // coreutils; `cp` does so with --remove-destination only, and never unlinks otherwise.
+    "install", "cp",
+    // gcc's driver runs collect2, which runs one of the linkers; the assembler shares their library.
+    "ld", "ld.*", "collect2", "as", "ccache",
+    "dpkg", "rustc", "syncthing", "go", "gzip", "xz",
+].map(NamePattern.init)

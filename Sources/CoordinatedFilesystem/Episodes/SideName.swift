@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a file's name says about it, if it is the name of a program's helper file and not of a document.
+package struct SideName: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable, CaseIterable {
+        /// Unsaved text, kept by an editor for the whole session.
+        case swap
+        /// Says that somebody has the document open.
+        case lock
+        /// The next contents of a document, before they take its name.
+        case temp
+        /// The former contents of a document.
+        case backup
+    }
+
+    /// How much a name proves by itself.
+    package enum Certainty: Int, Hashable, Comparable, Sendable {
+        /// Counts as evidence beside a document of that name, and makes no file private: `D.r3Fq0a`.
+        case besideDocument
+        /// People use such names too: private only while its maker lives and nobody else opened it.
+        case whileMakerLives
+        /// No document is called this.
+        case alone
+
+        package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    /// Where a name stands, if that changes what it means.
+    package enum Place: Hashable, Sendable {
+        case ordinary
+        /// Anywhere below a directory named `.git`.
+        case gitDirectory
+    }
+
+    package let kind: Kind
+    package let certainty: Certainty
+
+    package var isAmbiguous: Bool { certainty != .alone }
+
+    /// The strongest reading of a name, nil if it is an ordinary one.
+    ///
+    /// Names that only mean something beside their document (`certainty` `.besideDocument`) are
+    /// ordinary here.
+    package init?(of name: [UInt8], in place: Place = .ordinary) {
+        var best: SideName?
+        if place == .gitDirectory, NamePattern.gitLock.matches(name) {
+            best = SideName(kind: .lock, certainty: .alone)
+        }
+        for row in sideNames where row.meaning.certainty > (best?.certainty ?? .besideDocument) {
+            if row.pattern.matches(name) { best = row.meaning }
+        }
+        guard let best else { return nil }
+        self = best
+    }
+
+    fileprivate init(kind: Kind, certainty: Certainty) {
+        self.kind = kind
+        self.certainty = certainty
+    }
+
+    /// The documents a side file of this name may belong to; empty if the name does not say.
+    package static func documents(for name: [UInt8]) -> [[UInt8]] {
+        documents(for: name, accordingTo: sideNames)
+    }
+
+    /// Whether a program that renames `document` to `name` keeps it as a backup.
+    package static func isBackupShaped(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        sideNames.contains { $0.meaning.kind == .backup && $0.pattern.matches(name, of: document) }
+    }
+
+    /// Whether a file of this name may hold unsaved or next contents of `document`.
+    ///
+    /// Temp names that do not tell their document (`sedq3Fa91`) fit every one.
+    package static func isTempOrSwapShaped(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        contentNames.contains { $0.pattern.matches(name, of: document) }
+    }
+
+    /// The documents whose unsaved or next contents a file of this name may hold.
+    static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
+        documents(for: name, accordingTo: contentNames)
+    }
+
+    /// Whether a file of this name may hold the contents of any document.
+    static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
+        contentNames.contains { !$0.pattern.namesDocument && $0.pattern.matches(name) }
+    }
+
+    private static func documents(for name: [UInt8], accordingTo rows: [SideNameRow]) -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for row in rows {
+            for document in row.pattern.documents(in: name) where !found.contains(document) {
+                found.append(document)
+            }
+        }
+        return found
+    }
+}
+
+// Log rotation, which looks like a save.
+extension SideName {
+    /// Whether `name` is where log rotation puts `document`.
+    ///
+    /// It has the shape of a save (renamed away, made again by the same process within a millisecond)
+    /// and is a move and a new file.
+    package static func isRotationShaped(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        guard name.count > document.count + 1, name.starts(with: document) else { return false }
+        let separator = name[document.count]
+        guard separator == UInt8(ascii: ".") || separator == UInt8(ascii: "-") else { return false }
+        var rest = name[(document.count + 1)...]
+        let compressed = [".gz", ".xz", ".bz2", ".zst"].map { Array($0.utf8) }
+        for ending in compressed where rest.suffix(ending.count).elementsEqual(ending) {
+            rest = rest.dropLast(ending.count)
+        }
+        let dateBytes = Array("0123456789-_:T.".utf8)
+        return rest.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } == true
+            && rest.allSatisfy(dateBytes.contains)
+    }
+}
+
+extension NamePattern {
+    fileprivate static let gitLock = NamePattern("*.lock")
+}
+
+/// One row of the table below.
+private struct SideNameRow: Sendable {
+    let pattern: NamePattern
+    let meaning: SideName
+
+    init(_ kind: SideName.Kind, _ certainty: SideName.Certainty, _ pattern: String) {
+        self.pattern = NamePattern(pattern)
+        meaning = SideName(kind: kind, certainty: certainty)
+    }
+}
+
+/// The helper files of real programs, from traces of the programs named beside them.
+///
+/// `.alone` rows are private on sight, so a row belongs there only if no user would choose the name.
+private let sideNames: [SideNameRow] = [
+    // vim and Neovim. `4913` is the file vim makes to learn whether the directory lets it.
+    SideNameRow(.swap, .alone, ".{D}.sw?"),
+    SideNameRow(.swap, .alone, ".{D}.swpx"),
+    SideNameRow(.swap, .alone, "{.D}.sw?"),
+    SideNameRow(.swap, .alone, ".{D}.un~"),
+    SideNameRow(.temp, .alone, "4913"),
+    // Emacs, Kate, joe.
+    SideNameRow(.swap, .alone, "#{D}#"),
+    SideNameRow(.swap, .alone, ".{D}.kate-swp"),
+    SideNameRow(.swap, .alone, "DEADJOE"),
+
+    // Emacs, joe and jed; LibreOffice; GnuPG.
+    SideNameRow(.lock, .alone, ".#{D}"),
+    SideNameRow(.lock, .alone, ".~lock.{D}#"),
+    SideNameRow(.lock, .alone, ".#lk0x*"),
+    // gpg, git, filelock. Without an extension before it, it may be somebody's `Cargo.lock`.
+    SideNameRow(.lock, .alone, "{D.}.lock"),
+    SideNameRow(.lock, .whileMakerLives, "{D}.lock"),
+
+    // GIO (gedit, mousepad, pluma, geany, GIMP); libgsf (abiword, gnumeric); LibreOffice.
+    SideNameRow(.temp, .alone, ".goutputstream-{R}"),
+    SideNameRow(.temp, .alone, ".gsf-save-{R}"),
+    SideNameRow(.temp, .whileMakerLives, "lu*.tmp"),
+    // sed -i, perl -i, gawk -i inplace, dos2unix.
+    SideNameRow(.temp, .whileMakerLives, "sed{R}"),
+    SideNameRow(.temp, .whileMakerLives, "XX{R}"),
+    SideNameRow(.temp, .alone, "{D}.gawk.{R}"),
+    SideNameRow(.temp, .alone, "d2utmp{R}"),
+    // rsync, unison, syncthing.
+    SideNameRow(.temp, .whileMakerLives, ".{D}.{R}"),
+    SideNameRow(.temp, .whileMakerLives, "{.D}.{R}"),
+    SideNameRow(.temp, .alone, ".~tmp~"),
+    SideNameRow(.temp, .alone, ".rsync-partial"),
+    SideNameRow(.temp, .alone, ".unison.{D}.*.unison.tmp"),
+    SideNameRow(.temp, .alone, ".syncthing.{D}.tmp"),
+    // Kakoune; glib and Qt; patch; mg; busybox sed; exiftool; qpdf; isort; gofmt.
+    SideNameRow(.temp, .alone, ".{D}.kak.{R}"),
+    SideNameRow(.temp, .besideDocument, "{D}.{R}"),
+    SideNameRow(.temp, .besideDocument, "{D}.o{R}"),
+    SideNameRow(.temp, .besideDocument, "{D}.r{R}"),
+    SideNameRow(.temp, .besideDocument, "{D}.{R}????"),
+    SideNameRow(.temp, .besideDocument, "{D}{R}"),
+    SideNameRow(.temp, .alone, "{D}_exiftool_tmp"),
+    SideNameRow(.temp, .alone, "{D}.~qpdf-temp#"),
+    SideNameRow(.temp, .whileMakerLives, "{D}.isorted"),
+    SideNameRow(.temp, .besideDocument, "{D}.{N}"),
+    // Everybody's.
+    SideNameRow(.temp, .whileMakerLives, "{D}.tmp"),
+    SideNameRow(.temp, .whileMakerLives, "{D}.tmp*"),
+    SideNameRow(.temp, .whileMakerLives, "{D}.new"),
+    SideNameRow(.temp, .whileMakerLives, "tmp*"),
+    // zip, binutils, ln -f, rustc, go, dpkg, VS Code, JetBrains.
+    SideNameRow(.temp, .whileMakerLives, "zi{R}"),
+    SideNameRow(.temp, .whileMakerLives, "st{R}"),
+    SideNameRow(.temp, .whileMakerLives, "Cu{R}"),
+    SideNameRow(.temp, .whileMakerLives, "rmeta{R}"),
+    SideNameRow(.temp, .alone, "{D}-go-tmp-umask"),
+    SideNameRow(.temp, .alone, "{D}.dpkg-new"),
+    SideNameRow(.temp, .alone, "{D}.vsctmp"),
+    SideNameRow(.temp, .alone, "{D}___jb_tmp___"),
+
+    // Backups: the first two are everybody's (Emacs, vim, nano, cp -b).
+    SideNameRow(.backup, .alone, "{D}~"),
+    SideNameRow(.backup, .alone, "{D}.~{N}~"),
+    SideNameRow(.backup, .whileMakerLives, "{D}.bak"),
+    SideNameRow(.backup, .whileMakerLives, "{D}.orig"),
+    SideNameRow(.backup, .whileMakerLives, "{D}_original"),
+    SideNameRow(.backup, .alone, "{D}.~qpdf-orig*"),
+    SideNameRow(.backup, .alone, "{D}.dpkg-old"),
+    SideNameRow(.backup, .alone, ".bak.{N}.{D}"),
+    SideNameRow(.backup, .alone, "tilde-backup-{R}"),
+    SideNameRow(.backup, .alone, "{D}___jb_old___"),
+    SideNameRow(.backup, .besideDocument, "{D}.{N}"),
+    SideNameRow(.backup, .whileMakerLives, "{D}.rej"),
+]
+
+/// The rows of files that hold contents a document is to have.
+private let contentNames = sideNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// A name that is missing in the middle of a save: renamed aside or unlinked, not yet filled again.
+package struct Vacancy: Hashable, Sendable {
+    /// Why the missing name is taken for part of a save and not for a move or a deletion.
+    package enum Evidence: Hashable, Sendable {
+        /// The document went to a name backups have.
+        case backupName
+        /// Its actor made a temp or swap file for it.
+        case sideFile
+        /// The program replaces files by unlinking and creating them.
+        case program
+    }
+
+    package let directory: NodeNumber
+    package let name: [UInt8]
+    package let document: ItemID
+    /// The file that had the name.
+    package let oldNode: NodeNumber
+    package let actor: Actor
+    package let evidence: Evidence
+    package let opened: Instant
+
+    package init(
+        directory: NodeNumber, name: [UInt8], document: ItemID, oldNode: NodeNumber, actor: Actor,
+        evidence: Evidence, opened: Instant
+    ) {
+        self.directory = directory
+        self.name = name
+        self.document = document
+        self.oldNode = oldNode
+        self.actor = actor
+        self.evidence = evidence
+        self.opened = opened
+    }
+
+    /// When the window ends however busy the actor is.
+    package var latestEnd: Instant { opened + EpisodeLimits.vacancyLongest }
+}
+
+/// How a vacated name was filled again.
+package enum Fill: Hashable, Sendable {
+    /// By its actor: both steps were one save of the document.
+    case save(Vacancy)
+    /// By somebody else: what looked like a save was a move or a deletion, and this is a new file.
+    case change(Vacancy)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// What is compared to tell whether a file was changed.
+struct Stamp: Hashable, Sendable {
+    let size: UInt64
+    let modified: FileStatus.Time
+    let changed: FileStatus.Time
+
+    init(_ status: FileStatus) {
+        size = status.size
+        modified = status.modified
+        changed = status.changed
+    }
+
+    /// Two different stamps give different numbers but for an accident of one in 2⁶⁴.
+    var number: UInt64 {
+        var number: UInt64 = 0xCBF2_9CE4_8422_2325
+        for part in [
+            size, UInt64(bitPattern: modified.seconds), UInt64(modified.nanoseconds),
+            UInt64(bitPattern: changed.seconds), UInt64(changed.nanoseconds),
+        ] {
+            number = (number ^ part) &* 0x0000_0100_0000_01B3
+            number ^= number >> 29
+        }
+        return number
+    }
+}
+
+/// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
+final class Handle: Claimant {
+    struct State {
+        /// Of the file below, if this process moves the data.
+        var descriptor: SharedFile?
+        /// What the file looked like when writing became possible.
+        var baseline: Stamp?
+        /// The baseline is too young for the clock of the file system to tell a later change.
+        var isBaselineBlurred = false
+        var isOpen = false
+        /// Contents that were kept by a link before others replaced or deleted the file.
+        var keptLinks: [KeptLink] = []
+    }
+
+    struct KeptLink: Sendable {
+        let id: String
+        let stamp: Stamp
+    }
+
+    /// A real descriptor, alive until the last request that uses it is done.
+    final class SharedFile: Sendable {
+        let file: OwnedDescriptor
+        init(_ file: consuming OwnedDescriptor) { self.file = file }
+    }
+
+    let claim: ClaimID
+    let node: Node
+    /// The document the claim is about, which need not be the node's any more when it is granted.
+    let item: ItemID
+    let flags: Int32
+    let thread: Int32
+    let opened: Instant
+    /// Whether the arbiter knows of it; files that are no documents have handles without claims.
+    let isClaimed: Bool
+    private unowned let processes: Processes
+    let state = Mutex(State())
+
+    init(
+        _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by thread: Int32, isClaimed: Bool,
+        processes: Processes
+    ) {
+        self.claim = claim
+        self.node = node
+        self.item = item
+        self.flags = flags
+        self.thread = thread
+        self.isClaimed = isClaimed
+        self.processes = processes
+        opened = Engine.now
+    }
+
+    var id: HandleID { HandleID(claim.rawValue) }
+    var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
+    var truncates: Bool { flags & O_TRUNC != 0 }
+
+    var access: Access {
+        guard mayWrite || truncates else { return .read }
+        return .write(truncates ? .updating : .forMerging)
+    }
+
+    var account: Account { Account(thread: thread) { [node] in node.path } }
+
+    func identify() -> Party { processes.party(ofThread: thread, notAfter: opened) }
+
+    func observe() -> Observation {
+        mayWrite ? observeWriter() : processes.observeReader(thread: thread, of: node)
+    }
+
+    private func observeWriter() -> Observation {
+        let status: FileStatus
+        do throws(Errno) {
+            status = try node.descriptor().descriptor.status()
+        } catch {
+            // A file that cannot be looked at is taken to be written all the time: `hold` bounds that.
+            return .dirty(stamp: Engine.now.nanoseconds)
+        }
+        let stamp = Stamp(status)
+        let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
+        guard stamp == baseline else { return .dirty(stamp: stamp.number) }
+        if truncates || flags & O_CREAT != 0 { return .untouched }
+        return isBlurred ? .dirty(stamp: stamp.number) : .clean
+    }
+}
+
+/// The open handles.
+final class HandleTable: Sendable {
+    private let handles = Mutex<[HandleID: Handle]>([:])
+
+    subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
+    func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
+    func remove(_ id: HandleID) -> Handle? { handles.withLock { $0.removeValue(forKey: id) } }
+
+    /// The open handles of a node that may write.
+    func writers(of node: Node) -> [Handle] {
+        handles.withLock { $0.values.filter { $0.node === node && $0.mayWrite } }
+            .sorted { $0.claim < $1.claim }
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// What the file system below calls a file. The time of birth tells a reused inode number from its
+/// former owner; ext4 hands numbers out again at once.
+struct FileKey: Hashable, Sendable {
+    let device: UInt64
+    let inode: UInt64
+    let born: FileStatus.Time
+
+    init(_ status: FileStatus) {
+        device = status.device
+        inode = status.inode
+        born = status.born
+    }
+}
+
+/// Who moves a file's data.
+enum DataPath: Sendable {
+    /// The kernel, straight to the file below.
+    case backing(BackingID)
+    /// This process.
+    case daemon
+}
+
+/// One file of the mirrored tree, while the kernel knows it.
+///
+/// Reached by parent and name, and by a descriptor as long as the budget allows; the parent is kept alive
+/// by its children. **Lock rule.** The mutex covers the state; no system call is made under it, and no
+/// other node's mutex is taken under it.
+final class Node: Sendable {
+    struct State {
+        var parent: Node?
+        var name: NameBytes
+        /// The document this file is; moves on when another file takes its place in a safe save.
+        var item: ItemID
+        var descriptor: SharedDescriptor?
+        /// Users that need the descriptor to stay: open handles, and a name that is gone.
+        var pins = 0
+        var hasName = true
+        var opens = 0
+        /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
+        var dataPath: DataPath?
+        /// Kept until the kernel forgets the inode.
+        var backing: BackingID?
+        /// Whether data may bypass us at all; nil until it was looked at.
+        var mayBypass: Bool?
+        var itemClass: ItemClass?
+    }
+
+    let id: NodeID
+    let key: FileKey
+    /// The type bits of the mode, which never change.
+    let kind: UInt32
+    private let budget: DescriptorBudget
+    private let connection: Connection
+    let state: Mutex<State>
+
+    init(
+        _ id: NodeID, _ status: FileStatus, parent: Node?, name: NameBytes,
+        budget: DescriptorBudget, connection: Connection
+    ) {
+        self.id = id
+        self.key = FileKey(status)
+        self.kind = status.kind
+        self.budget = budget
+        self.connection = connection
+        state = Mutex(State(parent: parent, name: name, item: ItemID(id.rawValue)))
+    }
+
+    // The last FORGET comes after the last RELEASE: no open uses the backing file any more.
+    deinit {
+        if let backing = state.withLock({ $0.backing }) { connection.closeBacking(backing) }
+    }
+
+    var item: ItemID { state.withLock { $0.item } }
+    var isRoot: Bool { id == .root }
+
+    /// The names from the source's root down to here.
+    var path: [UInt8] {
+        var parts: [[UInt8]] = []
+        var next: Node? = self
+        while let node = next, !node.isRoot {
+            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+            parts.append(name.bytes)
+            next = parent
+        }
+        return Array(parts.reversed().joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    /// Gives the descriptor for as long as the caller keeps it.
+    ///
+    /// Throws ESTALE if what is found under the node's name is another file by now.
+    func descriptor() throws(Errno) -> SharedDescriptor {
+        let (cached, parent, name, hasName) = state.withLock { ($0.descriptor, $0.parent, $0.name, $0.hasName) }
+        if let cached { return cached }
+        guard let parent, hasName else { throw .stale }
+        let directory = try parent.descriptor()
+        let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
+        guard FileKey(try opened.status()) == key else { throw .stale }
+        return cache(SharedDescriptor(opened, of: budget))
+    }
+
+    /// Keeps a descriptor, unless another thread was faster.
+    func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
+        let kept: SharedDescriptor? = state.withLock { state in
+            if let cached = state.descriptor { return cached }
+            state.descriptor = descriptor
+            return nil
+        }
+        if let kept { return kept }
+        budget.cached(self)
+        return descriptor
+    }
+
+    var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }
+
+    /// Lets the descriptor go if nobody needs it to stay.
+    func dropDescriptor() -> Bool {
+        let dropped: SharedDescriptor?? = state.withLock { state in
+            guard state.pins == 0 else { return nil }
+            return .some(state.descriptor.take())
+        }
+        return dropped != nil
+    }
+
+    /// Opens the descriptor if need be and keeps it until ``unpin()``.
+    func pin() throws(Errno) -> SharedDescriptor {
+        state.withLock { $0.pins += 1 }
+        do throws(Errno) {
+            return try descriptor()
+        } catch {
+            unpin()
+            throw error
+        }
+    }
+
+    func unpin() { state.withLock { $0.pins -= 1 } }
+
+    /// What the file is called has changed, or was learned anew.
+    func found(_ name: NameBytes, in parent: Node) {
+        let former: Node? = state.withLock { state in
+            guard state.parent !== parent || state.name != name else { return nil }
+            state.name = name
+            state.hasName = true
+            return state.parent.replace(with: parent)
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Its last known name now belongs to nobody, or to another file.
+    func lostName() { state.withLock { $0.hasName = false } }
+
+    /// The class its name gives it.
+    var itemClass: ItemClass {
+        if let known = state.withLock({ $0.itemClass }) { return known }
+        let (name, parent) = state.withLock { ($0.name, $0.parent) }
+        let place: SideName.Place = Self.isInGitDirectory(parent) ? .gitDirectory : .ordinary
+        let found = ItemClass(of: name.bytes, in: place)
+        state.withLock { $0.itemClass = found }
+        return found
+    }
+
+    private static func isInGitDirectory(_ directory: Node?) -> Bool {
+        var next = directory
+        while let node = next, !node.isRoot {
+            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+            if name.bytes == Array(".git".utf8) { return true }
+            next = parent
+        }
+        return false
+    }
+}
+
+extension Optional where Wrapped: AnyObject {
+    /// Puts a value in and takes the former out, so that it is released where the caller wants it to be.
+    fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
+        let former = self
+        self = value
+        return former
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// The nodes the kernel knows, by the number it uses and by the file they stand for.
+///
+/// Invariants, per shard:
+/// - I1. If `numbers[f] == n` then `nodes[n]` is the node of file f. A file has at most one such node.
+/// - I2. `lookups > 0`: a node leaves with its last lookup.
+///
+/// **Lock rule.** A shard's mutex covers its two dictionaries; no system call is made under it. A node
+/// that leaves is destroyed by the caller, after the lock.
+final class NodeTable: Sendable {
+    private struct Entry {
+        let node: Node
+        var lookups: UInt64
+    }
+
+    private struct Shard {
+        var nodes: [NodeID: Entry] = [:]
+        var numbers: [FileKey: NodeID] = [:]
+        var nextSerial: UInt64 = 1
+    }
+
+    /// A node's number ends in that of its shard.
+    private static let shardBits: UInt64 = 4
+    private let shards: InlineArray<16, Mutex<Shard>>
+    private let budget: DescriptorBudget
+    private let connection: Connection
+    let root: Node
+
+    init(root: Node, budget: DescriptorBudget, connection: Connection) {
+        self.root = root
+        self.budget = budget
+        self.connection = connection
+        shards = InlineArray { _ in Mutex(Shard()) }
+        shards[Self.shard(of: .root)].withLock { shard in
+            shard.nodes[.root] = Entry(node: root, lookups: .max)
+        }
+        shards[Self.shard(of: root.key)].withLock { $0.numbers[root.key] = .root }
+    }
+
+    subscript(id: NodeID) -> Node? {
+        if id == .root { return root }
+        return shards[Self.shard(of: id)].withLock { $0.nodes[id]?.node }
+    }
+
+    /// The node of a file, without counting a lookup.
+    subscript(key: FileKey) -> Node? {
+        if key == root.key { return root }
+        return shards[Self.shard(of: key)].withLock { shard in
+            shard.numbers[key].flatMap { shard.nodes[$0]?.node }
+        }
+    }
+
+    /// Counts one more lookup of a file that was found under a name, making its node if need be.
+    func introduce(_ status: FileStatus, as name: NameBytes, in parent: Node) -> Node {
+        let key = FileKey(status)
+        let index = Self.shard(of: key)
+        let (node, isNew): (Node, Bool) = shards[index].withLock { shard in
+            if let id = shard.numbers[key], let known = shard.nodes[id]?.node {
+                if id != .root { shard.nodes[id]?.lookups += 1 }
+                return (known, false)
+            }
+            let id = NodeID(shard.nextSerial << Self.shardBits | UInt64(index))
+            shard.nextSerial += 1
+            let node = Node(id, status, parent: parent, name: name, budget: budget, connection: connection)
+            shard.nodes[id] = Entry(node: node, lookups: 1)
+            shard.numbers[key] = id
+            return (node, true)
+        }
+        if !isNew { node.found(name, in: parent) }
+        return node
+    }
+
+    func forget(_ id: NodeID, lookups: UInt64) {
+        guard id != .root else { return }
+        let forgotten: Node? = shards[Self.shard(of: id)].withLock { shard in
+            guard let entry = shard.nodes[id] else { return nil }
+            guard entry.lookups <= lookups else {
+                shard.nodes[id]?.lookups -= lookups
+                return nil
+            }
+            shard.nodes[id] = nil
+            if shard.numbers[entry.node.key] == id { shard.numbers[entry.node.key] = nil }
+            return entry.node
+        }
+        guard let forgotten else { return }
+        _ = forgotten.dropDescriptor()
+    }
+
+    /// The file has lost its last name: if its inode number comes back, it is another file's.
+    func retire(_ node: Node) {
+        shards[Self.shard(of: node.key)].withLock { shard in
+            if shard.numbers[node.key] == node.id { shard.numbers[node.key] = nil }
+        }
+    }
+
+    private static func shard(of id: NodeID) -> Int { Int(id.rawValue & (1 << shardBits - 1)) }
+
+    private static func shard(of key: FileKey) -> Int {
+        Int((key.inode ^ key.device) & (1 << shardBits - 1))
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FuseBridge
+import Synchronization
+
+/// Requests that were sent back so that they wait without the directory lock they came under.
+///
+/// A request that must wait is answered ESTALE. The kernel drops its locks and walks the path again;
+/// because the directory's attributes were invalidated it asks for them, from the same thread and with no
+/// lock held, and *that* question waits. Once it is answered the request returns.
+///
+///     sent back ──question──▶ question held ──settled──▶ settled ──request returns──▶ gone
+///         ├──────settled────────────────────────────────────▲
+///         └──request returns (it never asked)──▶ gone
+///
+/// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
+/// the same request is never sent back twice.
+final class Bounces: Sendable {
+    enum Cause: Hashable, Sendable {
+        /// A change of size without a handle, waiting for its claim.
+        case resizing(NodeID, ClaimID)
+        /// A look at a vacated name.
+        case lookup(name: [UInt8])
+    }
+
+    struct Bounce: Sendable {
+        let cause: Cause
+        let directory: NodeID
+        let serial: UInt64
+        var isSettled = false
+        fileprivate var question: Parked<Question>?
+    }
+
+    /// A parked GETATTR with the number its interrupts go by.
+    struct Question: ~Copyable, Sendable {
+        let reply: Reply
+        let token: UInt
+    }
+
+    private struct State {
+        var bounces: [Int32: Bounce] = [:]
+        var nextSerial: UInt64 = 1
+    }
+
+    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+
+    /// Whether no request is on its way back, which is what the fast paths ask.
+    var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
+
+    /// Notes that a thread's request is being sent back; returns the number of this bounce.
+    func begin(_ cause: Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
+        state.withLock { state in
+            let serial = state.nextSerial
+            state.nextSerial += 1
+            let bounce = Bounce(cause: cause, directory: directory, serial: serial)
+            if state.bounces.updateValue(bounce, forKey: thread) == nil {
+                count.add(1, ordering: .sequentiallyConsistent)
+            }
+            return serial
+        }
+    }
+
+    /// The request returned: takes its bounce, settled or not.
+    func finish(by thread: Int32, where matches: (Cause) -> Bool) -> Bounce? {
+        guard !isQuiet else { return nil }
+        return state.withLock { state in
+            guard let bounce = state.bounces[thread], matches(bounce.cause) else { return nil }
+            remove(thread, from: &state)
+            return bounce
+        }
+    }
+
+    /// Notes that the wait is over, and returns the question that may be answered now.
+    func settle(_ serial: UInt64, by thread: Int32) -> Parked<Question>? {
+        state.withLock { state in
+            guard state.bounces[thread]?.serial == serial else { return nil }
+            state.bounces[thread]?.isSettled = true
+            return state.bounces[thread]?.question.take()
+        }
+    }
+
+    /// The threads that look at a vacated name of a directory, with the numbers of their bounces.
+    func lookups(of name: [UInt8], in directory: NodeID) -> [(thread: Int32, serial: UInt64)] {
+        state.withLock { state in
+            state.bounces.filter { $0.value.directory == directory && $0.value.cause == .lookup(name: name) }
+                .map { ($0.key, $0.value.serial) }.sorted { $0.1 < $1.1 }
+        }
+    }
+
+    /// The request will not return, or returned as something else.
+    func drop(_ serial: UInt64, by thread: Int32) -> Bounce? {
+        state.withLock { state in
+            guard let bounce = state.bounces[thread], bounce.serial == serial else { return nil }
+            remove(thread, from: &state)
+            return bounce
+        }
+    }
+
+    /// Keeps the question of a returning thread until its wait is over; gives back any other.
+    ///
+    /// The token was made for the question and is not used if the reply is given back.
+    func hold(_ reply: consuming Reply, about node: NodeID, token: UInt) -> Reply? {
+        let thread = reply.caller.thread
+        let parked = Parked(Question(reply: reply, token: token))
+        let isHeld = state.withLock { state in
+            guard let bounce = state.bounces[thread], bounce.directory == node, !bounce.isSettled else {
+                return false
+            }
+            state.bounces[thread]?.question = parked
+            return true
+        }
+        return isHeld ? nil : parked.take()?.reply
+    }
+
+    /// How long an answer may be believed: an answer in passing must not swallow the question.
+    func validity(_ normal: Validity, to thread: Int32, about node: NodeID? = nil) -> Validity {
+        guard !isQuiet else { return normal }
+        return state.withLock { state in
+            let isReturning = state.bounces[thread] != nil
+            return isReturning || state.bounces.values.contains { $0.directory == node } ? .none : normal
+        }
+    }
+
+    private func remove(_ thread: Int32, from state: inout State) {
+        if state.bounces.removeValue(forKey: thread) != nil { count.subtract(1, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Requests that wait without a thread, and what becomes of them when their requester gets a signal.
+///
+/// The kernel tells of one signal per request and then never again, whatever comes. So the signal is
+/// looked at: one that ends the wait is answered, any other is followed by looking again every 50 ms.
+final class Parking: Sendable {
+    /// What to do with a request that cannot go on waiting.
+    struct Spot: Sendable {
+        let thread: Int32
+        /// The requester was interrupted, or is gone: answer EINTR.
+        let abandon: @Sendable (_ isGone: Bool) -> Void
+        /// The requester is stopped, and what it waits for would keep the freezer waiting: let it through.
+        let force: @Sendable () -> Void
+    }
+
+    private enum Verdict {
+        case waitOn(isStopped: Bool)
+        case interrupted
+        case gone
+    }
+
+    /// How often a request with a harmless signal is looked at again.
+    private static let interval = Span.milliseconds(50)
+    /// How long a stopped requester may wait.
+    private static let longestStop = Span.seconds(1)
+
+    private let spots = Mutex<[UInt: Spot]>([:])
+    private let nextToken = Atomic<UInt>(1)
+    private let timers: Timers
+
+    init(timers: Timers) { self.timers = timers }
+
+    func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
+
+    var count: Int { spots.withLock { $0.count } }
+
+    func enter(_ token: UInt, _ spot: Spot) { spots.withLock { $0[token] = spot } }
+    func leave(_ token: UInt) { spots.withLock { $0[token] = nil } }
+
+    /// May be called under libfuse's lock of the request, so it only leaves a note.
+    func interrupted(_ token: UInt) {
+        timers.soon { [self] in look(at: token, stoppedSince: nil, after: Engine.now) }
+    }
+
+    private func look(at token: UInt, stoppedSince: Instant?, after first: Instant) {
+        guard let spot = spots.withLock({ $0[token] }) else {
+            // The request may have been interrupted before it was parked; then its spot comes at once.
+            guard Engine.now.since(first) < Self.longestStop else { return }
+            return lookAgain(at: token, stoppedSince: nil, after: first)
+        }
+        switch Self.verdict(on: spot.thread) {
+        case .gone: spot.abandon(true)
+        case .interrupted: spot.abandon(false)
+        case .waitOn(let isStopped):
+            let since = isStopped ? stoppedSince ?? Engine.now : nil
+            if let since, Engine.now.since(since) >= Self.longestStop { return spot.force() }
+            lookAgain(at: token, stoppedSince: since, after: Engine.now)
+        }
+    }
+
+    private func lookAgain(at token: UInt, stoppedSince: Instant?, after first: Instant) {
+        timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in
+            look(at: token, stoppedSince: stoppedSince, after: first)
+        }
+    }
+
+    private static func verdict(on thread: Int32) -> Verdict {
+        guard let status = ProcessInspection.status(ofThread: thread) else { return .gone }
+        let pending = (status.pending | status.sharedPending) & ~status.blocked
+        if (status.pending | status.sharedPending) & bit(SIGKILL) != 0 { return .gone }
+        if pending & asking != 0 { return .interrupted }
+        let deadly = pending & ~harmless & ~stopping & ~status.caught & ~status.ignored
+        return deadly != 0 ? .interrupted : .waitOn(isStopped: pending & stopping != 0)
+    }
+
+    /// Signal n is bit n - 1 of the masks in `/proc/TID/status`.
+    private static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
+
+    /// Somebody wants the program to end, or to come back to its prompt, handler or not.
+    private static let asking = bit(SIGINT) | bit(SIGTERM) | bit(SIGHUP) | bit(SIGQUIT)
+    private static let harmless = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT)
+    private static let stopping = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU)
+}

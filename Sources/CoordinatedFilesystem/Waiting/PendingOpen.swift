@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// An open that could not be granted at once.
+///
+///     waiting ──granted──▶ finishing
+///        │  ╲──refused──▶ answered EBUSY
+///        ├──interrupted──▶ away, in its place ──same open within 100 ms──▶ waiting
+///        │                      ╲──100 ms──▶ gone
+///     finishing ──replaced meanwhile: ESTALE──▶ away, granted ──retry within 1 s──▶ finishing
+///
+/// While it is away its claim waits or holds as if the thread were there.
+final class PendingOpen: Sendable {
+    struct State {
+        /// The request that waits; nil while the thread is away.
+        var reply: Parked<Reply>?
+        var handle: Handle
+        var decision: Engine.Decision?
+        var hasBeenStale = false
+        /// Grows whenever the thread goes or comes, so that an old deadline recognises itself.
+        var visit = 0
+    }
+
+    let claim: ClaimID
+    let item: ItemID
+    let thread: Int32
+    let token: UInt
+    let state: Mutex<State>
+
+    init(_ handle: Handle, reply: consuming Reply, token: UInt) {
+        claim = handle.claim
+        item = handle.item
+        thread = handle.thread
+        self.token = token
+        state = Mutex(State(reply: Parked(reply), handle: handle))
+    }
+}
+
+/// Opens whose thread was sent away and is expected back.
+final class Returns: Sendable {
+    private let opens = Mutex<[Int32: PendingOpen]>([:])
+    private let count = Atomic<Int>(0)
+
+    var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
+
+    func expect(_ open: PendingOpen) {
+        let former = opens.withLock { $0.updateValue(open, forKey: open.thread) }
+        if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
+    }
+
+    /// The open a thread was expected back for.
+    func take(by thread: Int32, about item: ItemID) -> PendingOpen? {
+        guard !isQuiet else { return nil }
+        let open = opens.withLock { opens in
+            opens[thread]?.item == item ? opens.removeValue(forKey: thread) : nil
+        }
+        if open != nil { count.subtract(1, ordering: .relaxed) }
+        return open
+    }
+
+    func remove(_ open: PendingOpen) -> Bool {
+        let isRemoved = opens.withLock { opens in
+            opens[open.thread] === open && opens.removeValue(forKey: open.thread) != nil
+        }
+        if isRemoved { count.subtract(1, ordering: .relaxed) }
+        return isRemoved
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+
+/// What the daemon wants to know about the processes behind requests.
+///
+/// Nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
+final class Processes: Sendable {
+    /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
+    let mountNumber: UInt64
+    private let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
+
+    init(mountNumber: UInt64) { self.mountNumber = mountNumber }
+
+    /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
+    /// belongs to a younger thread by now.
+    func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
+        guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
+            let own = ProcessInspection.status(ofProcess: thread), hasStarted(own, before: moment),
+            let leader = ProcessInspection.status(ofProcess: threadStatus.process)
+        else { return .nobody }
+        let process = ProcessID(number: threadStatus.process, started: leader.started)
+        return Party(
+            process: process, ancestors: ancestors(from: leader.parent),
+            programClass: ProgramClasses.programClass(of: leader.program))
+    }
+
+    /// Who saves, for the recogniser.
+    func actor(ofThread thread: Int32) -> Actor? {
+        guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
+            let leader = ProcessInspection.status(ofProcess: threadStatus.process)
+        else { return nil }
+        let parent = ProcessInspection.status(ofProcess: leader.parent).map {
+            ProcessID(number: leader.parent, started: $0.started)
+        }
+        return Actor(
+            process: ProcessID(number: threadStatus.process, started: leader.started),
+            parent: leader.parent > 1 ? parent : nil, session: leader.session)
+    }
+
+    func isAlive(_ process: ProcessID) -> Bool {
+        guard let status = ProcessInspection.status(ofProcess: process.number),
+            status.started == process.started
+        else { return false }
+        let state = ProcessInspection.status(ofThread: process.number)?.state
+        return state != UInt8(ascii: "Z") && state != UInt8(ascii: "X")
+    }
+
+    /// From the parent upwards. Pid 1 and service managers adopt strangers, so they are nobody's family.
+    private func ancestors(from parent: Int32) -> [ProcessID] {
+        var found: [ProcessID] = []
+        var next = parent
+        // Nobody nests deeper; a longer chain means that processes change while they are looked at.
+        while next > 1, found.count < 64, let status = ProcessInspection.status(ofProcess: next) {
+            guard status.program != Array("systemd".utf8) else { break }
+            found.append(ProcessID(number: next, started: status.started))
+            next = status.parent
+        }
+        return found
+    }
+
+    /// Whether a thread existed at a moment of the monotonic clock.
+    ///
+    /// The kernel counts its start in ticks of the boot clock, so one tick of doubt remains; thread numbers
+    /// are not reused that fast.
+    private func hasStarted(_ status: ProcessInspection.ProcessStatus, before moment: Instant) -> Bool {
+        var boot = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &boot)
+        let nowInBootTime = UInt64(boot.tv_sec) * 1_000_000_000 + UInt64(boot.tv_nsec)
+        let age = Engine.now.since(moment).nanoseconds
+        let momentInTicks = (nowInBootTime - min(age, nowInBootTime)) / (1_000_000_000 / ticksPerSecond)
+        return status.started <= momentInTicks
+    }
+}
+
+// Looking at readers.
+extension Processes {
+    /// How many descriptors of a process are looked at before its position counts as unknown.
+    private static let longestSearch = 4096
+
+    /// Where the process of a thread stands in a file it reads through the mount.
+    ///
+    /// A position that cannot be read is always the same, so its reader counts as standing still.
+    func observeReader(thread: Int32, of node: Node) -> Observation {
+        let unknown = Observation.reading(position: -1)
+        guard let process = ProcessInspection.status(ofThread: thread)?.process else { return unknown }
+        let positions = readPositions(of: process, inode: node.key.inode)
+        guard let first = positions.first else { return unknown }
+        let size: UInt64
+        do throws(Errno) {
+            size = try node.descriptor().descriptor.status().size
+        } catch {
+            return unknown
+        }
+        if positions.allSatisfy({ $0 >= Int64(size) }) { return .atEnd }
+        // Several descriptors: any movement of any of them changes the sum.
+        return .reading(position: positions.count == 1 ? first : positions.reduce(0, &+))
+    }
+
+    private func readPositions(of process: Int32, inode: UInt64) -> [Int64] {
+        guard let stream = opendir("/proc/\(process)/fdinfo") else { return [] }
+        defer { closedir(stream) }
+        var positions: [Int64] = []
+        var looked = 0
+        while let entry = readdir(stream), looked < Self.longestSearch {
+            guard entry.pointee.d_type == UInt8(DT_REG) else { continue }
+            looked += 1
+            let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+            let number = String(cString: name.assumingMemoryBound(to: CChar.self))
+            guard let text = readSmallFile("/proc/\(process)/fdinfo/\(number)") else { continue }
+            let fields = Self.fields(of: text)
+            if fields.inode == inode, fields.mount == mountNumber { positions.append(fields.position) }
+        }
+        return positions
+    }
+
+    private static func fields(of text: [UInt8]) -> (position: Int64, inode: UInt64, mount: UInt64) {
+        var found: (position: Int64, inode: UInt64, mount: UInt64) = (0, 0, 0)
+        for line in text.split(separator: UInt8(ascii: "\n")).prefix(4) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let value = String(decoding: line[line.index(after: colon)...], as: UTF8.self)
+                .drop { $0 == "\t" || $0 == " " }
+            switch String(decoding: line[..<colon], as: UTF8.self) {
+            case "pos": found.position = Int64(value) ?? 0
+            case "ino": found.inode = UInt64(value) ?? 0
+            case "mnt_id": found.mount = UInt64(value) ?? 0
+            default: break
+            }
+        }
+        return found
+    }
+}

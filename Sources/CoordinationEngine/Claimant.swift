@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Arbitration
+package import Coordination
+
+/// Something the journal can tell about when it is read.
+package protocol JournalSubject: AnyObject, Sendable {
+    var account: Account { get }
+}
+
+/// What stands behind a claim, for the questions the arbiter cannot answer itself.
+///
+/// Asked on any thread, never under a lock.
+package protocol Claimant: JournalSubject {
+    /// Who made the claim, or ``Coordination/Party/nobody``.
+    func identify() -> Party
+    /// What the holder has done to its file.
+    func observe() -> Observation
+}
+
+/// Who and where, as far as it was known when it happened.
+package struct Account: Sendable {
+    /// Thread id, 0 if nobody's.
+    package let thread: Int32
+    /// Relative to the source; made when somebody asks, because most accounts are never read.
+    package let path: @Sendable () -> [UInt8]
+
+    package init(thread: Int32, path: @escaping @Sendable () -> [UInt8]) {
+        self.thread = thread
+        self.path = path
+    }
+}

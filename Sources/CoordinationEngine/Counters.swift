@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Synchronization
+
+/// How often things happened since the mount was made.
+package final class Counters: Sendable {
+    package let granted = Atomic<UInt64>(0)
+    package let waited = Atomic<UInt64>(0)
+    /// Presenters that were asked something; none before there are presenters.
+    package let asked = Atomic<UInt64>(0)
+    package let forfeited = Atomic<UInt64>(0)
+    package let proceeded = Atomic<UInt64>(0)
+    /// Holders with nothing to lose that let others pass.
+    package let yielded = Atomic<UInt64>(0)
+    /// Holders that were made to let others pass.
+    package let suspended = Atomic<UInt64>(0)
+    package let bounced = Atomic<UInt64>(0)
+    package let parkedUnderLock = Atomic<UInt64>(0)
+    package let stale = Atomic<UInt64>(0)
+    package let interrupted = Atomic<UInt64>(0)
+    package let kept = Atomic<UInt64>(0)
+    package let reads = Atomic<UInt64>(0)
+    package let writes = Atomic<UInt64>(0)
+
+    package init() {}
+}
+
+extension Atomic<UInt64> {
+    @inline(__always)
+    package func count() { add(1, ordering: .relaxed) }
+    package var value: UInt64 { load(ordering: .relaxed) }
+}

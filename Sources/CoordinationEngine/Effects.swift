@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What follows from an event: decided under the lock, done after it.
+
+extension Engine {
+    /// Something to do once the lock is released.
+    private enum Task {
+        case tell(Outcome, Decision)
+        case identify(ClaimID, any Claimant)
+        case observe(ClaimID, any Claimant)
+        case wake(Instant)
+        case say(Saying)
+    }
+
+    /// A line for the log; put into words after the lock, because that reads `/proc`.
+    private struct Saying {
+        let what: String
+        let account: Account
+    }
+
+    /// Hands an event to the arbiter and does what follows, including what follows from that.
+    ///
+    /// With no event, it does what an earlier one left undone.
+    func carryOut(_ event: Event?) {
+        let now = Self.now
+        let (tasks, ended): ([Task], Entry?) = state.withLock { state in
+            var ended: Entry?
+            if let event {
+                if case .ended(let claim) = event {
+                    ended = state.claims.removeValue(forKey: claim)
+                    journal.note(.ended, at: now, claim: claim, by: ended?.claimant)
+                }
+                state.arbiter.handle(event, at: now, into: &state.effects)
+            }
+            guard !state.effects.isEmpty else { return ([], ended) }
+            let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
+            state.effects.removeAll(keepingCapacity: true)
+            return (tasks, ended)
+        }
+        withExtendedLifetime(ended) {}
+        for task in tasks { perform(task) }
+    }
+
+    private func task(for effect: Effect, at now: Instant, in state: inout State) -> Task? {
+        switch effect {
+        case .grant(let claim, let grant): return settle(claim, .granted(grant), at: now, in: &state)
+        case .refuse(let claim, let refusal): return settle(claim, .refused(refusal), at: now, in: &state)
+        case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
+        case .observe(let claim): return state.claims[claim].map { .observe(claim, $0.claimant) }
+        case .wake(let moment): return .wake(moment)
+        case .suspend(let claim, let suspension):
+            guard let claimant = state.claims[claim]?.claimant else { return nil }
+            let isForced = suspension != .yielded
+            if isForced { counters.suspended.count() } else { counters.yielded.count() }
+            journal.note(
+                isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant,
+                suspension.rawValue)
+            return isForced
+                ? .say(Saying(what: "suspended (\(suspension.rawValue)): \(claim)", account: claimant.account))
+                : nil
+        }
+    }
+
+    private func settle(
+        _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
+    ) -> Task? {
+        guard let entry = state.claims[claim] else { return nil }
+        note(decision, of: claim, entry, at: now)
+        switch entry.standing {
+        case .waiting(let since):
+            remark(decision, of: entry, waiting: now.since(since))
+            state.settle(claim, .decided(decision))
+            return nil
+        case .waitingTelling(let since, let outcome):
+            remark(decision, of: entry, waiting: now.since(since))
+            if case .granted = decision { state.settle(claim, .held) } else { state.claims[claim] = nil }
+            return .tell(outcome, decision)
+        case .decided, .held: preconditionFailure("\(claim) was settled twice")
+        }
+    }
+
+    private func note(_ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant) {
+        let subject = entry.claimant
+        switch decision {
+        case .granted(let grant):
+            counters.granted.count()
+            let hasProceeded = grant.basis == .proceeded
+            if hasProceeded { counters.proceeded.count() }
+            journal.note(
+                hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
+                grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
+        case .refused(.withdrawn): journal.note(.withdrawn, at: now, claim: claim, by: subject)
+        case .refused(.busy): journal.note(.refused, at: now, claim: claim, by: subject)
+        }
+    }
+
+    /// Every wait over a second and every step over somebody's claim is one line of the log.
+    private func remark(_ decision: Decision, of entry: Entry, waiting span: Span) {
+        let what: String
+        switch decision {
+        case .granted(let grant) where grant.basis == .proceeded: what = "went ahead after waiting \(span)"
+        case .granted where span > .seconds(1): what = "waited \(span)"
+        case .refused(.busy): what = "was refused after waiting \(span)"
+        default: return
+        }
+        let account = entry.claimant.account
+        timers.soon { [self] in say(what, account) }
+    }
+
+    private func perform(_ task: Task) {
+        switch task {
+        case .tell(let outcome, let decision): outcome(decision)
+        case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
+        case .observe(let claim, let claimant):
+            workers.run { [self] in submit(.observed(claim, claimant.observe())) }
+        case .wake(let moment):
+            timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
+        case .say(let saying): say(saying.what, saying.account)
+        }
+    }
+
+    /// Writes one line to the log: who, what, and the path.
+    package func say(_ what: String, _ account: Account) {
+        let program = ProcessInspection.program(ofThread: account.thread)
+        let who = program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
+        log("\(who) (\(account.thread)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Arbitration
+package import Coordination
+package import LinuxSystem
+import Synchronization
+
+/// The one place where the arbiter meets threads.
+///
+/// **Lock rule.** The mutex covers the arbiter, the table of claims and the order of the journal, and
+/// nothing else. Effects run after it is released, because answering the kernel or looking at a process
+/// can come back here on the same thread.
+package final class Engine: Sendable {
+    package enum Decision: Sendable { case granted(Grant), refused(Refusal) }
+    package enum Admission: Sendable { case granted(Grant), waiting }
+    package typealias Outcome = @Sendable (Decision) -> Void
+
+    /// Where a claim stands, as far as the claimant has to be told.
+    enum Standing {
+        case waiting(since: Instant)
+        case waitingTelling(since: Instant, Outcome)
+        /// Decided before the claimant said whom to tell.
+        case decided(Decision)
+        case held
+    }
+
+    struct Entry {
+        let claimant: any Claimant
+        var standing: Standing
+    }
+
+    struct State {
+        var arbiter: Arbiter
+        var claims: [ClaimID: Entry] = [:]
+        /// Empty between two events; kept for its storage.
+        var effects: [Effect] = []
+    }
+
+    package let bounds: Bounds
+    package let counters = Counters()
+    package let journal = Journal()
+    package let timers: Timers
+    package let workers: WorkerPool
+    let log: @Sendable (String) -> Void
+    let state: Mutex<State>
+    private let nextClaim = Atomic<UInt64>(1)
+
+    /// `log` gets one line for every long wait and every forced step; it is called on any thread.
+    package init(
+        bounds: Bounds, timers: Timers, workers: WorkerPool, log: @escaping @Sendable (String) -> Void
+    ) {
+        self.bounds = bounds
+        self.timers = timers
+        self.workers = workers
+        self.log = log
+        state = Mutex(State(arbiter: Arbiter(bounds: bounds)))
+    }
+
+    package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds) }
+
+    package func makeClaimID() -> ClaimID {
+        ClaimID(nextClaim.wrappingAdd(1, ordering: .relaxed).oldValue)
+    }
+
+    /// Asks for access without ever blocking.
+    ///
+    /// If the claim waits, ``whenSettled(_:tell:)`` must follow. The two are apart so that the
+    /// closure, and whatever it keeps alive, is made only for those that wait.
+    package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
+        let now = Self.now
+        let grant: Grant? = state.withLock { state in
+            state.claims[request.claim] = Entry(claimant: claimant, standing: .waiting(since: now))
+            state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
+            // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
+            // else can follow from it.
+            guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
+                return nil
+            }
+            state.effects.removeAll(keepingCapacity: true)
+            state.settle(request.claim, .held)
+            journal.note(.granted, at: now, claim: request.claim, by: claimant)
+            return grant
+        }
+        if let grant {
+            counters.granted.count()
+            return .granted(grant)
+        }
+        carryOut(nil)
+        return admission(of: request.claim)
+    }
+
+    /// What became of a claim while its first effects were carried out.
+    private func admission(of claim: ClaimID) -> Admission {
+        let admission: Admission = state.withLock { state in
+            guard case .decided(.granted(let grant)) = state.claims[claim]?.standing else { return .waiting }
+            state.settle(claim, .held)
+            return .granted(grant)
+        }
+        if case .waiting = admission { counters.waited.count() }
+        return admission
+    }
+
+    /// `outcome` runs exactly once: at once if the claim was decided meanwhile, otherwise on
+    /// whichever thread decides it.
+    package func whenSettled(_ claim: ClaimID, tell outcome: @escaping Outcome) {
+        let decision: Decision? = state.withLock { state in
+            guard let entry = state.claims[claim] else { return .refused(.withdrawn) }
+            switch entry.standing {
+            case .decided(let decision):
+                if case .granted = decision { state.settle(claim, .held) } else { state.claims[claim] = nil }
+                return decision
+            case .waiting(let since):
+                state.settle(claim, .waitingTelling(since: since, outcome))
+                return nil
+            case .held, .waitingTelling: preconditionFailure("\(claim) is told of once")
+            }
+        }
+        if let decision { outcome(decision) }
+    }
+
+    /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
+    package func end(_ claim: ClaimID) { submit(.ended(claim)) }
+
+    /// The claimant no longer waits; its outcome is told `refused(.withdrawn)`, unless it was granted already.
+    package func withdraw(_ claim: ClaimID) { submit(.withdrawn(claim)) }
+
+    package func submit(_ event: Event) { carryOut(event) }
+
+    package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
+        state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
+    }
+
+    /// Who stands behind a claim that is still alive.
+    package func claimant(of claim: ClaimID) -> (any Claimant)? {
+        state.withLock { $0.claims[claim]?.claimant }
+    }
+}
+
+extension Engine.State {
+    mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
+        guard let index = claims.index(forKey: claim) else { return }
+        claims.values[index].standing = standing
+    }
+}

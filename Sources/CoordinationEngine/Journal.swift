@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+import Synchronization
+
+/// One thing that happened, in the order it happened.
+package struct JournalEntry: Sendable {
+    package enum Step: String, Sendable {
+        case granted, waiting, refused, withdrawn, ended, yielded, suspended, proceeded
+        case bounced, parkedUnderLock, stale, interrupted
+        case vacated, filled, rolledBack, windowClosed
+        case created, unlinked, renamed, linked, truncated
+        case kept, dropped
+    }
+
+    package let sequence: UInt64
+    package let moment: Instant
+    package let step: Step
+    package let claim: ClaimID?
+    package let subject: (any JournalSubject)?
+    package let detail: String
+}
+
+/// The last steps of a mount.
+package final class Journal: Sendable {
+    /// How many steps are remembered.
+    package static let capacity = 2048
+
+    private struct State {
+        var entries: [JournalEntry] = []
+        var next: UInt64 = 1
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    package func note(
+        _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
+        _ detail: String = ""
+    ) {
+        // What falls out of the ring is released after the lock: its subject may own a file's last reference.
+        let dropped: JournalEntry? = state.withLock { state in
+            let entry = JournalEntry(
+                sequence: state.next, moment: moment, step: step, claim: claim, subject: subject,
+                detail: detail)
+            let index = Int(state.next % UInt64(Self.capacity))
+            state.next += 1
+            guard state.entries.count == Self.capacity else {
+                state.entries.append(entry)
+                return nil
+            }
+            let dropped = state.entries[index]
+            state.entries[index] = entry
+            return dropped
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    /// Oldest first.
+    package var entries: [JournalEntry] {
+        state.withLock { $0.entries }.sorted { $0.sequence < $1.sequence }
+    }
+}

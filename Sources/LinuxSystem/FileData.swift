@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Reading and writing an open file.
+extension OwnedDescriptor {
+    /// `pread(2)`, until the buffer is full or the file ends.
+    package borrowing func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(Errno) -> Int {
+        let descriptor = rawValue
+        var done = 0
+        while done < buffer.count {
+            let (start, rest) = (buffer.baseAddress.map { $0 + done }, buffer.count - done)
+            let from = offset + Int64(done)
+            let count = try retryingOnInterrupt { pread(descriptor, start, rest, off_t(from)) }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Reads what is in memory already, without waiting for the disk; nil if that is not all of it.
+    package borrowing func readFromCache(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) -> Int? {
+        let count = Int(clinux_read_now(rawValue, buffer.baseAddress, buffer.count, offset))
+        return count == buffer.count ? count : nil
+    }
+
+    /// `pwrite(2)` of everything; the count falls short only if an error came after some bytes.
+    package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        let descriptor = rawValue
+        var done = 0
+        while done < bytes.count {
+            let (start, rest) = (bytes.baseAddress.map { $0 + done }, bytes.count - done)
+            let to = offset + Int64(done)
+            do throws(Errno) {
+                done += try retryingOnInterrupt { pwrite(descriptor, start, rest, off_t(to)) }
+            } catch {
+                guard done > 0 else { throw error }
+                return done
+            }
+        }
+        return done
+    }
+
+    /// `fsync(2)` or `fdatasync(2)`.
+    package borrowing func synchronize(dataOnly: Bool) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
+    }
+
+    /// `fallocate(2)`.
+    package borrowing func allocate(mode: CInt, offset: Int64, length: Int64) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { clinux_fallocate(descriptor, mode, offset, length) }
+    }
+
+    /// `copy_file_range(2)`, once.
+    package borrowing func copyRange(
+        at offset: Int64, to other: borrowing OwnedDescriptor, at otherOffset: Int64, length: Int
+    ) throws(Errno) -> Int {
+        let (from, to) = (rawValue, other.rawValue)
+        return Int(
+            try retryingOnInterrupt {
+                clinux_copy_file_range(from, offset, to, otherOffset, UInt64(length))
+            })
+    }
+
+    /// `lseek(2)`.
+    package borrowing func seek(to offset: Int64, whence: CInt) throws(Errno) -> Int64 {
+        let descriptor = rawValue
+        return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
+    }
+
+    /// `fcntl(2)` with `F_SETFL`.
+    package borrowing func setStatusFlags(_ flags: CInt) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { fcntl(descriptor, F_SETFL, flags) }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// What `/proc` says about processes and threads. Every answer may be out of date when it is used.
+package enum ProcessInspection {
+    /// From `/proc/TID/status`.
+    package struct ThreadStatus: Sendable {
+        /// Thread-group id: the process.
+        package var process: Int32 = 0
+        /// One letter, as `ps` shows it.
+        package var state: UInt8 = 0
+        package var pending: UInt64 = 0
+        package var sharedPending: UInt64 = 0
+        package var ignored: UInt64 = 0
+        package var caught: UInt64 = 0
+        package var blocked: UInt64 = 0
+    }
+
+    /// From `/proc/PID/stat`.
+    package struct ProcessStatus: Sendable {
+        package var program: [UInt8]
+        package var parent: Int32
+        package var session: Int32
+        /// Clock ticks since boot.
+        package var started: UInt64
+    }
+
+    package static func status(ofThread thread: Int32) -> ThreadStatus? {
+        guard let text = readSmallFile("/proc/\(thread)/status") else { return nil }
+        var status = ThreadStatus()
+        for line in text.split(separator: UInt8(ascii: "\n")) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
+            switch String(decoding: line[..<colon], as: UTF8.self) {
+            case "Tgid": status.process = Int32(decimal(value))
+            case "State": status.state = value.first ?? 0
+            case "SigPnd": status.pending = hexadecimal(value)
+            case "ShdPnd": status.sharedPending = hexadecimal(value)
+            case "SigBlk": status.blocked = hexadecimal(value)
+            case "SigIgn": status.ignored = hexadecimal(value)
+            case "SigCgt": status.caught = hexadecimal(value)
+            default: break
+            }
+        }
+        return status
+    }
+
+    package static func status(ofProcess process: Int32) -> ProcessStatus? {
+        guard let text = readSmallFile("/proc/\(process)/stat"),
+            let open = text.firstIndex(of: UInt8(ascii: "(")),
+            let close = text.lastIndex(of: UInt8(ascii: ")"))
+        else { return nil }
+        // The name may hold anything, brackets and spaces included; the rest is numbers.
+        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "))
+        guard fields.count > 19 else { return nil }
+        return ProcessStatus(
+            program: Array(text[(open + 1)..<close]), parent: Int32(decimal(fields[1])),
+            session: Int32(decimal(fields[3])), started: UInt64(decimal(fields[19])))
+    }
+
+    /// The name of a thread, at most 15 bytes.
+    package static func program(ofThread thread: Int32) -> [UInt8]? {
+        guard var name = readSmallFile("/proc/\(thread)/comm") else { return nil }
+        if name.last == UInt8(ascii: "\n") { name.removeLast() }
+        return name
+    }
+
+    private static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64 {
+        var value: Int64 = 0
+        for byte in bytes {
+            guard byte >= 48, byte <= 57 else { break }
+            value = value &* 10 &+ Int64(byte - 48)
+        }
+        return value
+    }
+
+    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+        var value: UInt64 = 0
+        for byte in bytes {
+            switch byte {
+            case 48...57: value = value << 4 | UInt64(byte - 48)
+            case 97...102: value = value << 4 | UInt64(byte - 87)
+            default: return value
+            }
+        }
+        return value
+    }
+}
+
+/// Reads a file of `/proc` whole; nil if it is gone, unreadable or larger than any that is asked for here.
+package func readSmallFile(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+    guard count >= 0 else { return nil }
+    return Array(bytes[..<count])
+}

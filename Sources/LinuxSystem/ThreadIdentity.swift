@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+
+/// What the calling thread is to the file system below: its file-system user and group, and its umask.
+///
+/// Files must be created as the requester: with its user, with its group or the directory's, and with its
+/// umask or the directory's default ACL. The kernel does all of that if the creating thread looks like the
+/// requester. The thread keeps its capabilities, because the requester's rights were checked before the
+/// request got here.
+package enum ThreadIdentity {
+    /// Prepares the calling thread; without it ``become(user:group:umask:)`` does nothing.
+    package static func prepare() throws(Errno) {
+        guard clinux_prepare_thread() == 0 else { throw .last }
+    }
+
+    /// Costs nothing while the requester stays the same. A daemon without root's rights only takes the umask.
+    package static func become(user: UInt32, group: UInt32, umask: UInt32) {
+        clinux_become(user, group, umask)
+    }
+}

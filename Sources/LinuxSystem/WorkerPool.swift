@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+import Synchronization
+
+/// A fixed number of threads for work that may block.
+///
+/// Jobs run in the order they were given, as threads become free. The queue has no bound of its own: each
+/// job belongs to a request the kernel waits for, and the kernel bounds those.
+package final class WorkerPool: Sendable {
+    private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        /// Jobs before this index are done; they are dropped in bulk.
+        var first = 0
+    }
+
+    private let state = Mutex(State())
+    private let tickets: OwnedDescriptor
+
+    package init(threads: Int) throws(Errno) {
+        let descriptor = clinux_event(1)
+        guard descriptor >= 0 else { throw .last }
+        tickets = OwnedDescriptor(adopting: descriptor)
+        for _ in 0..<threads {
+            try JoinableThread { [self] in work() }.detach()
+        }
+    }
+
+    package func run(_ job: @escaping @Sendable () -> Void) {
+        state.withLock { $0.jobs.append(job) }
+        var one: UInt64 = 1
+        _ = Glibc.write(tickets.rawValue, &one, 8)
+    }
+
+    private func work() -> Never {
+        while true {
+            var ticket: UInt64 = 0
+            guard Glibc.read(tickets.rawValue, &ticket, 8) == 8 else { continue }
+            next()?()
+        }
+    }
+
+    private func next() -> (@Sendable () -> Void)? {
+        state.withLock { state in
+            guard state.first < state.jobs.count else { return nil }
+            let job = state.jobs[state.first]
+            state.first += 1
+            if state.first == state.jobs.count || state.first > 1024 {
+                state.jobs.removeFirst(state.first)
+                state.first = 0
+            }
+            return job
+        }
+    }
+}
