@@ -73,6 +73,7 @@ let package = Package(
             swiftSettings: rules),
 
         // Tests.
+        tests("TidyTests", of: []),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
