@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Arbitration
 package import Coordination
 
 /// Something the journal can tell about when it is read.

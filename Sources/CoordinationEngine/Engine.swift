@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Arbitration
+import Arbitration
 package import Coordination
 package import LinuxSystem
 import Synchronization
@@ -123,7 +123,23 @@ package final class Engine: Sendable {
     /// The claimant no longer waits; its outcome is told `refused(.withdrawn)`, unless it was granted already.
     package func withdraw(_ claim: ClaimID) { submit(.withdrawn(claim)) }
 
-    package func submit(_ event: Event) { carryOut(event) }
+    /// The claimant cannot wait any longer and is let through.
+    package func force(_ claim: ClaimID) { submit(.forced(claim)) }
+
+    /// Says who made a claim, unasked.
+    package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
+
+    /// A name was vacated in the middle of a save; see `Event.vacated`.
+    package func vacate(_ document: ItemID, orphan: ItemID) {
+        submit(.vacated(document: document, orphan: orphan))
+    }
+
+    /// Another file is the document from now on; see `Event.replaced`.
+    package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
+        submit(.replaced(document: document, incoming: incoming, orphan: orphan))
+    }
+
+    func submit(_ event: Event) { carryOut(event) }
 
     package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }

@@ -63,7 +63,7 @@ extension OwnedDescriptor {
         var start = 0
         while start < bytes.count {
             start += try retryingOnInterrupt {
-                bytes[start...].withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+                bytes[start...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             }
         }
     }

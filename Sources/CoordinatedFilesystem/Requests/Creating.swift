@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
@@ -49,7 +48,7 @@ extension CoordinatedFilesystem {
                 if let reply = parked.take() { finish(creation, reply: reply) }
             }
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
-                engine.submit(.forced(handle.claim))
+                engine.force(handle.claim)
             }
         }
     }

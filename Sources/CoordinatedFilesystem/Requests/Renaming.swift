@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
@@ -126,14 +125,14 @@ extension CoordinatedFilesystem {
     /// A file was renamed over a document and is the document now.
     private func takeOver(_ node: Node, from target: Node) {
         let (document, incoming, orphan) = (target.item, node.item, makeItem())
-        engine.submit(.replaced(document: document, incoming: incoming, orphan: orphan))
+        engine.replace(document, by: incoming, orphan: orphan)
         target.state.withLock { $0.item = orphan }
         node.state.withLock { $0.item = document }
     }
 
     /// A file took the name of a document that was missing in the middle of a save.
     private func adopt(_ document: ItemID, by node: Node) {
-        engine.submit(.replaced(document: document, incoming: node.item, orphan: nil))
+        engine.replace(document, by: node.item, orphan: nil)
         node.state.withLock { $0.item = document }
     }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
@@ -81,7 +80,7 @@ extension CoordinatedFilesystem {
             engine.whenSettled(claim, tell: conclude)
         }
         engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
-            engine.submit(.forced(claim))
+            engine.force(claim)
         }
     }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
@@ -51,9 +50,9 @@ extension CoordinatedFilesystem {
             party: processes.party(ofThread: thread, notAfter: Engine.now))
         _ = engine.claim(
             Request(claim, .episode, Request.Part(document, .write(.updating))), by: subject)
-        engine.submit(.identified(claim, subject.identify()))
+        engine.identify(claim, as: subject.identify())
         let orphan = makeItem()
-        engine.submit(.vacated(document: document, orphan: orphan))
+        engine.vacate(document, orphan: orphan)
         node.state.withLock { $0.item = orphan }
         let isOpen = episodes.change { state in
             guard state.windows.open(vacancy) else { return false }

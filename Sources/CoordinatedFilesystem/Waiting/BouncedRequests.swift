@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
     private func forceQuestion(of thread: Int32) {
         guard let bounce = bounces[thread] else { return }
         switch bounce.cause {
-        case .resizing(_, let claim): engine.submit(.forced(claim))
+        case .resizing(_, let claim): engine.force(claim)
         case .lookup: answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
         }
     }

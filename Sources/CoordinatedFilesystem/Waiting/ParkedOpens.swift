@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
@@ -18,7 +17,7 @@ extension CoordinatedFilesystem {
             open.token,
             Parking.Spot(
                 thread: open.thread, abandon: { [self] isGone in abandon(open, isGone: isGone) },
-                force: { [engine] in engine.submit(.forced(open.claim)) }))
+                force: { [engine] in engine.force(open.claim) }))
     }
 
     /// The engine's decision, told once per claim, whether or not the thread is there.
