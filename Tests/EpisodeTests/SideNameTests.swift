@@ -57,6 +57,7 @@ struct SideNameTests {
         #expect(side.kind == row.kind)
         #expect(side.certainty == row.certainty)
         #expect(side.isAmbiguous == (row.certainty != .alone))
+        #expect(SideName.isUnambiguous(bytes(row.name)) == (row.certainty == .alone))
     }
 
     @Test(
