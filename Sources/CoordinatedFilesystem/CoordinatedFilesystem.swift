@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
-package import CoordinationEngine
-package import FuseBridge
-package import LinuxSystem
-package import VersionStore
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import VersionStore
 
 /// A directory seen through the mount, where programs take turns.
 ///

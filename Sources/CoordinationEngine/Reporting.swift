@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Coordination
+import Coordination
 import LinuxSystem
 import Synchronization
 

@@ -4,7 +4,8 @@ import Glibc
 package import LinuxSystem
 
 /// One mounted filesystem, from mount to unmount.
-package struct Session: ~Copyable {
+package struct Session: ~Copyable, @unchecked Sendable {
+    // @unchecked: both references are set once, and libfuse's session may be used from any thread.
     private let session: OpaquePointer
     private let root: Unmanaged<SessionRoot>
     package let connection: Connection

@@ -130,7 +130,7 @@ extension KeptFiles {
     ) throws(StoreError) {
         let entry = KeptEntry(
             id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
-            device: contents.status.device, inode: contents.status.inode, size: contents.status.size)
+            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
         do throws(StoreError) {
             try storing { () throws(Errno) in try directory.synchronise() }
             try append(LogLine(entry))

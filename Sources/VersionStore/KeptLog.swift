@@ -15,7 +15,7 @@ struct KeptLog: ~Copyable, Sendable {
     private var isTorn: Bool
 
     init(_ file: consuming OwnedDescriptor) throws(Errno) {
-        isTorn = try Self.isTorn(file, size: file.status().size)
+        isTorn = try Self.isTorn(file, size: Int(file.status().size))
         self.file = file
     }
 
@@ -33,8 +33,8 @@ struct KeptLog: ~Copyable, Sendable {
             try file.synchronise()
         } catch {
             isTorn = true
-            try file.shorten(to: size)
-            isTorn = try Self.isTorn(file, size: size)
+            try file.shorten(to: Int(size))
+            isTorn = try Self.isTorn(file, size: Int(size))
             throw error
         }
     }

@@ -71,7 +71,7 @@ extension KeptFiles {
             let status = try file.status()
             return KeptEntry(
                 id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: try FileRights(of: file),
-                method: .unknown, device: status.device, inode: status.inode, size: status.size)
+                method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
         }
         try append(LogLine(entry))
         report("kept/\(id) had no line in kept.log and has one now")

@@ -4,6 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// New files, directories, links and nodes, made as the requester.
 extension CoordinatedFilesystem {

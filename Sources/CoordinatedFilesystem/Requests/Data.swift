@@ -3,6 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// The data of files the kernel does not move itself, and what it never moves itself.
 ///

@@ -4,6 +4,8 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
+import VersionStore
 
 /// Opening is the moment of coordination: a claim is made here and ends with the handle.
 ///
@@ -86,7 +88,7 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
-            do throws(Errno) {
+            do throws(StoreError) {
                 try keeper.keepContents(of: handle.node, because: .claim, by: handle)
             } catch {
                 engine.end(handle.claim)
@@ -150,7 +152,8 @@ extension CoordinatedFilesystem {
                 } else {
                     file = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
                 }
-                handle.state.withLock { $0.descriptor = Handle.SharedFile(file) }
+                let shared = Handle.SharedFile(file)
+                handle.state.withLock { $0.descriptor = shared }
             }
         } catch {
             leaveRoute(of: handle.node)

@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
+import Synchronization
 import VersionStore
 
 /// `unlink(2)` and `rmdir(2)`.

@@ -3,6 +3,8 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
+import Synchronization
+import VersionStore
 
 /// `rename(2)`, which is how most programs save.
 extension CoordinatedFilesystem {

@@ -5,6 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// `truncate(2)`: a change of size without a handle, which waits like an open.
 ///
@@ -95,7 +96,7 @@ extension CoordinatedFilesystem {
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
             defer { engine.end(claim) }
-            do throws(Errno) {
+            do throws(StoreError) {
                 try keeper.keepContents(of: node, because: .claim, by: engine.claimant(of: claim))
             } catch {
                 return reply.fail(.busy)

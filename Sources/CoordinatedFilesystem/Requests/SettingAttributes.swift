@@ -4,6 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Mode, owner, times and size.
 ///

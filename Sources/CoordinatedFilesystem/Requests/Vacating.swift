@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
+import Synchronization
 
 /// Names that are missing in the middle of a save: others who look them up wait until they are filled.
 extension CoordinatedFilesystem {

@@ -129,7 +129,8 @@ final class Bounces: Sendable {
             state.bounces[thread]?.question = parked
             return true
         }
-        return isHeld ? nil : parked.take()?.reply
+        guard !isHeld, let question = parked.take() else { return nil }
+        return question.reply
     }
 
     /// How long an answer may be believed: an answer in passing must not swallow the question.

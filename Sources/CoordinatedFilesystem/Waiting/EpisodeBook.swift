@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
+import FuseBridge
 import Synchronization
 
 /// The recogniser and its open windows behind one lock.

@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import LinuxSystem
+import Synchronization
 import VersionStore
 
 /// Keeps contents before a step that would lose them. Everything here may block: call it on workers.

@@ -4,6 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Opens that wait: how they are granted, interrupted, sent back and resumed.
 extension CoordinatedFilesystem {
