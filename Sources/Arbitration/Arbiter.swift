@@ -36,7 +36,8 @@ public struct Arbiter: Sendable {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
         switch event {
-        case .claimed(let request): if claimAlone(request, &effects) { return } else { claim(request, &effects) }
+        case .claimed(let request):
+            if claimAlone(request, &effects) { return } else { claim(request, &effects) }
         case .ended(let claim): if endAlone(claim) { return } else { end(claim, &effects) }
         case .identified(let claim, let party): identify(claim, as: party)
         case .observed(let claim, let observation): observe(claim, observation, &effects)

@@ -101,7 +101,9 @@ public struct Grant: Hashable, Sendable {
     }
 
     public let basis: Basis
-    /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
+    /// Empty for reads.
+    ///
+    /// Whoever carries the grant out keeps the contents first if this is not empty.
     public let passed: [Passed]
 
     public init(basis: Basis, passed: [Passed] = []) {

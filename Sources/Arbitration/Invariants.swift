@@ -22,7 +22,9 @@ extension Arbiter {
         var keepsOutSomebody = false
         for other in claims.values where other.id != holder.id {
             holder.forEachPart { part in
-                guard let access = other.access(to: part.item), !access.isCompatible(with: part.access) else { return }
+                guard let access = other.access(to: part.item), !access.isCompatible(with: part.access) else {
+                    return
+                }
                 if !other.isHeld {
                     if keepsOut(holder, other, access) { keepsOutSomebody = true }
                     return

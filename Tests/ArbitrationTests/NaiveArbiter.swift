@@ -2,8 +2,10 @@
 import Arbitration
 import Coordination
 
-/// A second, naive statement of the rules: every question is answered by looking at all claims, and nothing
-/// is remembered that can be found out. Slow and obvious; the arbiter must agree with it.
+/// A second, naive statement of the rules.
+///
+/// Every question is answered by looking at all claims, and nothing is remembered that can be found out.
+/// Slow and obvious; the arbiter must agree with it.
 struct NaiveArbiter {
     struct Entry {
         let request: Request
@@ -92,7 +94,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// G3. The accesses of two claims to an item they both want, if one of them writes.
+    /// The accesses of two claims to an item they both want, if one of them writes (G3).
     private func meetings(_ one: Int, _ other: Int) -> [(Access, Access)] {
         entries[one].parts.flatMap { part in
             entries[other].parts.filter { $0.item == part.item && ($0.access.isWrite || part.access.isWrite) }
@@ -145,7 +147,8 @@ extension NaiveArbiter {
     private mutating func grant(_ index: Int, _ basis: Grant.Basis, _ effects: inout [Effect]) {
         // G5.
         let passed = entries.indices.filter { other in
-            other != index && entries[other].isHeld && !entries[other].passesEverybody && !areExempt(other, index)
+            other != index && entries[other].isHeld && !entries[other].passesEverybody
+                && !areExempt(other, index)
                 && meetings(other, index).contains { $0.isWrite && $1.isWrite }
         }
         entries[index].isHeld = true
@@ -156,7 +159,8 @@ extension NaiveArbiter {
     private mutating func settle(_ now: Instant, _ effects: inout [Effect]) {
         repeat {
             ask(&effects)
-            while let next = entries.indices.first(where: { !entries[$0].isHeld && obstacles(of: $0).isEmpty }) {
+            while let next = entries.indices.first(where: { !entries[$0].isHeld && obstacles(of: $0).isEmpty }
+            ) {
                 grant(next, .waited, &effects)
             }
             ask(&effects)
@@ -211,7 +215,9 @@ extension NaiveArbiter {
         _ id: ClaimID, _ observation: Observation, _ now: Instant, _ effects: inout [Effect]
     ) {
         guard let index = index(id), entries[index].contestedSince != nil else { return }
-        if entries[index].seen != nil && entries[index].seen != observation { entries[index].lastChange = now }
+        if entries[index].seen != nil && entries[index].seen != observation {
+            entries[index].lastChange = now
+        }
         entries[index].seen = observation
         let still = now.since(entries[index].lastChange)
         switch observation {
@@ -255,7 +261,8 @@ extension NaiveArbiter {
     private mutating func tick(_ now: Instant, _ effects: inout [Effect]) {
         while true {
             let due = entries.indices.compactMap { index in moment(of: entries[index]).map { ($0, index) } }
-            guard let (moment, index) = due.min(by: { $0.0 < $1.0 || ($0.0 == $1.0 && $0.1 < $1.1) }), moment <= now
+            guard let (moment, index) = due.min(by: { $0.0 < $1.0 || ($0.0 == $1.0 && $0.1 < $1.1) }),
+                moment <= now
             else { return }
             happen(index, now, &effects)
             settle(now, &effects)

@@ -23,7 +23,7 @@ struct RulesTests {
         #expect(unknown.isEmpty)
     }
 
-    /// The numbers that begin a list item: `- **G1** …`
+    /// The numbers that begin a list item, as in `- **G1** …`.
     private static func defined(in text: String) -> [String] {
         text.split(separator: "\n").compactMap { line in
             guard line.hasPrefix("- **"), let end = line.dropFirst(4).firstIndex(of: "*") else { return nil }
@@ -35,7 +35,8 @@ struct RulesTests {
     private static func cited(below directory: String, extensions: [String]) -> Set<String> {
         var found: Set<String> = []
         for suffix in extensions {
-            for path in files(below: root + directory, extension: suffix) where !path.hasSuffix("RulesTests.swift") {
+            for path in files(below: root + directory, extension: suffix)
+            where !path.hasSuffix("RulesTests.swift") {
                 let words = (readFile(path) ?? "").split { !$0.isLetter && !$0.isNumber }
                 found.formUnion(words.map(String.init).filter(isNumber))
             }

@@ -6,8 +6,10 @@ import Testing
 @Suite("Scenarios")
 struct ScenarioTests {
     private static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"
-    static let names = files(below: directory, extension: "scenario").map { $0.dropFirst(directory.count + 1) }
-        .map { String($0.dropLast(".scenario".count)) }
+    static let names = files(below: directory, extension: "scenario").map {
+        $0.dropFirst(directory.count + 1)
+    }
+    .map { String($0.dropLast(".scenario".count)) }
 
     @Test("each step prints what the file says", arguments: names)
     func replay(name: String) throws {

@@ -26,7 +26,7 @@ struct Words {
         return ItemID(number)
     }
 
-    /// `read @1`, `write @1` (updating), `forMoving @1`
+    /// Reads `read @1`, `write @1` (which is updating) or `forMoving @1`.
     mutating func part() throws(Unreadable) -> Request.Part {
         let word = try next()
         let option = WritingOption(rawValue: word == "write" ? "updating" : word)
@@ -34,7 +34,7 @@ struct Words {
         return Request.Part(try item(), option.map(Access.write) ?? .read)
     }
 
-    /// `nobody`, `100`, `100 below 50 20`, `100 background`
+    /// Reads `nobody`, `100`, `100 below 50 20` or `100 background`.
     mutating func party() throws(Unreadable) -> Party {
         if peek == "nobody" {
             words.removeLast()
@@ -48,10 +48,11 @@ struct Words {
         }
         let isBackground = peek == "background"
         if isBackground { words.removeLast() }
-        return Party(process: process, ancestors: ancestors, programClass: isBackground ? .background : .ordinary)
+        return Party(
+            process: process, ancestors: ancestors, programClass: isBackground ? .background : .ordinary)
     }
 
-    /// `clean`, `untouched`, `dirty 7`, `atEnd`, `reading 512`
+    /// Reads `clean`, `untouched`, `dirty 7`, `atEnd` or `reading 512`.
     mutating func observation() throws(Unreadable) -> Observation {
         switch try next() {
         case "clean": return .clean
@@ -63,10 +64,10 @@ struct Words {
         }
     }
 
-    /// `250ms`, `2s`
+    /// Reads `250ms` or `2s`.
     mutating func span() throws(Unreadable) -> Span { try Self.span(try next()) }
 
-    /// `hold=2s`, `policy=fail`
+    /// Reads `hold=2s` or `policy=fail`.
     mutating func bound(_ bounds: inout Bounds) throws(Unreadable) {
         let halves = try next().split(separator: "=").map(String.init)
         guard halves.count == 2 else { throw Unreadable() }

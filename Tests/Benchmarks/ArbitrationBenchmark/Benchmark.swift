@@ -2,7 +2,9 @@
 import Arbitration
 import Coordination
 
-/// What claims cost. Prints, and never fails by time.
+/// What claims cost.
+///
+/// Prints, and never fails by time.
 @main
 struct Benchmark {
     static func main() {
@@ -71,7 +73,8 @@ struct Benchmark {
     }
 
     static func claim(
-        _ number: UInt64, on item: UInt64, _ access: Access, of arbiter: inout Arbiter, _ effects: inout [Effect]
+        _ number: UInt64, on item: UInt64, _ access: Access, of arbiter: inout Arbiter,
+        _ effects: inout [Effect]
     ) {
         let request = Request(ClaimID(number), .handle, Request.Part(ItemID(item), access))
         arbiter.handle(.claimed(request), at: Instant(nanoseconds: 1), into: &effects)
