@@ -70,8 +70,7 @@ public struct Arbiter: Sendable {
     }
 }
 
-// MARK: - The short way (G2)
-
+/// The short way (G2).
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
@@ -107,8 +106,7 @@ extension Arbiter {
     }
 }
 
-// MARK: - Each event
-
+/// What each event means.
 extension Arbiter {
     private mutating func claim(_ request: Request, _ effects: inout [Effect]) {
         var claim = Claim(request)

@@ -4,7 +4,7 @@ import Coordination
 /// What must be true between events; compared in debug builds.
 extension Arbiter {
     /// The comparison is quadratic: larger worlds are not checked, the small ones in the tests are.
-    static let checkedClaims = 48
+    static let checkedClaims = 16
 
     func checkInvariants() -> Bool {
         for claim in claims.values {

@@ -78,8 +78,7 @@ struct NaiveArbiter {
     }
 }
 
-// MARK: - In the way
-
+/// Who is in whose way.
 extension NaiveArbiter {
     /// G2, Q1, Q2, Q3, X4.
     private func obstacles(of claimant: Int) -> [Int] {
@@ -141,8 +140,7 @@ extension NaiveArbiter {
     }
 }
 
-// MARK: - Granting
-
+/// Granting and contesting.
 extension NaiveArbiter {
     private mutating func grant(_ index: Int, _ basis: Grant.Basis, _ effects: inout [Effect]) {
         // G5.
@@ -233,8 +231,7 @@ extension NaiveArbiter {
     }
 }
 
-// MARK: - Moving and time
-
+/// Moving and time.
 extension NaiveArbiter {
     /// R1, R2.
     private mutating func moveHandles(_ document: ItemID, _ orphan: ItemID) {
