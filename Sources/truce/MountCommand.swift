@@ -20,7 +20,7 @@ struct Mount: ParsableCommand {
     var debug = false
 
     @Option(
-        name: .customShort("o", allowingJoined: true),
+        name: .customShort("o"),
         help: ArgumentHelp("Mount options, separated by commas; may be repeated.", valueName: "options"))
     var options: [String] = []
 

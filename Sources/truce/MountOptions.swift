@@ -20,6 +20,16 @@ package struct MountOptions: Hashable, Sendable {
         for word in lists.flatMap({ $0.split(separator: ",") }) { try apply(String(word)) }
     }
 
+    /// `-owait=5s` as `-o wait=5s`, which mount tools take for the same and ArgumentParser does not.
+    package static func separatingJoined(_ arguments: [String]) -> [String] {
+        guard arguments.first == "mount" else { return arguments }
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        let options = arguments[..<end].flatMap { argument in
+            argument.hasPrefix("-o") && argument.count > 2 ? ["-o", String(argument.dropFirst(2))] : [argument]
+        }
+        return options + arguments[end...]
+    }
+
     /// The same options as words, for the daemon's command line.
     package var words: [String] {
         var words = Self.durations.map { "\($0.name)=\(bounds[keyPath: $0.bound].milliseconds)ms" }

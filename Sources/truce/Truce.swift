@@ -39,7 +39,8 @@ package struct Truce: ParsableCommand {
     /// one sentence, and 2 for a wrong command line.
     package static func main() {
         do {
-            var command = try parseAsRoot()
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
             try command.run()
         } catch let failure as CommandFailure {
             LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
