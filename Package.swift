@@ -73,20 +73,21 @@ let package = Package(
             swiftSettings: rules),
 
         // Tests.
+        tests("TidyTests", of: []),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
+        tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
+        .executableTarget(
+            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         tests("ControlProtocolTests", of: ["ControlProtocol"]),
         tests(
             "CommandTests",
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination", "LinuxSystem",
             ]),
-        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
-        tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
-        .executableTarget(
-            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
-            path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,60 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// One access that is claimed.
-public struct Request: Hashable, Sendable {
-    /// What stands behind a claim, and with it how long the claim lasts and for whom it waits.
-    public enum Nature: String, Hashable, Sendable, CaseIterable {
-        /// An open handle of an unmodified program: ends with the handle, and yields when contested.
-        case handle
-        /// A request that changes contents without a handle (`truncate(2)`): waits like an open and
-        /// ends with the request.
-        case request
-        /// A request that changes names (`unlink(2)`, `rename(2)`): passes claims that are held through
-        /// handles and those queued beside them, and ends with the request.
-        case nameChange
-        /// A name that its party vacated in the middle of a save: granted like a name change, and ends
-        /// when the name is filled again or its window closes.
-        case episode
-    }
-
-    public struct Part: Hashable, Sendable {
-        public let item: ItemID
-        public let access: Access
-        public init(_ item: ItemID, _ access: Access) {
-            self.item = item
-            self.access = access
-        }
-    }
-
-    public let claim: ClaimID
-    public let nature: Nature
-    public let first: Part
-    /// Granted together with the first or not at all.
-    public let second: Part?
-
-    public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ second: Part? = nil) {
-        self.claim = claim
-        self.nature = nature
-        self.first = first
-        self.second = second
-    }
-}
-
-/// What was seen when a contested holder was looked at.
-public enum Observation: Hashable, Sendable {
-    /// A writer under which nothing has changed since its grant.
-    case clean
-    /// A writer that created or truncated the file and has written nothing since.
-    case untouched
-    /// A writer that has changed the file; equal stamps mean no change in between.
-    case dirty(stamp: UInt64)
-    /// A reader that has read everything.
-    case atEnd
-    /// A reader in the middle of the file. A position that cannot be seen is always the same.
-    case reading(position: Int64)
-}
-
 /// One fact about the world, as told to the ``Arbiter``.
 public enum Event: Hashable, Sendable {
     case claimed(Request)
@@ -76,57 +22,6 @@ public enum Event: Hashable, Sendable {
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
     /// Time passed.
     case tick
-}
-
-/// Why a claim was granted, and over whom.
-public struct Grant: Hashable, Sendable {
-    /// A held write claim of somebody else that a write went over.
-    public struct Passed: Hashable, Sendable {
-        public let claim: ClaimID
-        /// Nothing was ever seen to have changed under it.
-        public let isClean: Bool
-        public init(claim: ClaimID, isClean: Bool) {
-            self.claim = claim
-            self.isClean = isClean
-        }
-    }
-
-    public enum Basis: String, Hashable, Sendable {
-        /// Nobody was in the way.
-        case free
-        /// It waited, and everybody in the way ended or yielded.
-        case waited
-        /// Its wait ran out under policy `proceed`, or it was forced.
-        case proceeded
-    }
-
-    public let basis: Basis
-    /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
-    public let passed: [Passed]
-
-    public init(basis: Basis, passed: [Passed] = []) {
-        self.basis = basis
-        self.passed = passed
-    }
-}
-
-public enum Refusal: String, Hashable, Sendable {
-    /// The wait ran out under policy `fail`.
-    case busy
-    case withdrawn
-}
-
-/// How a contested claim let others pass.
-public enum Suspension: String, Hashable, Sendable {
-    /// It had nothing to lose: a clean writer, a reader at the end of the file or of a background
-    /// program. Nobody is forced.
-    case yielded
-    /// A reader that stood still in the middle of the file.
-    case stoodStill
-    /// A dirty writer that did not change the file for `idle`: readers pass, writers wait on.
-    case idle
-    /// `hold` ran out: everybody passes.
-    case held
 }
 
 /// One thing the world must now do.

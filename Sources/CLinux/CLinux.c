@@ -121,7 +121,7 @@ int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length) {
     return fallocate(descriptor, mode, offset, length);
 }
 
-int64_t clinux_copy_file_range(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length) {
+int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length) {
     off64_t from = in_offset, to = out_offset;
     return copy_file_range(in, &from, out, &to, length, 0);
 }

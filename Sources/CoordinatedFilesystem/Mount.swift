@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 package import CoordinationEngine
+import FuseBridge
+import Glibc
 package import LinuxSystem
+package import VersionStore
 
+/// How a mount is to be made and run.
 package struct MountConfiguration: Sendable {
     package var bounds = Bounds()
     package var allowOther = false
@@ -17,22 +21,123 @@ package struct MountConfiguration: Sendable {
     package init() {}
 }
 
+/// Why a mount could not be made, in a sentence for people.
 package struct MountError: Error, Sendable {
     package let message: String
     package let errno: Errno
+
+    package init(message: String, errno: Errno) {
+        self.message = message
+        self.errno = errno
+    }
 }
 
-package struct VersionStore: Sendable {}
-
+/// One mounted directory, from mount to unmount.
 package final class Mount: StatusSource {
     private let configuration: MountConfiguration
+    private let mountpoint: String
+    private let session: Session
+    private let filesystem: CoordinatedFilesystem
+    private let engine: Engine
+
+    /// Mounts; requests wait in the kernel until ``serve()``.
+    ///
+    /// `source` must have been opened before, since the mount may cover it. `log` is called on any thread
+    /// with one line at a time.
     package init(
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
         configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void
     ) throws(MountError) {
         self.configuration = configuration
+        self.mountpoint = mountpoint
+        do throws(Errno) {
+            engine = Engine(
+                bounds: configuration.bounds, timers: try Timers(),
+                workers: try WorkerPool(threads: Self.workerThreads), log: log)
+            session = try Session(
+                at: mountpoint, options: configuration.libraryOptions, wanting: Self.features)
+        } catch {
+            throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
+        }
+        do throws(Errno) {
+            filesystem = try CoordinatedFilesystem(
+                mirroring: source, engine: engine, connection: session.connection,
+                configuration: configuration, mountNumber: try Self.number(of: mountpoint),
+                descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
+        } catch {
+            _ = Self.detach(mountpoint)
+            throw MountError(message: "cannot serve \(mountpoint): \(error)", errno: error)
+        }
     }
-    package func serve() throws(Errno) {}
-    package func unmount(lazily: Bool) {}
-    package func status() -> StatusReport { StatusReport() }
+
+    /// Blocks until the mount is gone and no file of it is open, or until ``unmount(lazily:)`` has waited
+    /// long enough for that.
+    package func serve() throws(Errno) {
+        try session.serve(filesystem, threads: Self.loopThreads)
+    }
+
+    /// Takes the mount away; from any thread. Lazily, files that are open stay so.
+    package func unmount(lazily: Bool) {
+        let result = lazily ? Self.detach(mountpoint) : Self.take(mountpoint)
+        if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
+    }
+
+    package func status() -> StatusReport {
+        var options = EffectiveOptions()
+        options.bounds = configuration.bounds
+        options.data = configuration.data
+        options.allowOther = configuration.allowOther
+        options.readOnly = configuration.readOnly
+        options.nosuid = configuration.nosuid
+        options.nodev = configuration.nodev
+        options.noexec = configuration.noexec
+        options.isInPlace = configuration.isInPlace
+        return engine.report(options: options, dataPath: filesystem.dataPath)
+    }
+}
+
+extension Mount {
+    /// Enough that one wakes while the other serves; no request blocks either.
+    private static let loopThreads = 2
+    /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
+    private static let workerThreads = 4
+
+    private static let features: ConnectionFeatures = [
+        .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes,
+    ]
+
+    /// Half of what the process may open is for the descriptors of inodes; handles need the rest.
+    private static var descriptorLimit: Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return max(Int(clamping: limit.rlim_cur) / 2, 64)
+    }
+
+    /// The number by which `/proc/PID/fdinfo` names the new mount.
+    private static func number(of mountpoint: String) throws(Errno) -> UInt64 {
+        guard let entry = try MountTable.current().top(at: Array(mountpoint.utf8)) else { throw .noEntry }
+        return UInt64(entry.id)
+    }
+
+    private static func take(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: false) }
+    private static func detach(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: true) }
+}
+
+extension MountConfiguration {
+    /// What libfuse and the kernel are told; names with commas are escaped.
+    fileprivate var libraryOptions: String {
+        var options = ["subtype=truce", "default_permissions", "fsname=\(sourceName.escapedForLibrary)"]
+        if allowOther { options.append("allow_other") }
+        if readOnly { options.append("ro") }
+        options.append(nosuid || geteuid() != 0 ? "nosuid" : "suid")
+        options.append(nodev || geteuid() != 0 ? "nodev" : "dev")
+        if noexec { options.append("noexec") }
+        return options.joined(separator: ",")
+    }
+}
+
+extension String {
+    fileprivate var escapedForLibrary: String {
+        map { $0 == "," || $0 == "\\" ? "\\\($0)" : String($0) }.joined()
+    }
 }

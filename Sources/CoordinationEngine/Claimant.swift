@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Arbitration
 package import Coordination
 
 /// Something the journal can tell about when it is read.
@@ -11,6 +10,7 @@ package protocol JournalSubject: AnyObject, Sendable {
 ///
 /// Asked on any thread, never under a lock.
 package protocol Claimant: JournalSubject {
+    var access: Access { get }
     /// Who made the claim, or ``Coordination/Party/nobody``.
     func identify() -> Party
     /// What the holder has done to its file.

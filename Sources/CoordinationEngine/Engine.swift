@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Arbitration
+import Arbitration
 package import Coordination
 package import LinuxSystem
 import Synchronization
@@ -40,7 +40,7 @@ package final class Engine: Sendable {
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
-    let log: @Sendable (String) -> Void
+    package let log: @Sendable (String) -> Void
     let state: Mutex<State>
     private let nextClaim = Atomic<UInt64>(1)
 
@@ -123,7 +123,23 @@ package final class Engine: Sendable {
     /// The claimant no longer waits; its outcome is told `refused(.withdrawn)`, unless it was granted already.
     package func withdraw(_ claim: ClaimID) { submit(.withdrawn(claim)) }
 
-    package func submit(_ event: Event) { carryOut(event) }
+    /// The claimant cannot wait any longer and is let through.
+    package func force(_ claim: ClaimID) { submit(.forced(claim)) }
+
+    /// Says who made a claim, unasked.
+    package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
+
+    /// A name was vacated in the middle of a save; see `Event.vacated`.
+    package func vacate(_ document: ItemID, orphan: ItemID) {
+        submit(.vacated(document: document, orphan: orphan))
+    }
+
+    /// Another file is the document from now on; see `Event.replaced`.
+    package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
+        submit(.replaced(document: document, incoming: incoming, orphan: orphan))
+    }
+
+    func submit(_ event: Event) { carryOut(event) }
 
     package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
@@ -139,5 +155,15 @@ extension Engine.State {
     mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
         guard let index = claims.index(forKey: claim) else { return }
         claims.values[index].standing = standing
+    }
+}
+
+extension Engine {
+    /// Another object stands behind a claim from now on: its thread came back with a new request.
+    package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
+        state.withLock { state in
+            guard let standing = state.claims[claim]?.standing else { return }
+            state.claims[claim] = Entry(claimant: claimant, standing: standing)
+        }
     }
 }

@@ -4,13 +4,7 @@ import Synchronization
 
 /// One thing that happened, in the order it happened.
 package struct JournalEntry: Sendable {
-    package enum Step: String, Sendable {
-        case granted, waiting, refused, withdrawn, ended, yielded, suspended, proceeded
-        case bounced, parkedUnderLock, stale, interrupted
-        case vacated, filled, rolledBack, windowClosed
-        case created, unlinked, renamed, linked, truncated
-        case kept, dropped
-    }
+    package typealias Step = JournalStep.Kind
 
     package let sequence: UInt64
     package let moment: Instant

@@ -127,10 +127,27 @@ package struct WaitingClaim: Hashable, Sendable {
 
 /// One step of the journal: who did what, to what, and why.
 package struct JournalStep: Hashable, Sendable {
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        // What became of claims.
+        case waited, granted, proceeded, refused, withdrawn, ended
+        // How holders let others pass.
+        case yielded, suspended
+        // Presenters.
+        case asked, answered, forfeited
+        // How requests waited.
+        case bounced, parkedUnderLock, stale, interrupted
+        // Names in the middle of a save.
+        case vacated, filled, rolledBack, windowClosed
+        // What was done to the directory below.
+        case created, unlinked, renamed
+        // What was kept, and what need not be kept any more.
+        case kept, dropped
+    }
+
     /// Counts from 1 and never skips, so that a reader sees whether it missed steps.
     package var sequence: UInt64
     package var moment: Instant
-    package var kind: JournalEntry.Step
+    package var kind: Kind
     package var claim: ClaimID?
     package var actor: Actor?
     /// Below the root of the mount, without a leading slash.
@@ -139,7 +156,7 @@ package struct JournalStep: Hashable, Sendable {
     package var detail: String
 
     package init(
-        sequence: UInt64, moment: Instant, kind: JournalEntry.Step, claim: ClaimID? = nil, actor: Actor? = nil,
+        sequence: UInt64, moment: Instant, kind: Kind, claim: ClaimID? = nil, actor: Actor? = nil,
         path: [UInt8] = [], detail: String = ""
     ) {
         self.sequence = sequence

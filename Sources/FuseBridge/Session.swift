@@ -4,7 +4,8 @@ import Glibc
 package import LinuxSystem
 
 /// One mounted filesystem, from mount to unmount.
-package struct Session: ~Copyable {
+package struct Session: ~Copyable, @unchecked Sendable {
+    // @unchecked: both references are set once, and libfuse's session may be used from any thread.
     private let session: OpaquePointer
     private let root: Unmanaged<SessionRoot>
     package let connection: Connection
@@ -52,8 +53,11 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// What the kernel offered when the connection opened; empty until the first request was served.
-    package var offered: ConnectionFeatures { root._withUnsafeGuaranteedRef { $0.handshake.agreed } }
+    /// Tells what was agreed with the kernel when the connection opened; nothing until then.
+    package var agreement: @Sendable () -> ConnectionFeatures {
+        let handshake = root._withUnsafeGuaranteedRef { $0.handshake }
+        return { handshake.agreed }
+    }
 
     /// Serves until the connection ends, which is when the mount is gone and no file of it is open.
     package borrowing func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {

@@ -86,3 +86,8 @@ extension OwnedDescriptor {
             adopting: try retryingOnInterrupt { openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
     }
 }
+
+/// The flags of `renameat2(2)`.
+package enum RenameFlags {
+    package static var exchange: UInt32 { CLINUX_RENAME_EXCHANGE }
+}

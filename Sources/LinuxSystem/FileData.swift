@@ -45,6 +45,12 @@ extension OwnedDescriptor {
         return done
     }
 
+    /// `ftruncate(2)`.
+    package borrowing func truncateOpenFile(to size: Int64) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
+    }
+
     /// `fsync(2)` or `fdatasync(2)`.
     package borrowing func synchronize(dataOnly: Bool) throws(Errno) {
         let descriptor = rawValue
@@ -64,7 +70,7 @@ extension OwnedDescriptor {
         let (from, to) = (rawValue, other.rawValue)
         return Int(
             try retryingOnInterrupt {
-                clinux_copy_file_range(from, offset, to, otherOffset, UInt64(length))
+                clinux_copy_range_at(from, offset, to, otherOffset, UInt64(length))
             })
     }
 

@@ -1,1 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
+package import LinuxSystem
+
+/// Keeps what would be lost when an operation goes ahead over somebody's claim.
+///
+/// Every function may block on the disk: call them on workers. A `keep` that returned has its contents
+/// and its line on the disk, whatever is killed afterwards; one that threw kept nothing.
+package final class VersionStore: Sendable {
+    /// The largest file that is copied rather than shared or linked.
+    package static let largestCopy = 256 << 20
+
+    private let files: KeptFiles?
+    /// Why there is no store, nil if there is one.
+    ///
+    /// The source cannot be written then, and every `keep` says so.
+    package let absence: StoreError?
+    private let largestCopy: Int
+
+    /// Opens `.truce` in the root of a source, and makes it if it is missing.
+    ///
+    /// - Parameters:
+    ///   - root: a descriptor of the root; `O_PATH` will do.
+    ///   - largestCopy: the most bytes that are copied.
+    ///   - clock: nanoseconds since 1970.
+    ///   - log: hears of everything that was not as it should be, one sentence each.
+    /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
+    package init(
+        in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
+        clock: @escaping @Sendable () -> Int64 = WallClock.nanoseconds,
+        log: @escaping @Sendable (String) -> Void
+    ) throws(StoreError) {
+        self.largestCopy = largestCopy
+        do throws(StoreError) {
+            let files = try KeptFiles(StoreLayout.open(in: root), clock: clock, report: log)
+            try files.recover()
+            self.files = files
+            absence = nil
+        } catch {
+            guard error == .readOnly || error == .noRight else { throw error }
+            files = nil
+            absence = error
+            log("nothing will be kept: the source cannot be written")
+        }
+    }
+
+    /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
+    ///
+    /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source.
+    package func keepByLinking(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+    ) throws(StoreError) -> KeptID {
+        try present().link(file, path: path, cause: cause)
+    }
+
+    /// Keeps the contents of a file about to be overwritten: shared where the file system can, else
+    /// copied.
+    package func keepByCopying(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+    ) throws(StoreError) -> KeptID {
+        try present().copy(file, path: path, cause: cause, limit: largestCopy)
+    }
+
+    /// Lets go of a kept file that turned out not to be needed.
+    package func drop(_ id: KeptID, reason: String) throws(StoreError) {
+        try present().drop(id, reason: reason)
+    }
+
+    /// What is kept of a path and everything below it, oldest first; of everything for an empty path.
+    package func list(under path: [UInt8]) throws(StoreError) -> [KeptEntry] {
+        guard let files else { return [] }
+        let folder = path + [UInt8(ascii: "/")]
+        return try files.entries { path.isEmpty || $0.path == path || $0.path.starts(with: folder) }
+    }
+
+    package func entry(_ id: KeptID) throws(StoreError) -> KeptEntry {
+        guard let entry = try present().entries(where: { $0.id == id }).first else { throw .noSuchEntry }
+        return entry
+    }
+
+    /// Opens kept contents for reading.
+    ///
+    /// Whether somebody may see them is `KeptEntry.mayBeRead`'s to say.
+    package func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {
+        try present().open(id)
+    }
+
+    private func present() throws(StoreError) -> KeptFiles {
+        guard let files else { throw absence ?? .readOnly }
+        return files
+    }
+}

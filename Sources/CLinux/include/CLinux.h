@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+#include "CLinuxStore.h"
 
 extern const int32_t CLINUX_O_PATH;
 extern const int32_t CLINUX_O_DIRECT;
@@ -46,7 +47,7 @@ int clinux_fchown_path(int descriptor, uint32_t user, uint32_t group);
 extern const int64_t CLINUX_TIME_NOW, CLINUX_TIME_OMIT;
 int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn);
 int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
-int64_t clinux_copy_file_range(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);
+int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);
 int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset);   // preadv2 RWF_NOWAIT
 
 // What the calling thread is to the file system below. By the raw calls, because glibc's wrappers would

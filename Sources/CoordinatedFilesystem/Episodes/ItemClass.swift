@@ -15,7 +15,7 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
 
     /// The class a name gives when no rule says otherwise.
     package init(of name: [UInt8], in place: SideName.Place = .ordinary) {
-        if let side = SideName(of: name, in: place), !side.isAmbiguous {
+        if SideName.isUnambiguous(name, in: place) {
             self = .private
         } else {
             self = classNames.first { $0.pattern.matches(name) }?.itemClass ?? .document

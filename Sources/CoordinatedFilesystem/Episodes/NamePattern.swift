@@ -114,7 +114,7 @@ extension NamePattern {
         guard index < pieces.count else {
             return position == search.name.count && search.finish()
         }
-        for end in ends(of: pieces[index], in: search, from: position) {
+        for end in ends(of: index, in: search, from: position) {
             if case .document = pieces[index] { search.captured = position..<end }
             if run(&search, piece: index + 1, at: end) { return true }
         }
@@ -122,9 +122,9 @@ extension NamePattern {
     }
 
     /// Where a piece that begins at `position` may end.
-    private func ends(of piece: Piece, in search: Search, from position: Int) -> [Int] {
+    private func ends(of index: Int, in search: Search, from position: Int) -> [Int] {
         let rest = search.name[position...]
-        switch piece {
+        switch pieces[index] {
         case .literal(let bytes):
             return rest.starts(with: bytes) ? [position + bytes.count] : []
         case .document(let shape):
@@ -132,7 +132,8 @@ extension NamePattern {
                 let fits = rest.starts(with: document) && shape.accepts(document[...])
                 return fits ? [position + document.count] : []
             }
-            return rest.indices.map { $0 + 1 }.filter { shape.accepts(search.name[position..<$0]) }
+            return places(in: search.name, from: position + 1, before: index + 1)
+                .filter { shape.accepts(search.name[position..<$0]) }
         case .digits:
             let run = rest.prefix { isDigit($0) }
             return run.indices.map { $0 + 1 }
@@ -141,8 +142,20 @@ extension NamePattern {
         case .character:
             return rest.first.map { isLetter($0) || isDigit($0) } == true ? [position + 1] : []
         case .anything:
-            return Array(position...search.name.count)
+            return places(in: search.name, from: position, before: index + 1)
         }
+    }
+
+    /// The places from `start` on at which the next piece may begin, as far as one byte tells: what
+    /// keeps a look at an ordinary name short, on the way of every open.
+    private func places(in name: [UInt8], from start: Int, before next: Int) -> [Int] {
+        guard next < pieces.count else { return start <= name.count ? [name.count] : [] }
+        guard case .literal(let bytes) = pieces[next] else {
+            return start <= name.count ? Array(start...name.count) : []
+        }
+        var places: [Int] = []
+        for place in start..<max(start, name.count) where name[place] == bytes[0] { places.append(place) }
+        return places
     }
 
     private static func parse(_ text: [UInt8]) -> [Piece] {

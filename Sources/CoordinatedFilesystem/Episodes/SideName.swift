@@ -53,6 +53,12 @@ package struct SideName: Hashable, Sendable {
         self = best
     }
 
+    /// Whether no document is called this; asked at every open, and so without the ambiguous rows.
+    package static func isUnambiguous(_ name: [UInt8], in place: Place = .ordinary) -> Bool {
+        if place == .gitDirectory, NamePattern.gitLock.matches(name) { return true }
+        return certainNames.contains { $0.matches(name) }
+    }
+
     fileprivate init(kind: Kind, certainty: Certainty) {
         self.kind = kind
         self.certainty = certainty
@@ -214,3 +220,6 @@ private let sideNames: [SideNameRow] = [
 
 /// The rows of files that hold contents a document is to have.
 private let contentNames = sideNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
+
+/// The patterns that make a file private on sight.
+private let certainNames = sideNames.filter { $0.meaning.certainty == .alone }.map(\.pattern)

@@ -22,7 +22,7 @@ final class SharedDescriptor: Sendable {
 /// A node that lost its descriptor opens it again through its parent and name. First in, first out: a
 /// node in steady use pays one `openat` per trip through the queue, which needs no bookkeeping on the way.
 final class DescriptorBudget: Sendable {
-    private struct Queue {
+    fileprivate struct Queue {
         var nodes: [Node] = []
         var head = 0
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// What is compared to tell whether a file was changed.
 struct Stamp: Hashable, Sendable {
@@ -48,7 +48,7 @@ final class Handle: Claimant {
     }
 
     struct KeptLink: Sendable {
-        let id: String
+        let id: KeptID
         let stamp: Stamp
     }
 

@@ -20,7 +20,7 @@ struct FileKey: Hashable, Sendable {
 }
 
 /// Who moves a file's data.
-enum DataPath: Sendable {
+enum DataRoute: Sendable {
     /// The kernel, straight to the file below.
     case backing(BackingID)
     /// This process.
@@ -44,7 +44,7 @@ final class Node: Sendable {
         var hasName = true
         var opens = 0
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
-        var dataPath: DataPath?
+        var dataRoute: DataRoute?
         /// Kept until the kernel forgets the inode.
         var backing: BackingID?
         /// Whether data may bypass us at all; nil until it was looked at.

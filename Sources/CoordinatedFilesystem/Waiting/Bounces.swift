@@ -97,6 +97,25 @@ final class Bounces: Sendable {
         }
     }
 
+    subscript(thread: Int32) -> Bounce? { state.withLock { $0.bounces[thread] } }
+
+    /// Whether a GETATTR of this directory by this thread is a question to be held.
+    func awaitsQuestion(of thread: Int32, about node: NodeID) -> Bool {
+        state.withLock { state in
+            guard let bounce = state.bounces[thread] else { return false }
+            return bounce.directory == node && !bounce.isSettled
+        }
+    }
+
+    /// The thread of a held question was interrupted: takes the bounce and the question.
+    func abandon(by thread: Int32) -> (Bounce, Parked<Question>)? {
+        state.withLock { state in
+            guard let bounce = state.bounces[thread], let question = bounce.question else { return nil }
+            remove(thread, from: &state)
+            return (bounce, question)
+        }
+    }
+
     /// Keeps the question of a returning thread until its wait is over; gives back any other.
     ///
     /// The token was made for the question and is not used if the reply is given back.
@@ -110,7 +129,8 @@ final class Bounces: Sendable {
             state.bounces[thread]?.question = parked
             return true
         }
-        return isHeld ? nil : parked.take()?.reply
+        guard !isHeld, let question = parked.take() else { return nil }
+        return question.reply
     }
 
     /// How long an answer may be believed: an answer in passing must not swallow the question.

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs what Scripts/lib/packages lists and this machine lacks. Needs say.sh and root.sh; `scripts` names the
+# directory of the scripts.
+
+# The list's lines of these needs, without the first word: PACKAGE PROGRAMS...
+listed() {
+    local need
+    for need in "$@"; do
+        sed -n "s/^$need  *//p" "$scripts/lib/packages"
+    done
+}
+
+missing_packages() {
+    local installed package programs
+    # shellcheck disable=SC2016  # dpkg-query replaces these names, not the shell.
+    installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
+    listed "$@" | while read -r package programs; do
+        grep --quiet --line-regexp --fixed-strings -- "$package" <<<"$installed" || say "$package"
+    done | sort -u
+}
+
+missing_programs() {
+    local package programs program
+    listed "$@" | while read -r package programs; do
+        for program in $programs; do
+            command -v "$program" >/dev/null || say "$program (Debian package $package)"
+        done
+    done
+}
+
+# install_missing NEED... asks apt only when something is missing.
+install_missing() {
+    local missing
+    if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+        missing=$(missing_packages "$@")
+        if [[ -n $missing ]]; then
+            say "Installing:" $missing
+            may_become_root || refuse "Missing: ${missing//$'\n'/ }. Install them as root with" \
+                "'apt-get install ${missing//$'\n'/ }', and start this script again."
+            as_root apt-get update --quiet=2
+            # shellcheck disable=SC2086  # One word for each package.
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $missing
+        fi
+    elif command -v pkg-config >/dev/null && ! pkg-config --exists 'fuse3 >= 3.14'; then
+        refuse "This is not a Debian system, so nothing was installed. Missing: libfuse 3.14 or later and its headers."
+    fi
+    missing=$(missing_programs "$@")
+    [[ -z $missing ]] || refuse "These programs are missing and no package brought them:" $'\n'"$missing"
+}

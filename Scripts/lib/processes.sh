@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Who is inside a directory. A process that was there before a mount keeps what it holds of the directory below.
+
+# process_links [PREFIX...] prints PID, tab and target for every executable, working directory and descriptor. A user
+# sees those of the own processes only; with the prefix as_root it is everybody's.
+process_links() {
+    local link target
+    "$@" find /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 -type l -printf '%p\t%l\n' 2>/dev/null |
+        while IFS=$'\t' read -r link target; do
+            link=${link#/proc/}
+            printf '%s\t%s\n' "${link%%/*}" "$target"
+        done || true
+}
+
+# processes_inside DIRECTORY [PREFIX...] prints a line for each of them: its id, what it holds, its command line.
+# Left out are this script and what ended meanwhile.
+processes_inside() {
+    local directory=$1 process target command
+    process_links "${@:2}" | sort -u | while IFS=$'\t' read -r process target; do
+        [[ $process != "$$" && ($target == "$directory" || $target == "$directory"/*) ]] || continue
+        command=$(command_line "$process")
+        [[ -z $command ]] || printf '%s\t%s\t%s\n' "$process" "$target" "$command"
+    done
+}
+
+# Empty for a process that has ended meanwhile.
+command_line() {
+    { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null || true
+}

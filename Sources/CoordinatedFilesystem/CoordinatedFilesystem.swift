@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import VersionStore
+
+/// A directory seen through the mount, where programs take turns.
+///
+/// The requirements of `Filesystem` are met by concern, one file each, below `Requests`.
+final class CoordinatedFilesystem: Filesystem {
+    let engine: Engine
+    let connection: Connection
+    let configuration: MountConfiguration
+    let nodes: NodeTable
+    let handles = HandleTable()
+    let listings = ListingTable()
+    let processes: Processes
+    let bounces = Bounces()
+    let returns = Returns()
+    let parking: Parking
+    let episodes = Episodes()
+    let keeper: Keeper
+    /// What was agreed with the kernel when the connection opened.
+    let agreement: @Sendable () -> ConnectionFeatures
+    /// Whether a change that follows a look at a file always shows in its times.
+    let hasFineTimes: Bool
+    /// Which way data went so far.
+    let routesSeen = RoutesSeen()
+
+    /// `root` must have been opened before the mount, which may cover it.
+    init(
+        mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
+        configuration: MountConfiguration, mountNumber: UInt64, descriptorLimit: Int, store: VersionStore?,
+        agreement: @escaping @Sendable () -> ConnectionFeatures
+    ) throws(Errno) {
+        self.engine = engine
+        self.connection = connection
+        self.configuration = configuration
+        self.agreement = agreement
+        processes = Processes(mountNumber: mountNumber)
+        parking = Parking(timers: engine.timers)
+        keeper = Keeper(store: store, engine: engine)
+        let budget = DescriptorBudget(limit: descriptorLimit)
+        let status = try root.status()
+        hasFineTimes = FileTimes.areFine(on: try root.filesystemStatus())
+        let node = Node(
+            .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection)
+        nodes = NodeTable(root: node, budget: budget, connection: connection)
+        _ = node.cache(SharedDescriptor(root, of: budget))
+        _ = try node.pin()
+    }
+
+    /// How long the kernel may believe names and attributes.
+    var validity: Validity { configuration.isInPlace ? .long : .brief }
+
+    func interrupted(_ token: UInt) { parking.interrupted(token) }
+
+    /// The daemon's own directory at the root of the source is nobody else's business.
+    func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
+        parent == .root && name == ".truce"
+    }
+
+    /// A document nobody is.
+    func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// New files, directories, links and nodes, made as the requester.
+extension CoordinatedFilesystem {
+    /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
+    /// between, and nobody can have claimed what did not exist.
+    func create(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
+    ) {
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
+        let caller = reply.caller
+        do throws(Errno) {
+            become(caller)
+            let below = try directory.descriptor()
+            let created = try below.descriptor.create(
+                name, flags: flags & (O_ACCMODE | O_EXCL | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC), mode: mode)
+            let status = try created.status()
+            let node = nodes.introduce(status, as: name.copy(), in: directory)
+            let fill = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
+            let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
+            let creation = Creation(handle, status: status, file: created)
+            engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
+            claim(creation, reply: reply)
+            if let fill { closeWindow(fill.vacancy, because: .filled) }
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func claim(_ creation: Creation, reply: consuming Reply) {
+        let handle = creation.handle
+        guard handle.isClaimed else { return finish(creation, reply: reply) }
+        let request = Request(handle.claim, .handle, Request.Part(handle.item, .write(.forReplacing)))
+        switch engine.claim(request, by: handle) {
+        case .granted: finish(creation, reply: reply)
+        case .waiting:
+            // The file was there after all, made around the mount, and somebody holds it. The kernel holds
+            // the directory's lock for us, so this wait is short.
+            engine.counters.parkedUnderLock.count()
+            let parked = Parked(reply)
+            engine.whenSettled(handle.claim) { [self] _ in
+                if let reply = parked.take() { finish(creation, reply: reply) }
+            }
+            engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
+                engine.force(handle.claim)
+            }
+        }
+    }
+
+    private func finish(_ creation: Creation, reply: consuming Reply) {
+        let (handle, node) = (creation.handle, creation.handle.node)
+        do throws(Errno) {
+            let descriptor = try node.pin()
+            let route: DataRoute
+            do throws(Errno) {
+                route = try beginData(of: handle, through: descriptor, created: creation.takeFile())
+            } catch {
+                node.unpin()
+                throw error
+            }
+            handles.insert(handle)
+            let backing: BackingID?
+            if case .backing(let id) = route { backing = id } else { backing = nil }
+            let isOpen = reply.created(
+                node.id, creation.status, valid: validity, handle: handle.id, backing: backing)
+            guard !isOpen else { return }
+            close(handle)
+            nodes.forget(node.id, lookups: 1)
+        } catch {
+            if handle.isClaimed { engine.end(handle.claim) }
+            nodes.forget(node.id, lookups: 1)
+            reply.fail(error)
+        }
+    }
+
+    /// Tells the recogniser of a new file, and makes the file the document whose name it fills.
+    func noteCreation(
+        of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
+    ) -> Fill? {
+        let isSide = SideName(of: name.bytes) != nil
+        guard isSide || !episodes.isQuiet else { return nil }
+        let actor = processes.actor(ofThread: caller.thread)
+        let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
+        let fill: Fill? = episodes.change { state in
+            if isSide, let actor { state.recogniser.made(name.bytes, in: place, node: number, by: actor) }
+            if let actor { state.windows.touched(by: actor, at: Engine.now) }
+            return state.windows.fills(name.bytes, in: place, by: actor)
+        }
+        if case .save(let vacancy) = fill { node.state.withLock { $0.item = vacancy.document } }
+        return fill
+    }
+
+    func makeNode(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
+    ) {
+        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
+            try directory.makeNode(name, mode: mode, device: device)
+        }
+    }
+
+    func makeDirectory(_ name: borrowing FileName, in parent: NodeID, mode: UInt32, reply: consuming Reply) {
+        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
+            try directory.makeDirectory(name, mode: mode)
+        }
+    }
+
+    func makeSymbolicLink(
+        _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
+        reply: consuming Reply
+    ) {
+        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
+            try directory.makeSymbolicLink(name, to: target)
+        }
+    }
+
+    func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        let file: SharedDescriptor
+        do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
+        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
+            try directory.link(file.descriptor, as: name)
+        }
+    }
+
+    private func make(
+        _ name: borrowing FileName, in parent: NodeID, reply: consuming Reply,
+        _ body: (borrowing OwnedDescriptor, borrowing FileName) throws(Errno) -> Void
+    ) {
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
+        let caller = reply.caller
+        do throws(Errno) {
+            become(caller)
+            let below = try directory.descriptor()
+            try body(below.descriptor, name)
+            let status = try below.descriptor.status(of: name)
+            let node = nodes.introduce(status, as: name.copy(), in: directory)
+            if let fill = noteCreation(of: node, as: name.copy(), in: directory, by: caller) {
+                closeWindow(fill.vacancy, because: .filled)
+            }
+            engine.journal.note(
+                .created, at: Engine.now, by: NameSubject(name.copy(), in: directory, thread: caller.thread))
+            let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
+            if !reply.entry(node.id, status, names: validity, attributes: attributes) {
+                nodes.forget(node.id, lookups: 1)
+            }
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func become(_ caller: Caller) {
+        ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
+    }
+}
+
+/// A file that was just made, on its way to being open.
+private final class Creation: Sendable {
+    let handle: Handle
+    let status: FileStatus
+    private let file: Parked<OwnedDescriptor>
+
+    init(_ handle: Handle, status: FileStatus, file: consuming OwnedDescriptor) {
+        self.handle = handle
+        self.status = status
+        self.file = Parked(file)
+    }
+
+    func takeFile() -> OwnedDescriptor? { file.take() }
+}
+
+extension Fill {
+    var vacancy: Vacancy {
+        switch self {
+        case .save(let vacancy), .change(let vacancy): vacancy
+        }
+    }
+}

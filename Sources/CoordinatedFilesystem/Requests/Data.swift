@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The data of files the kernel does not move itself, and what it never moves itself.
+///
+/// Everything here may block, so it runs on the workers; only what is in memory already is read at once.
+extension CoordinatedFilesystem {
+    func read(_ range: FileRange, reply: consuming Reply) {
+        engine.counters.reads.count()
+        guard let file = handles[range.handle]?.file else { return reply.fail(.badDescriptor) }
+        var bytes = [UInt8](repeating: 0, count: Int(range.length))
+        let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
+        if cached != nil { return reply.bytes(bytes.span.bytes) }
+        answer(reply) { () throws(Errno) in
+            var bytes = [UInt8](repeating: 0, count: Int(range.length))
+            let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
+                do throws(Errno) {
+                    return .success(try file.file.read(into: buffer, at: range.offset))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let count = try result.get()
+            return { (reply: consuming Reply) in reply.bytes(bytes.span.bytes.extracting(first: count)) }
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, to range: FileRange, reply: consuming Reply) {
+        engine.counters.writes.count()
+        guard let handle = handles[range.handle], let file = handle.file else {
+            return reply.fail(.badDescriptor)
+        }
+        let caller = reply.caller
+        let copy = Array(bytes)
+        answer(reply) { [self] () throws(Errno) in
+            let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
+                do throws(Errno) {
+                    return .success(try file.file.write(buffer, at: range.offset))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let count = try result.get()
+            try stripPrivileges(of: handle.node, writtenBy: caller)
+            return { (reply: consuming Reply) in reply.written(count) }
+        }
+    }
+
+    func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
+        guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
+        answer(reply) { () throws(Errno) in
+            try handle.anyFile().file.synchronize(dataOnly: dataOnly)
+            return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
+    func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        let caller = reply.caller
+        answer(reply) { [self] () throws(Errno) in
+            try handle.anyFile().file.allocate(mode: mode, offset: range.offset, length: range.length)
+            try stripPrivileges(of: handle.node, writtenBy: caller)
+            return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
+    func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply) {
+        guard let from = handles[range.handle], let to = handles[target.handle] else {
+            return reply.fail(.badDescriptor)
+        }
+        let caller = reply.caller
+        answer(reply) { [self] () throws(Errno) in
+            let count = try from.anyFile().file.copyRange(
+                at: range.offset, to: to.anyFile().file, at: target.offset, length: Int(range.length))
+            try stripPrivileges(of: to.node, writtenBy: caller)
+            return { (reply: consuming Reply) in reply.written(count) }
+        }
+    }
+
+    func seek(_ id: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply) {
+        guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
+        do throws(Errno) {
+            reply.position(try handle.anyFile().file.seek(to: offset, whence: whence))
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// Does something that may block on a worker, and answers with what it gives or with its error.
+    private func answer(
+        _ reply: consuming Reply,
+        _ body: @escaping @Sendable () throws(Errno) -> (consuming Reply) -> Void
+    ) {
+        let parked = Parked(reply)
+        engine.workers.run {
+            let result: Result<(consuming Reply) -> Void, Errno>
+            do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
+            guard let reply = parked.take() else { return }
+            switch result {
+            case .success(let answer): answer(reply)
+            case .failure(let error): reply.fail(error)
+            }
+        }
+    }
+
+    /// A write by somebody without the right to it takes set-user-ID and set-group-ID away; the kernel
+    /// below would do so itself if the writer were not us.
+    func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
+        guard caller.user != 0, node.state.withLock({ $0.mayBypass }) == false else { return }
+        let descriptor = try node.descriptor()
+        let mode = try descriptor.descriptor.status().mode
+        var kept = mode & ~S_ISUID
+        if mode & S_IXGRP != 0 { kept &= ~S_ISGID }
+        if kept != mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
+    }
+}
+
+extension Handle {
+    var file: SharedFile? { state.withLock { $0.descriptor } }
+
+    /// A real descriptor also for files whose data the kernel moves, opened when first needed.
+    func anyFile() throws(Errno) -> SharedFile {
+        if let file { return file }
+        // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
+        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flags & (O_ACCMODE | O_APPEND)))
+        return state.withLock { state in
+            if let file = state.descriptor { return file }
+            state.descriptor = opened
+            return opened
+        }
+    }
+}

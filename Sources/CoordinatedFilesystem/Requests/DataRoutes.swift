@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Who moves a file's data is decided per inode when it is opened first, and holds while it is open:
+/// the kernel answers EIO to handles of one inode in two modes.
+extension CoordinatedFilesystem {
+    func enterRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
+        let known: DataRoute? = node.state.withLock { state in
+            guard state.opens > 0, let route = state.dataRoute else { return nil }
+            state.opens += 1
+            return route
+        }
+        if let known { return known }
+        let wanted = try chooseRoute(of: node, through: descriptor)
+        return node.state.withLock { state in
+            // Another thread may have decided meanwhile; both backing ids are then the same one.
+            if state.opens == 0 { state.dataRoute = wanted }
+            state.opens += 1
+            return state.dataRoute ?? wanted
+        }
+    }
+
+    /// Which way data goes, for people.
+    var dataPath: DataPath { configuration.data == .daemon ? .daemon : routesSeen.dataPath }
+
+    func leaveRoute(of node: Node) {
+        node.state.withLock { state in
+            state.opens -= 1
+            if state.opens == 0 { state.dataRoute = nil }
+        }
+    }
+
+    private func chooseRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
+        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG else {
+            return .daemon
+        }
+        guard try isBypassAllowed(for: node, through: descriptor) else { return .daemon }
+        if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
+        let opened: BackingID
+        do throws(Errno) {
+            opened = try connection.openBacking(descriptor.descriptor)
+        } catch {
+            routesSeen.note(.daemon)
+            // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): through us, then.
+            return .daemon
+        }
+        routesSeen.note(.passthrough)
+        let kept = node.state.withLock { state in
+            if let backing = state.backing { return backing }
+            state.backing = opened
+            return opened
+        }
+        if kept.rawValue != opened.rawValue { connection.closeBacking(opened) }
+        return .backing(kept)
+    }
+
+    /// Files with privileges or protections go through us, because the kernel's own reopening of an
+    /// `O_PATH` descriptor checks neither.
+    private func isBypassAllowed(for node: Node, through descriptor: SharedDescriptor) throws(Errno) -> Bool {
+        if let known = node.state.withLock({ $0.mayBypass }) { return known }
+        let status = try descriptor.descriptor.status()
+        let isPlain = status.mode & (S_ISUID | S_ISGID) == 0
+            && status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
+        let allowed = isPlain && (status.mode & 0o111 == 0 || !hasCapabilities(descriptor))
+        node.state.withLock { $0.mayBypass = allowed }
+        return allowed
+    }
+
+    private func hasCapabilities(_ descriptor: SharedDescriptor) -> Bool {
+        do throws(Errno) {
+            let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            return try descriptor.descriptor.extendedAttribute("security.capability", into: none) > 0
+        } catch {
+            return error != .noAttribute && error != .unsupported
+        }
+    }
+
+    /// Whether the file was changed so recently that its clock may not tell the next change from it.
+    ///
+    /// Since Linux 6.13 the common file systems give a fresh time to a change that follows a look; others
+    /// count in ticks, of which the longest is 10 ms.
+    func isBlurred(_ status: FileStatus) -> Bool {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let age = (Int64(now.tv_sec) - status.changed.seconds) * 1_000_000_000
+            + Int64(now.tv_nsec) - Int64(status.changed.nanoseconds)
+        return !hasFineTimes && age < 10_000_000
+    }
+}
+
+/// Which way the data of the mount goes, as far as it is known.
+final class RoutesSeen: Sendable {
+    private let path = Mutex(DataPath.undecided)
+
+    var dataPath: DataPath { path.withLock { $0 } }
+
+    /// One file the kernel moves proves that it may; until then, a refusal says that it may not.
+    func note(_ seen: DataPath) {
+        path.withLock { path in
+            if path != .passthrough { path = seen }
+        }
+    }
+}

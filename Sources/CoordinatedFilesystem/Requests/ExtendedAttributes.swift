@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// Extended attributes are the file's below, but for the one that is served.
+extension CoordinatedFilesystem {
+    /// Where the control socket is; served for the root of the mount, never stored.
+    private static let socketAttribute = "user.truce.socket"
+
+    func extendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, capacity: Int, reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        if id == .root, strcmp(name, Self.socketAttribute) == 0 {
+            guard let path = configuration.socketPath else { return reply.fail(.noAttribute) }
+            return answer(Array(path.utf8), capacity: capacity, reply: reply)
+        }
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            if capacity == 0 {
+                let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+                return reply.attributeSize(try descriptor.descriptor.extendedAttribute(name, into: none))
+            }
+            let value = try Self.filling(capacity) { (buffer) throws(Errno) in
+                try descriptor.descriptor.extendedAttribute(name, into: buffer)
+            }
+            reply.bytes(value.span.bytes)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func extendedAttributeNames(of id: NodeID, capacity: Int, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            if capacity == 0 {
+                let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+                return reply.attributeSize(try descriptor.descriptor.extendedAttributeNames(into: none))
+            }
+            let names = try Self.filling(capacity) { (buffer) throws(Errno) in
+                try descriptor.descriptor.extendedAttributeNames(into: buffer)
+            }
+            reply.bytes(names.span.bytes)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func setExtendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, to value: UnsafeRawBufferPointer, flags: Int32,
+        reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        guard id != .root || strcmp(name, Self.socketAttribute) != 0 else {
+            return reply.fail(.notPermitted)
+        }
+        do throws(Errno) {
+            try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
+            reconsiderBypass(of: node)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            try node.descriptor().descriptor.removeExtendedAttribute(name)
+            reconsiderBypass(of: node)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func answer(_ value: [UInt8], capacity: Int, reply: consuming Reply) {
+        if capacity == 0 { return reply.attributeSize(value.count) }
+        guard value.count <= capacity else { return reply.fail(.outOfRange) }
+        reply.bytes(value.span.bytes)
+    }
+
+    private static func filling(
+        _ capacity: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+    ) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: capacity)
+        let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(Errno) { return .success(try body(buffer)) } catch { return .failure(error) }
+        }
+        return Array(bytes[..<(try result.get())])
+    }
+}

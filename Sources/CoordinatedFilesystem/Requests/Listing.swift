@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// Directories being listed, by handle.
+final class ListingTable: Sendable {
+    final class Listing: Sendable {
+        let stream: Mutex<DirectoryStream>
+        init(_ stream: consuming DirectoryStream) { self.stream = Mutex(stream) }
+    }
+
+    private struct State {
+        var listings: [HandleID: Listing] = [:]
+        var nextHandle: UInt64 = 1
+    }
+
+    private let state = Mutex(State())
+
+    subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
+
+    func insert(_ listing: Listing) -> HandleID {
+        state.withLock { state in
+            defer { state.nextHandle += 1 }
+            let handle = HandleID(state.nextHandle)
+            state.listings[handle] = listing
+            return handle
+        }
+    }
+
+    func remove(_ handle: HandleID) -> Listing? { state.withLock { $0.listings.removeValue(forKey: handle) } }
+}
+
+/// Vacated names are listed after the real ones, from this offset on; no file system uses such offsets
+/// but for the very last, which ext4 uses for the end.
+private let firstVacatedOffset = Int.max - (1 << 20)
+
+extension CoordinatedFilesystem {
+    func openDirectory(_ id: NodeID, reply: consuming Reply) {
+        guard let directory = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            let stream = try DirectoryStream(
+                reading: directory.descriptor().descriptor.openForListing())
+            reply.openedDirectory(listings.insert(ListingTable.Listing(stream)))
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func readDirectory(
+        _ id: NodeID, handle: HandleID, from offset: Int, into page: consuming DirectoryPage
+    ) {
+        guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
+        var isComplete = true
+        if offset < firstVacatedOffset || offset == Int.max {
+            isComplete = addEntries(of: listing, in: directory, from: offset, to: &page)
+        }
+        if isComplete, !episodes.isQuiet {
+            addVacatedNames(of: directory, from: offset == Int.max ? 0 : offset, to: &page)
+        }
+        page.send()
+    }
+
+    /// Returns whether the end of the directory was reached.
+    private func addEntries(
+        of listing: ListingTable.Listing, in directory: Node, from offset: Int,
+        to page: inout DirectoryPage
+    ) -> Bool {
+        var isComplete = true
+        listing.stream.withLock { stream in
+            stream.forEach(from: offset) { name, inode, type, next in
+                if isPrivate(name, in: directory.id) { return true }
+                let isAccepted: Bool
+                if page.style == .entries, !name.isSelfOrParent {
+                    isAccepted = add(name, in: directory, next: next, to: &page)
+                } else {
+                    isAccepted = page.add(name, inode: inode, type: type, next: next)
+                }
+                if !isAccepted { isComplete = false }
+                return isAccepted
+            }
+        }
+        return isComplete
+    }
+
+    /// Adds a name together with its inode; a name that vanished meanwhile is left out.
+    private func add(
+        _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
+    ) -> Bool {
+        let status: FileStatus
+        do throws(Errno) {
+            status = try directory.descriptor().descriptor.status(of: name)
+        } catch {
+            return true
+        }
+        let node = nodes.introduce(status, as: name.copy(), in: directory)
+        let valid = bounces.validity(validity, to: 0, about: node.id)
+        if page.add(name, node: node.id, status, valid: valid, next: next) { return true }
+        nodes.forget(node.id, lookups: 1)
+        return false
+    }
+
+    /// A name that is missing in the middle of somebody's save is there for everybody else.
+    private func addVacatedNames(of directory: Node, from offset: Int, to page: inout DirectoryPage) {
+        let actor = processes.actor(ofThread: page.caller.thread)
+        let names = episodes.vacatedNames(in: directory, for: actor)
+        let first = max(0, offset - firstVacatedOffset)
+        for (index, name) in names.enumerated().dropFirst(first) {
+            let isAccepted = NameBytes(name).withName { name in
+                page.add(name, inode: 1, type: 8, next: firstVacatedOffset + index + 1)
+            }
+            guard isAccepted else { return }
+        }
+    }
+
+    func closeDirectory(_ handle: HandleID, reply: consuming Reply) {
+        _ = listings.remove(handle)
+        reply.succeed()
+    }
+
+    func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
+        guard let directory = nodes[id] else { return reply.fail(.stale) }
+        let parked = Parked(reply)
+        engine.workers.run {
+            guard let reply = parked.take() else { return }
+            do throws(Errno) {
+                try directory.descriptor().descriptor.openForListing().synchronize(dataOnly: dataOnly)
+                reply.succeed()
+            } catch {
+                reply.fail(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// Names, attributes, links.
+extension CoordinatedFilesystem {
+    func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        do throws(Errno) {
+            let status = try directory.descriptor().descriptor.status(of: name)
+            introduce(status, as: name.copy(), in: directory, reply: reply)
+        } catch {
+            guard error == .noEntry, !episodes.isQuiet else { return reply.fail(error) }
+            answerMissing(name.copy(), in: directory, reply: reply)
+        }
+    }
+
+    /// Answers with a node for a file that was found or made, and counts the lookup.
+    func introduce(
+        _ status: FileStatus, as name: NameBytes, in directory: Node, reply: consuming Reply
+    ) {
+        let node = nodes.introduce(status, as: name, in: directory)
+        let thread = bounces.isQuiet ? 0 : reply.caller.thread
+        let attributes = bounces.validity(validity, to: thread, about: node.id)
+        if !reply.entry(node.id, status, names: validity, attributes: attributes) {
+            nodes.forget(node.id, lookups: 1)
+        }
+    }
+
+    func forget(_ node: NodeID, lookups: UInt64) {
+        nodes.forget(node, lookups: lookups)
+    }
+
+    func attributes(of id: NodeID, reply: consuming Reply) {
+        if bounces.isQuiet { return answerAttributes(of: id, valid: validity, reply: reply) }
+        let thread = reply.caller.thread
+        let validity = bounces.validity(validity, to: thread, about: id)
+        guard let reply = holdQuestion(reply, about: id) else { return }
+        answerAttributes(of: id, valid: validity, reply: reply)
+    }
+
+    func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            reply.attributes(try node.descriptor().descriptor.status(), valid: valid)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func readLink(_ id: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            reply.linkTarget(try node.descriptor().descriptor.linkTarget())
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// Only asked without `default_permissions`, which is never mounted without.
+    func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            try node.descriptor().descriptor.checkAccess(mask)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func statistics(of id: NodeID, reply: consuming Reply) {
+        let node = nodes[id] ?? nodes.root
+        do throws(Errno) {
+            reply.statistics(try node.descriptor().descriptor.filesystemStatus())
+        } catch {
+            reply.fail(error)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Opening is the moment of coordination: a claim is made here and ends with the handle.
+///
+/// The handle is the claim's number; under passthrough the data never comes by.
+extension CoordinatedFilesystem {
+    func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        let caller = reply.caller
+        if !returns.isQuiet, let open = returns.take(by: caller.thread, about: node.item) {
+            return resume(open, on: node, flags: flags, reply: reply)
+        }
+        let handle = makeHandle(on: node, flags: flags, by: caller.thread)
+        guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
+        let request = Request(handle.claim, .handle, Request.Part(handle.item, handle.access))
+        switch engine.claim(request, by: handle) {
+        case .granted(let grant): finish(handle, grant: grant, reply: reply)
+        case .waiting: park(handle, reply: reply)
+        }
+    }
+
+    func makeHandle(
+        _ claim: ClaimID? = nil, on node: Node, flags: Int32, by thread: Int32
+    ) -> Handle {
+        Handle(
+            claim ?? engine.makeClaimID(), on: node, node.item, flags: flags, by: thread,
+            isClaimed: isCoordinated(node, flags: flags), processes: processes)
+    }
+
+    /// Whether opening a file is an access in the sense of the arbiter, by the class of the file.
+    func isCoordinated(_ node: Node, flags: Int32) -> Bool {
+        guard node.kind == S_IFREG else { return false }
+        switch node.itemClass {
+        case .document, .background: return true
+        case .private, .database: return false
+        // Appenders and readers of a log do not wait for each other; who rewrites it does.
+        case .log: return flags & O_TRUNC != 0 || (flags & O_ACCMODE != O_RDONLY && flags & O_APPEND == 0)
+        }
+    }
+
+    private func park(_ handle: Handle, reply: consuming Reply) {
+        if isDatabase(handle.node) {
+            engine.end(handle.claim)
+            let plain = Handle(
+                engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.thread,
+                isClaimed: false, processes: processes)
+            return finish(plain, grant: nil, reply: reply)
+        }
+        let token = parking.makeToken()
+        reply.tellInterrupts(token)
+        let open = PendingOpen(handle, reply: reply, token: token)
+        enterParking(open)
+        engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
+    }
+
+    /// Looked at only where programs meet: an SQLite database under a name that does not say so.
+    private func isDatabase(_ node: Node) -> Bool {
+        do throws(Errno) {
+            let file = try node.descriptor().descriptor.reopen(flags: O_RDONLY)
+            var header = [UInt8](repeating: 0, count: 16)
+            let result: Result<Int, Errno> = header.withUnsafeMutableBytes { buffer in
+                do throws(Errno) { return .success(try file.read(into: buffer, at: 0)) } catch {
+                    return .failure(error)
+                }
+            }
+            guard try result.get() == 16, ItemClass.isDatabaseHeader(header) else { return false }
+            node.state.withLock { $0.itemClass = .database }
+            return true
+        } catch {
+            // What cannot be read is a document, which is the careful answer.
+            return false
+        }
+    }
+
+    /// Opens a file whose claim was granted, or that has none.
+    func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
+        guard let grant, !grant.passed.isEmpty, handle.mayWrite || handle.truncates else {
+            return complete(handle, reply: reply)
+        }
+        // What the passed writer left would be lost under this one: keep it first, on a worker.
+        let parked = Parked(reply)
+        engine.workers.run { [self] in
+            guard let reply = parked.take() else { return }
+            do throws(StoreError) {
+                try keeper.keepContents(of: handle.node, because: .claim, by: handle)
+            } catch {
+                engine.end(handle.claim)
+                return reply.fail(.busy)
+            }
+            complete(handle, reply: reply)
+        }
+    }
+
+    private func complete(_ handle: Handle, reply: consuming Reply) {
+        let caller = reply.caller
+        let node = handle.node
+        do throws(Errno) {
+            let descriptor = try node.pin()
+            let route: DataRoute
+            do throws(Errno) {
+                if handle.truncates {
+                    try descriptor.descriptor.truncate(to: 0)
+                    try stripPrivileges(of: node, writtenBy: caller)
+                }
+                route = try beginData(of: handle, through: descriptor)
+            } catch {
+                node.unpin()
+                throw error
+            }
+            handles.insert(handle)
+            let isOpen: Bool
+            switch route {
+            case .backing(let backing): isOpen = reply.opened(handle.id, backing: backing)
+            case .daemon: isOpen = reply.opened(handle.id, backing: nil)
+            }
+            if !isOpen {
+                close(handle)
+            } else if handle.isClaimed, handle.isForExecution {
+                // A running program is protected by ETXTBSY; it need not keep writers waiting for hours.
+                engine.end(handle.claim)
+            }
+        } catch {
+            if handle.isClaimed { engine.end(handle.claim) }
+            reply.fail(error)
+        }
+    }
+
+    /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
+    func beginData(
+        of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil
+    ) throws(Errno) -> DataRoute {
+        let route = try enterRoute(of: handle.node, through: descriptor)
+        do throws(Errno) {
+            if handle.mayWrite || handle.truncates {
+                let status = try descriptor.descriptor.status()
+                handle.state.withLock { state in
+                    state.baseline = Stamp(status)
+                    state.isBaselineBlurred = isBlurred(status)
+                }
+            }
+            if case .daemon = route {
+                let file: OwnedDescriptor
+                if let created = created.take() {
+                    file = created
+                } else {
+                    file = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
+                }
+                let shared = Handle.SharedFile(file)
+                handle.state.withLock { $0.descriptor = shared }
+            }
+        } catch {
+            leaveRoute(of: handle.node)
+            throw error
+        }
+        return route
+    }
+
+    func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
+        reply.succeed()
+        guard let handle = handles[handle] else { return }
+        close(handle)
+    }
+
+    /// Ends a handle: its data, what was kept for it, and its claim, in this order.
+    func close(_ handle: Handle) {
+        guard handles.remove(handle.id) != nil else { return }
+        leaveRoute(of: handle.node)
+        // A shared mapping changes the file without the kernel noticing that our times are old.
+        if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }
+        let hasMore = handle.state.withLock { !$0.keptLinks.isEmpty }
+        guard handle.isClaimed, handle.mayWrite || handle.truncates,
+            hasMore || engine.suspendedWriter(beside: handle.claim) != nil
+        else {
+            if handle.isClaimed { engine.end(handle.claim) }
+            return handle.node.unpin()
+        }
+        engine.workers.run { [self] in
+            keeper.closing(handle)
+            if engine.suspendedWriter(beside: handle.claim) != nil { keeper.keepLeft(by: handle) }
+            engine.end(handle.claim)
+            handle.node.unpin()
+        }
+    }
+}
+
+extension Handle {
+    /// The kernel marks opens by execve(2); from include/linux/fs.h, `__FMODE_EXEC`.
+    private static let execution: Int32 = 0x20
+
+    var isForExecution: Bool { flags & Self.execution != 0 }
+
+    /// The flags the file below is opened with; those that were acted on already are left out.
+    var flagsBelow: Int32 { flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC) }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Mode, owner, times and size.
+///
+/// Only a change of size without a handle is an access of its own; with one, coordination was done when
+/// the handle was opened.
+extension CoordinatedFilesystem {
+    func setAttributes(
+        of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        guard change.size != nil, handle == nil, isCoordinated(node, flags: O_WRONLY) else {
+            return apply(change, to: node, through: handle.flatMap { handles[$0] }, reply: reply)
+        }
+        resize(node, change, reply: reply)
+    }
+
+    /// Carries a change out and answers.
+    func apply(
+        _ change: AttributeChange, to node: Node, through handle: Handle? = nil, reply: consuming Reply
+    ) {
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            let caller = reply.caller
+            if let size = change.size {
+                // An open file may be cut even if its mode has changed since.
+                if let file = handle?.file {
+                    try file.file.truncateOpenFile(to: size)
+                } else {
+                    try descriptor.descriptor.truncate(to: size)
+                }
+                try stripPrivileges(of: node, writtenBy: caller)
+            }
+            if change.user != nil || change.group != nil {
+                try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
+            }
+            if let mode = change.mode {
+                try descriptor.descriptor.changeMode(to: mode & 0o7777)
+                reconsiderBypass(of: node)
+            }
+            if change.changesTimes {
+                try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
+            }
+            let valid = bounces.validity(validity, to: caller.thread, about: node.id)
+            reply.attributes(try descriptor.descriptor.status(), valid: valid)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// What was found out about a file's privileges holds no longer.
+    func reconsiderBypass(of node: Node) {
+        node.state.withLock { if $0.opens == 0 { $0.mayBypass = nil } }
+    }
+}
+
+extension AttributeChange {
+    fileprivate var changesTimes: Bool {
+        if case .keep = accessed, case .keep = modified { return false }
+        return true
+    }
+}

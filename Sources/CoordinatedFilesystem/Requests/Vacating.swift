@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// Names that are missing in the middle of a save: others who look them up wait until they are filled.
+extension CoordinatedFilesystem {
+    /// How often somebody looks whether the actors of open windows still live.
+    private static let watchInterval = Span.milliseconds(50)
+
+    /// Answers a look at a name that is not there: at once, or when the window of its save closes.
+    func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
+        let thread = reply.caller.thread
+        guard thread > 0 else { return reply.fail(.noEntry) }
+        // The kernel comes back only once: a name that is vacated again meanwhile is answered with the truth.
+        let hasReturned = bounces.finish(by: thread) { $0 == .lookup(name: name.bytes) } != nil
+        let actor = processes.actor(ofThread: thread)
+        let number = NodeNumber(directory.id.rawValue)
+        let vacancy = episodes.change { state in
+            if let actor { state.windows.touched(by: actor, at: Engine.now) }
+            return state.windows.vacancy(of: name.bytes, in: number, for: actor)
+        }
+        guard vacancy != nil, !hasReturned else { return reply.fail(.noEntry) }
+        let serial = bounces.begin(.lookup(name: name.bytes), in: directory.id, by: thread)
+        noteBounce(by: NameSubject(name, in: directory, thread: thread))
+        connection.invalidateAttributes(of: directory.id)
+        // The window may have closed since it was looked at; then nobody else will answer the question.
+        let isStillOpen = episodes.state.withLock {
+            $0.windows.vacancy(of: name.bytes, in: number, for: actor) != nil
+        }
+        if !isStillOpen { settleLookup(serial, by: thread, in: directory.id) }
+        reply.fail(.stale)
+    }
+
+    /// A name was vacated by a save; called after the step and before its answer.
+    func openWindow(
+        _ name: NameBytes, in directory: Node, of node: Node, by actor: Actor,
+        evidence: Vacancy.Evidence, thread: Int32
+    ) {
+        let document = node.item
+        let vacancy = Vacancy(
+            directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
+            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: evidence, opened: Engine.now)
+        // First the claim that keeps the document's waiters waiting, then the holders that have the old
+        // file open go their way; the other order would let the waiters through in between.
+        let claim = engine.makeClaimID()
+        let subject = VacancyClaimant(
+            NameSubject(name, in: directory, thread: thread),
+            party: processes.party(ofThread: thread, notAfter: Engine.now))
+        _ = engine.claim(
+            Request(claim, .episode, Request.Part(document, .write(.updating))), by: subject)
+        engine.identify(claim, as: subject.identify())
+        let orphan = makeItem()
+        engine.vacate(document, orphan: orphan)
+        node.state.withLock { $0.item = orphan }
+        let isOpen = episodes.change { state in
+            guard state.windows.open(vacancy) else { return false }
+            state.claims[document] = claim
+            return true
+        }
+        guard isOpen else { return engine.end(claim) }
+        engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
+        watchWindows()
+    }
+
+    /// A window closed: the document's claim ends and whoever looked the name up looks again.
+    func closeWindow(_ vacancy: Vacancy, because step: JournalEntry.Step) {
+        let claim = episodes.change { $0.claims.removeValue(forKey: vacancy.document) }
+        engine.journal.note(step, at: Engine.now, claim: claim, by: nil, String(decoding: vacancy.name, as: UTF8.self))
+        if let claim { engine.end(claim) }
+        let directory = NodeID(vacancy.directory.rawValue)
+        for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
+            settleLookup(serial, by: thread, in: directory)
+        }
+    }
+
+    private func settleLookup(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
+        answerQuestion(of: serial, by: thread, about: directory)
+        expire(serial, of: thread) {}
+    }
+
+    /// Starts looking after the open windows, unless somebody does already.
+    private func watchWindows() {
+        let isFirst = episodes.state.withLock { state in
+            defer { state.isWatched = true }
+            return !state.isWatched
+        }
+        if isFirst { scheduleWatch() }
+    }
+
+    private func scheduleWatch() {
+        engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
+            let actors = episodes.state.withLock { $0.windows.actors }
+            let gone = actors.filter { !processes.isAlive($0.process) }
+            let (closed, isDone): ([Vacancy], Bool) = episodes.change { state in
+                let closed = state.windows.expired(at: Engine.now)
+                    + gone.flatMap { state.windows.actorExited($0.process) }
+                state.isWatched = !state.windows.isEmpty
+                return (closed, state.windows.isEmpty)
+            }
+            for vacancy in closed { closeWindow(vacancy, because: .windowClosed) }
+            if !isDone { scheduleWatch() }
+        }
+    }
+}
+
+/// A name in a directory, for the journal.
+final class NameSubject: JournalSubject {
+    private let name: NameBytes
+    private let directory: Node
+    private let thread: Int32
+
+    init(_ name: NameBytes, in directory: Node, thread: Int32) {
+        self.name = name
+        self.directory = directory
+        self.thread = thread
+    }
+
+    var account: Account {
+        Account(thread: thread) { [name, directory] in
+            directory.isRoot ? name.bytes : directory.path + [UInt8(ascii: "/")] + name.bytes
+        }
+    }
+}
+
+/// Stands behind the claim that holds a vacated document, and behind changes of names.
+final class VacancyClaimant: Claimant {
+    private let subject: NameSubject
+    private let party: Party
+
+    init(_ subject: NameSubject, party: Party) {
+        self.subject = subject
+        self.party = party
+    }
+
+    var account: Account { subject.account }
+    var access: Access { .write(.updating) }
+    func identify() -> Party { party }
+    /// Never asked: only handles are looked at.
+    func observe() -> Observation { .untouched }
+}

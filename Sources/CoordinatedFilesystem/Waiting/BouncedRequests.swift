@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+
+/// What bounced requests have in common: their question, its interrupts, and their end.
+extension CoordinatedFilesystem {
+    /// How long the kernel's retry is expected once its question is answered.
+    private static let retryExpected = Span.seconds(1)
+
+    func noteBounce(by subject: any JournalSubject, _ claim: ClaimID? = nil) {
+        engine.counters.bounced.count()
+        engine.journal.note(.bounced, at: Engine.now, claim: claim, by: subject)
+    }
+
+    /// Keeps a GETATTR that is the question of a bounced request; gives back any other.
+    func holdQuestion(_ reply: consuming Reply, about id: NodeID) -> Reply? {
+        let thread = reply.caller.thread
+        guard bounces.awaitsQuestion(of: thread, about: id) else { return reply }
+        let token = parking.makeToken()
+        reply.tellInterrupts(token)
+        parking.enter(
+            token,
+            Parking.Spot(
+                thread: thread, abandon: { [self] _ in abandonQuestion(of: thread) },
+                force: { [self] in forceQuestion(of: thread) }))
+        let rest = bounces.hold(reply, about: id, token: token)
+        if rest != nil { parking.leave(token) }
+        return rest
+    }
+
+    /// The wait of a bounced request is over: its question is answered, and the request comes again.
+    func answerQuestion(of serial: UInt64, by thread: Int32, about id: NodeID) {
+        guard let question = bounces.settle(serial, by: thread)?.take() else { return }
+        parking.leave(question.token)
+        answerAttributes(of: id, valid: .none, reply: question.reply)
+    }
+
+    /// Forgets a bounce whose request does not come again, and then does what its end takes.
+    func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
+        engine.timers.schedule(at: (Engine.now + Self.retryExpected).nanoseconds) { [self] in
+            if bounces.drop(serial, by: thread) != nil { finish() }
+        }
+    }
+
+    private func abandonQuestion(of thread: Int32) {
+        guard let (bounce, question) = bounces.abandon(by: thread) else { return }
+        if case .resizing(_, let claim) = bounce.cause { engine.withdraw(claim) }
+        engine.counters.interrupted.count()
+        guard let question = question.take() else { return }
+        parking.leave(question.token)
+        question.reply.fail(.interrupted)
+    }
+
+    private func forceQuestion(of thread: Int32) {
+        guard let bounce = bounces[thread] else { return }
+        switch bounce.cause {
+        case .resizing(_, let claim): engine.force(claim)
+        case .lookup: answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Keeps contents before a step that would lose them. Everything here may block: call it on workers.
+final class Keeper: Sendable {
+    private let store: VersionStore?
+    private let engine: Engine
+
+    init(store: VersionStore?, engine: Engine) {
+        self.store = store
+        self.engine = engine
+    }
+
+    /// Keeps what a file holds now, before it is truncated or overwritten over somebody's claim.
+    ///
+    /// Throws if it cannot be kept; then the step must not be taken. An empty file holds nothing.
+    func keepContents(
+        of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?
+    ) throws(StoreError) {
+        let descriptor = try Self.descriptor(of: node)
+        guard try Self.size(of: descriptor) > 0 else { return }
+        guard let store else { throw .readOnly }
+        let id = try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
+        note(id, cause, of: node, by: subject)
+    }
+
+    /// Keeps what a handle leaves behind while a suspended one may still write to the same file.
+    ///
+    /// Nothing can be refused any more: a failure is logged.
+    func keepLeft(by handle: Handle) {
+        do throws(StoreError) {
+            try keepContents(of: handle.node, because: .suspendedWriter, by: handle)
+        } catch {
+            engine.say("left contents that could not be kept (\(error))", handle.account)
+        }
+    }
+
+    /// Keeps a file that is about to lose its name while others write to it: what they still write is
+    /// kept with it. Not being able to is logged and does not stop the step.
+    func keepFile(_ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject) {
+        do throws(StoreError) {
+            guard let store else { throw StoreError.readOnly }
+            let descriptor = try Self.descriptor(of: node)
+            let id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
+            note(id, cause, of: node, by: subject)
+            let stamp: Stamp
+            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch { throw StoreError.io(error) }
+            // The last of them to close the file decides whether anything was written.
+            writers.last?.state.withLock { $0.keptLinks.append(Handle.KeptLink(id: id, stamp: stamp)) }
+        } catch {
+            engine.say("replaced or removed a file that could not be kept (\(error))", subject.account)
+        }
+    }
+
+    /// A handle closes: files kept for it that it did not change need not be kept.
+    func closing(_ handle: Handle) {
+        let links = handle.state.withLock { state in
+            defer { state.keptLinks = [] }
+            return state.keptLinks
+        }
+        guard !links.isEmpty, let store else { return }
+        do throws(Errno) {
+            let stamp = Stamp(try handle.node.descriptor().descriptor.status())
+            for link in links where link.stamp == stamp {
+                do throws(StoreError) {
+                    try store.drop(link.id, reason: "nothing was written to it any more")
+                    engine.journal.note(.dropped, at: Engine.now, by: handle, "\(link.id)")
+                } catch {
+                    engine.say("kept a file that need not be kept (\(error))", handle.account)
+                }
+            }
+        } catch {
+            engine.say("closed a kept file that cannot be looked at (\(error))", handle.account)
+        }
+    }
+
+    private func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
+        engine.counters.kept.count()
+        engine.journal.note(.kept, at: Engine.now, by: subject, "\(id)")
+        let account = subject?.account ?? Account(thread: 0) { node.path }
+        engine.say("went over contents that are kept as \(id) (\(cause.rawValue))", account)
+    }
+
+    private static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
+        do throws(Errno) { return try node.descriptor() } catch { throw .io(error) }
+    }
+
+    private static func size(of descriptor: SharedDescriptor) throws(StoreError) -> UInt64 {
+        do throws(Errno) { return try descriptor.descriptor.status().size } catch { throw .io(error) }
+    }
+}

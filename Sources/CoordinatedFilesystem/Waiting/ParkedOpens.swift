@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Opens that wait: how they are granted, interrupted, sent back and resumed.
+extension CoordinatedFilesystem {
+    /// How long a thread that was interrupted finds its place in the queue again.
+    private static let placeKept = Span.milliseconds(100)
+    /// How long a grant is held for a thread that was sent back by ESTALE.
+    private static let grantHeld = Span.seconds(1)
+
+    func enterParking(_ open: PendingOpen) {
+        parking.enter(
+            open.token,
+            Parking.Spot(
+                thread: open.thread, abandon: { [self] isGone in abandon(open, isGone: isGone) },
+                force: { [engine] in engine.force(open.claim) }))
+    }
+
+    /// The engine's decision, told once per claim, whether or not the thread is there.
+    func settled(_ open: PendingOpen, _ decision: Engine.Decision) {
+        let reply: Parked<Reply>? = open.state.withLock { state in
+            state.decision = decision
+            return state.reply.take()
+        }
+        if let reply = reply?.take() { conclude(open, decision, reply: reply) }
+    }
+
+    private func conclude(_ open: PendingOpen, _ decision: Engine.Decision, reply: consuming Reply) {
+        parking.leave(open.token)
+        switch decision {
+        case .granted(let grant): admit(open, grant, reply: reply)
+        case .refused(.busy): reply.fail(.busy)
+        case .refused(.withdrawn): reply.fail(.interrupted)
+        }
+    }
+
+    /// Opens the file, unless another one has taken its name while the open waited.
+    private func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
+        let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
+        guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
+        if hasBeenStale {
+            // The kernel comes back only once. Reading the replaced file is what a moment earlier would
+            // have given; writing to it would be lost.
+            if !handle.mayWrite, !handle.truncates { return finish(handle, grant: grant, reply: reply) }
+            engine.end(open.claim)
+            engine.counters.stale.count()
+            return reply.fail(.stale)
+        }
+        engine.counters.stale.count()
+        engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
+        open.state.withLock { $0.hasBeenStale = true }
+        sendAway(open, for: Self.grantHeld)
+        reply.fail(.stale)
+    }
+
+    /// Whether a handle's file is no longer the document, or no file any more.
+    private func isReplaced(_ handle: Handle) -> Bool {
+        if handle.node.item != handle.item { return true }
+        do throws(Errno) {
+            return try handle.node.descriptor().descriptor.status().linkCount == 0
+        } catch {
+            return true
+        }
+    }
+
+    /// The requester was interrupted: it gets EINTR, and its place back if it asks again at once.
+    private func abandon(_ open: PendingOpen, isGone: Bool) {
+        guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
+        parking.leave(open.token)
+        engine.counters.interrupted.count()
+        engine.journal.note(.interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
+        if isGone {
+            engine.withdraw(open.claim)
+        } else {
+            sendAway(open, for: Self.placeKept)
+        }
+        reply.fail(.interrupted)
+    }
+
+    private func sendAway(_ open: PendingOpen, for span: Span) {
+        let visit = open.state.withLock { state in
+            state.visit += 1
+            return state.visit
+        }
+        returns.expect(open)
+        engine.timers.schedule(at: (Engine.now + span).nanoseconds) { [self] in
+            guard open.state.withLock({ $0.visit }) == visit, returns.remove(open) else { return }
+            giveUp(open)
+        }
+    }
+
+    private func giveUp(_ open: PendingOpen) {
+        switch open.state.withLock({ $0.decision }) {
+        case .granted: engine.end(open.claim)
+        case nil: engine.withdraw(open.claim)
+        case .refused: break
+        }
+    }
+
+    /// A thread that was sent away is back.
+    func resume(_ open: PendingOpen, on node: Node, flags: Int32, reply: consuming Reply) {
+        let handle = makeHandle(open.claim, on: node, flags: flags, by: open.thread)
+        guard handle.isClaimed, handle.access.isWrite == open.state.withLock({ $0.handle.access.isWrite }) else {
+            // Something else than what it waited for.
+            giveUp(open)
+            return self.open(node.id, flags: flags, reply: reply)
+        }
+        engine.replaceClaimant(of: open.claim, by: handle)
+        let token = open.token
+        reply.tellInterrupts(token)
+        let parked = Parked(reply)
+        let decision: Engine.Decision? = open.state.withLock { state in
+            state.visit += 1
+            state.handle = handle
+            if state.decision == nil { state.reply = parked }
+            return state.decision
+        }
+        if let decision {
+            if let reply = parked.take() { conclude(open, decision, reply: reply) }
+        } else {
+            enterParking(open)
+        }
+    }
+}

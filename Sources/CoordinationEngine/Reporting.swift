@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What the engine says about itself when somebody asks.
+
+extension Engine {
+    /// How the mount stands now.
+    package func report(options: EffectiveOptions, dataPath: DataPath) -> StatusReport {
+        StatusReport(
+            options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
+            journal: journal.entries.map(Self.step))
+    }
+
+    /// Claims that wait now, the oldest first.
+    private var waitingClaims: [WaitingClaim] {
+        let waiting: [(ClaimID, any Claimant, Instant)] = state.withLock { state in
+            state.claims.compactMap { claim, entry in
+                switch entry.standing {
+                case .waiting(let since), .waitingTelling(let since, _): (claim, entry.claimant, since)
+                case .decided, .held: nil
+                }
+            }
+        }
+        return waiting.sorted { $0.0 < $1.0 }.map { claim, claimant, since in
+            let account = claimant.account
+            return WaitingClaim(
+                claim: claim, actor: Self.actor(account), access: claimant.access, path: account.path(),
+                since: since)
+        }
+    }
+
+    private static func step(_ entry: JournalEntry) -> JournalStep {
+        let account = entry.subject?.account
+        return JournalStep(
+            sequence: entry.sequence, moment: entry.moment, kind: entry.step, claim: entry.claim,
+            actor: account.map(actor), path: account?.path() ?? [], detail: entry.detail)
+    }
+
+    private static func actor(_ account: Account) -> Actor {
+        Actor(pid: account.thread, program: ProcessInspection.program(ofThread: account.thread) ?? [])
+    }
+}
+
+extension LiveCounters {
+    fileprivate var snapshot: Counters {
+        var counters = Counters()
+        counters.granted = granted.value
+        counters.waited = waited.value
+        counters.asked = asked.value
+        counters.forfeited = forfeited.value
+        counters.proceeded = proceeded.value
+        counters.yielded = yielded.value
+        counters.suspended = suspended.value
+        counters.bounced = bounced.value
+        counters.parkedUnderLock = parkedUnderLock.value
+        counters.stale = stale.value
+        counters.interrupted = interrupted.value
+        counters.kept = kept.value
+        counters.reads = reads.value
+        counters.writes = writes.value
+        return counters
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// A directory of the daemon's own, below the source, reached by its descriptor alone.
+///
+/// No path is ever resolved from the root (the mount may cover it), and none through a symbolic link:
+/// whoever can write the source must not be able to send the daemon elsewhere. Names here are the
+/// daemon's own and therefore text; names of users' files are `FileName`.
+package struct StoreDirectory: ~Copyable, Sendable {
+    private let descriptor: OwnedDescriptor
+
+    private init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+
+    /// `openat2(2)` with `O_DIRECTORY | O_NOFOLLOW`, beneath a directory.
+    package static func open(
+        _ name: String, in parent: borrowing OwnedDescriptor
+    ) throws(Errno) -> StoreDirectory {
+        let directory = parent.rawValue
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+        return StoreDirectory(
+            OwnedDescriptor(
+                adopting: try retryingOnInterrupt { clinux_open_beneath(directory, name, flags, 0) }))
+    }
+
+    /// `mkdirat(2)` with mode 0700; false if something of the name is there already.
+    package static func make(_ name: String, in parent: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        if mkdirat(parent.rawValue, name, 0o700) == 0 { return true }
+        guard errno == EEXIST else { throw .last }
+        return false
+    }
+
+    /// A directory in this one, made with mode 0700 if it is missing.
+    package borrowing func subdirectory(_ name: String) throws(Errno) -> StoreDirectory {
+        do throws(Errno) {
+            return try Self.open(name, in: descriptor)
+        } catch .noEntry {
+            _ = try Self.make(name, in: descriptor)
+            return try Self.open(name, in: descriptor)
+        }
+    }
+
+    /// `fstat(2)` of the directory itself.
+    package borrowing func status() throws(Errno) -> FileStatus { try descriptor.status() }
+
+    /// `openat2(2)` for reading; never blocks on what is no file.
+    package borrowing func open(_ name: String) throws(Errno) -> OwnedDescriptor {
+        try open(name, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, mode: 0)
+    }
+
+    /// `openat2(2)` with `O_CREAT | O_EXCL`, mode 0600.
+    package borrowing func create(_ name: String) throws(Errno) -> OwnedDescriptor {
+        try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    }
+
+    /// `openat2(2)` with `O_CREAT | O_APPEND`, to read and to append, mode 0600.
+    package borrowing func openAppending(_ name: String) throws(Errno) -> OwnedDescriptor {
+        try open(name, flags: O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, mode: 0o600)
+    }
+
+    /// `openat2(2)` with `O_PATH`: enough to ask about a file that may not be read.
+    package borrowing func path(of name: String) throws(Errno) -> OwnedDescriptor {
+        try open(name, flags: CLINUX_O_PATH | O_NOFOLLOW, mode: 0)
+    }
+
+    /// `linkat(2)`: gives the file a descriptor stands for, `O_PATH` will do, a name here.
+    package borrowing func link(
+        _ source: borrowing OwnedDescriptor, as name: String
+    ) throws(Errno) {
+        guard clinux_link_descriptor(source.rawValue, descriptor.rawValue, name) == 0 else { throw .last }
+    }
+
+    /// `renameat2(2)` with `RENAME_NOREPLACE`, within the directory.
+    package borrowing func rename(_ name: String, to newName: String) throws(Errno) {
+        let directory = descriptor.rawValue
+        let result = clinux_renameat2(directory, name, directory, newName, CLINUX_RENAME_NOREPLACE)
+        guard result == 0 else { throw .last }
+    }
+
+    /// `unlinkat(2)` of a file.
+    package borrowing func remove(_ name: String) throws(Errno) {
+        guard unlinkat(descriptor.rawValue, name, 0) == 0 else { throw .last }
+    }
+
+    /// `fsync(2)` of the directory: its names survive a power cut.
+    package borrowing func synchronise() throws(Errno) { try descriptor.synchronise() }
+
+    /// Every name in the directory but `.` and `..`; one that is not UTF-8 is not the daemon's, and is
+    /// shown with the replacement character so that it matches nothing.
+    package borrowing func names() throws(Errno) -> [String] {
+        // A descriptor of its own: the listing's position belongs to the open file.
+        var stream = try DirectoryStream(reading: open(".", flags: O_RDONLY | O_DIRECTORY, mode: 0))
+        var names: [String] = []
+        stream.forEach(from: 0) { name, _, _, _ in
+            if !name.isSelfOrParent { names.append(String(cString: name.bytes)) }
+            return true
+        }
+        return names.sorted()
+    }
+
+    private borrowing func open(_ name: String, flags: CInt, mode: UInt32) throws(Errno) -> OwnedDescriptor {
+        let directory = descriptor.rawValue
+        return OwnedDescriptor(
+            adopting: try retryingOnInterrupt { clinux_open_beneath(directory, name, flags, mode) })
+    }
+}

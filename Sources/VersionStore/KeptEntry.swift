@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a file was kept.
+///
+/// Not an enum: a log written by a later release may name causes this one does not know, and its
+/// entries are as good.
+package struct KeepCause: RawRepresentable, Hashable, Sendable {
+    package let rawValue: String
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    /// A step went ahead over a claim that did not yield in time.
+    package static let claim = KeepCause(rawValue: "claim")
+    /// A step went ahead over a presenter that did not answer.
+    package static let forfeit = KeepCause(rawValue: "forfeit")
+    /// A step went ahead over a presenter that refused.
+    package static let refusal = KeepCause(rawValue: "refusal")
+    /// A writer that was suspended may still write.
+    package static let suspendedWriter = KeepCause(rawValue: "suspended-writer")
+    /// Found in the store without an entry: the daemon was killed between the two.
+    package static let recovered = KeepCause(rawValue: "recovered")
+}
+
+/// How the contents came into the store.
+package enum KeepMethod: String, Hashable, Sendable {
+    /// The file itself has a second name there.
+    case link
+    /// A file that shared all blocks when it was made.
+    case reflink
+    case copy
+    /// Not known any more, for a recovered entry.
+    case unknown
+}
+
+/// One kept file, as the log describes it.
+package struct KeptEntry: Hashable, Sendable {
+    package let id: KeptID
+    /// Where it was, from the root of the source; empty if that was lost.
+    package let path: [UInt8]
+    package let cause: KeepCause
+    /// When it was kept, in nanoseconds since 1970.
+    package let time: Int64
+    package let rights: FileRights
+    package let method: KeepMethod
+    package let device: UInt64
+    package let inode: UInt64
+    package let size: Int
+
+    package init(
+        id: KeptID, path: [UInt8], cause: KeepCause, time: Int64, rights: FileRights, method: KeepMethod,
+        device: UInt64, inode: UInt64, size: Int
+    ) {
+        self.id = id
+        self.path = path
+        self.cause = cause
+        self.time = time
+        self.rights = rights
+        self.method = method
+        self.device = device
+        self.inode = inode
+        self.size = size
+    }
+}

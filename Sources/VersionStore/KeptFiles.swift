@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The store that is there: files in `kept/` and what the log says about them.
+///
+/// The order of steps is what survives a kill. Keeping: the contents first, under a name that says so
+/// while they are incomplete; then the line. Dropping: the line first, then the file. So a file without
+/// a line was being kept, a file with a `dropped` line was being dropped, and `recover` finishes both.
+final class KeptFiles: Sendable {
+    struct State: ~Copyable, Sendable {
+        var log: KeptLog
+        var lastID: KeptID?
+    }
+
+    /// What one attempt to put contents into the store needs to know.
+    struct Contents {
+        let status: FileStatus
+        let rights: FileRights
+    }
+
+    /// Ends the name of a copy that is being made.
+    static let incomplete = ".copying"
+
+    let directory: StoreDirectory
+    let state: Mutex<State>
+    let isReadOnly: Bool
+    let clock: @Sendable () -> Int64
+    let report: @Sendable (String) -> Void
+
+    init(
+        _ layout: consuming StoreLayout, clock: @escaping @Sendable () -> Int64,
+        report: @escaping @Sendable (String) -> Void
+    ) throws(StoreError) {
+        isReadOnly = layout.isReadOnly
+        directory = layout.kept
+        let file = layout.log
+        do throws(Errno) {
+            state = Mutex(State(log: try KeptLog(file), lastID: nil))
+        } catch {
+            throw StoreError(error)
+        }
+        self.clock = clock
+        self.report = report
+    }
+
+    func link(_ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause) throws(StoreError) -> KeptID
+    {
+        let contents = try examine(file)
+        let (id, time) = nextID()
+        try storing { () throws(Errno) in try directory.link(file, as: id.description) }
+        try record(id, contents, path: path, cause: cause, method: .link, at: time)
+        return id
+    }
+
+    func copy(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
+    ) throws(StoreError) -> KeptID {
+        let contents = try examine(file)
+        let (id, time) = nextID()
+        let method = try takeContents(of: file, as: id, limit: limit)
+        try record(id, contents, path: path, cause: cause, method: method, at: time)
+        return id
+    }
+
+    func drop(_ id: KeptID, reason: String) throws(StoreError) {
+        guard !isReadOnly else { throw .readOnly }
+        try append(LogLine(dropping: id, reason: reason, at: clock()))
+        try remove(id.description)
+    }
+}
+
+extension KeptFiles {
+    private func examine(_ file: borrowing OwnedDescriptor) throws(StoreError) -> Contents {
+        guard !isReadOnly else { throw .readOnly }
+        let status = try storing { () throws(Errno) in try file.status() }
+        guard status.mode & S_IFMT == S_IFREG else { throw .notAFile }
+        let list = try storing { () throws(Errno) in try file.accessControlList() }
+        return Contents(status: status, rights: FileRights(status, accessControlList: list))
+    }
+
+    private func nextID() -> (KeptID, time: Int64) {
+        let time = clock()
+        return state.withLock { state in
+            let id = KeptID.next(after: state.lastID, at: time)
+            state.lastID = id
+            return (id, time)
+        }
+    }
+
+    /// Copies into a name that says "incomplete" until every byte is on the disk.
+    private func takeContents(
+        of file: borrowing OwnedDescriptor, as id: KeptID, limit: Int
+    ) throws(StoreError) -> KeepMethod {
+        let incomplete = id.description + Self.incomplete
+        let source = try storing { () throws(Errno) in try file.reopenedForReading() }
+        let target = try storing { () throws(Errno) in try directory.create(incomplete) }
+        do throws(StoreError) {
+            let method = try Self.fill(target, from: source, limit: limit)
+            try storing { () throws(Errno) in
+                try target.synchronise()
+                try directory.rename(incomplete, to: id.description)
+            }
+            return method
+        } catch {
+            undo(incomplete)
+            throw error
+        }
+    }
+
+    private static func fill(
+        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, limit: Int
+    ) throws(StoreError) -> KeepMethod {
+        if try storing({ () throws(Errno) in try source.reflink(to: target) }) { return .reflink }
+        let size = try storing { () throws(Errno) in try source.status().size }
+        guard size <= limit else { throw .tooLarge(limit: limit) }
+        // One byte more than allowed tells a file that grew meanwhile from one that just fits.
+        let copied = try storing { () throws(Errno) in
+            try source.copyContents(to: target, limit: limit + 1)
+        }
+        guard copied <= limit else { throw .tooLarge(limit: limit) }
+        return .copy
+    }
+
+    /// The contents are there; now their name and their line become durable, in this order.
+    private func record(
+        _ id: KeptID, _ contents: Contents, path: [UInt8], cause: KeepCause, method: KeepMethod,
+        at time: Int64
+    ) throws(StoreError) {
+        let entry = KeptEntry(
+            id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
+            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
+        do throws(StoreError) {
+            try storing { () throws(Errno) in try directory.synchronise() }
+            try append(LogLine(entry))
+        } catch {
+            undo(id.description)
+            throw error
+        }
+    }
+
+    func append(_ line: LogLine) throws(StoreError) {
+        let bytes = line.bytes()
+        try state.withLock { state throws(StoreError) in
+            do throws(Errno) { try state.log.append(bytes) } catch { throw StoreError(error) }
+        }
+    }
+
+    func remove(_ name: String) throws(StoreError) {
+        try storing { () throws(Errno) in
+            try directory.remove(name)
+            try directory.synchronise()
+        }
+    }
+
+    /// Takes back what failed half-way.
+    ///
+    /// What cannot be taken back, the next opening finds.
+    private func undo(_ name: String) {
+        do throws(Errno) {
+            try directory.remove(name)
+        } catch {
+            report("kept/\(name) could not be removed after a failure (error \(error.rawValue))")
+        }
+    }
+}

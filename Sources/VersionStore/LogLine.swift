@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// One line of `kept.log`: JSON that people and scripts can read.
+struct LogLine: Codable, Sendable {
+    enum Event: String, Codable, Sendable {
+        case kept
+        case dropped
+    }
+
+    var event: Event
+    var id: String
+    /// ISO 8601, for people; `nanoseconds` is what is read back.
+    var time: String
+    var nanoseconds: Int64
+    /// Why it was kept, or dropped.
+    var cause: String
+    /// The path when it is text; `pathBytes` always holds it.
+    var path: String?
+    var pathBytes: Data?
+    var user: UInt32?
+    var group: UInt32?
+    var mode: UInt32?
+    var accessControlList: Data?
+    var method: String?
+    var device: UInt64?
+    var inode: UInt64?
+    var size: Int?
+
+    init(dropping id: KeptID, reason: String, at time: Int64) {
+        self.event = .dropped
+        self.id = id.description
+        self.time = Self.readable(time)
+        self.nanoseconds = time
+        self.cause = reason
+    }
+
+    init(_ entry: KeptEntry) {
+        event = .kept
+        id = entry.id.description
+        time = Self.readable(entry.time)
+        nanoseconds = entry.time
+        cause = entry.cause.rawValue
+        path = String(validating: entry.path, as: UTF8.self)
+        pathBytes = Data(entry.path)
+        user = entry.rights.user
+        group = entry.rights.group
+        mode = entry.rights.mode
+        accessControlList = entry.rights.accessControlList.map { Data($0) }
+        method = entry.method.rawValue
+        device = entry.device
+        inode = entry.inode
+        size = entry.size
+    }
+
+    /// What a `kept` line says; nil if it does not say enough, or is not one.
+    var entry: KeptEntry? {
+        guard event == .kept, let id = KeptID(id), let user, let group, let mode else { return nil }
+        return KeptEntry(
+            id: id, path: pathBytes.map { Array($0) } ?? [], cause: KeepCause(rawValue: cause),
+            time: nanoseconds,
+            rights: FileRights(
+                user: user, group: group, mode: mode,
+                accessControlList: accessControlList.map { Array($0) }),
+            method: method.flatMap(KeepMethod.init) ?? .unknown, device: device ?? 0, inode: inode ?? 0,
+            size: size ?? 0)
+    }
+
+    /// The line with its newline.
+    func bytes() -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        do {
+            return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
+        } catch {
+            preconditionFailure("a line of numbers, text and bytes is always JSON: \(error)")
+        }
+    }
+
+    /// Nil for a line that a crash tore, or that means nothing to this release.
+    static func read(_ bytes: ArraySlice<UInt8>) -> LogLine? {
+        do {
+            return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
+        } catch {
+            // Who reads the log counts these lines and reports them.
+            return nil
+        }
+    }
+
+    private static func readable(_ nanoseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(nanoseconds) / 1e9)
+            .formatted(.iso8601.time(includingFractionalSeconds: true))
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+
+/// Makes files and log agree again after a kill, when a store is opened.
+extension KeptFiles {
+    private struct Census {
+        var live: Set<KeptID> = []
+        var dropped: Set<KeptID> = []
+        var last: KeptID?
+        var unreadable = 0
+
+        mutating func count(_ id: KeptID) { last = max(last ?? id, id) }
+    }
+
+    func recover() throws(StoreError) {
+        guard !isReadOnly else { return }
+        var census = try takeCensus()
+        let names = try storing { () throws(Errno) in try directory.names() }
+        let files = Set(names.compactMap(KeptID.init))
+        for id in files { census.count(id) }
+        state.withLock { [last = census.last] state in state.lastID = last }
+        if census.unreadable > 0 { report("kept.log: \(census.unreadable) torn or unknown lines skipped") }
+        try sweep(names)
+        for id in files.sorted() {
+            if census.dropped.contains(id) {
+                try remove(id.description)
+            } else if !census.live.contains(id) {
+                try adopt(id)
+            }
+        }
+        for id in census.live.subtracting(files).sorted() {
+            report("kept/\(id) is missing")
+            try append(LogLine(dropping: id, reason: "missing", at: clock()))
+        }
+    }
+
+    private func takeCensus() throws(StoreError) -> Census {
+        var census = Census()
+        census.unreadable = try forEachLine { line in
+            guard let id = KeptID(line.id) else { return }
+            census.count(id)
+            switch line.event {
+            case .kept: census.live.insert(id)
+            case .dropped:
+                census.live.remove(id)
+                census.dropped.insert(id)
+            }
+        }
+        return census
+    }
+
+    /// Removes copies that were never complete; leaves and reports what is not ours.
+    private func sweep(_ names: [String]) throws(StoreError) {
+        for name in names where KeptID(name) == nil {
+            if name.hasSuffix(Self.incomplete), KeptID(String(name.dropLast(Self.incomplete.count))) != nil {
+                try remove(name)
+            } else {
+                report("kept/\(name) is not the store's and is left alone")
+            }
+        }
+    }
+
+    /// Writes the line a kill came before.
+    ///
+    /// A linked file still has its owner, mode and list. A copy has the daemon's own and mode 0600, so
+    /// nobody else gets to read a file whose rights are not known any more.
+    private func adopt(_ id: KeptID) throws(StoreError) {
+        let entry = try storing { () throws(Errno) in
+            let file = try directory.path(of: id.description)
+            let status = try file.status()
+            return KeptEntry(
+                id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: try FileRights(of: file),
+                method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
+        }
+        try append(LogLine(entry))
+        report("kept/\(id) had no line in kept.log and has one now")
+    }
+}
+
+/// Reading what is kept.
+extension KeptFiles {
+    /// Every entry whose file is there, oldest first.
+    func entries(where isWanted: (KeptEntry) -> Bool) throws(StoreError) -> [KeptEntry] {
+        var entries: [KeptID: KeptEntry] = [:]
+        _ = try forEachLine { line in
+            if let entry = line.entry, isWanted(entry) { entries[entry.id] = entry }
+            if line.event == .dropped, let id = KeptID(line.id) { entries[id] = nil }
+        }
+        return entries.values.sorted { $0.id < $1.id }
+    }
+
+    func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {
+        do throws(Errno) {
+            return try directory.open(id.description)
+        } catch .noEntry {
+            throw .noSuchEntry
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    /// Under the lock, because a line that is being appended is no line yet.
+    func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
+        try state.withLock { state throws(StoreError) in
+            do throws(Errno) { return try state.log.forEach(body) } catch { throw StoreError(error) }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+
+/// The directories and files of a store.
+///
+///     .truce/            0700, the daemon's
+///         version        says that this is ours, and of which form
+///         kept.log       one line for each file kept or dropped
+///         kept/ID        the files
+///         kept/ID.copying   one that is not complete
+struct StoreLayout: ~Copyable {
+    static let home = ".truce"
+    private static let marker = "version"
+    private static let newMarker = "version.new"
+    private static let log = "kept.log"
+    private static let kept = "kept"
+    private static let markerText = Array("truce store 1\n".utf8)
+
+    let kept: StoreDirectory
+    let log: OwnedDescriptor
+    let isReadOnly: Bool
+
+    /// Opens the store in the root of a source, and makes it if there is none.
+    static func open(in root: borrowing OwnedDescriptor) throws(StoreError) -> StoreLayout {
+        let home = try openOrMakeHome(in: root)
+        try checkOwner(home)
+        try checkMarker(home)
+        let kept = try storing { () throws(Errno) in try home.subdirectory(Self.kept) }
+        var isReadOnly = false
+        let log = try openLog(in: home, isReadOnly: &isReadOnly)
+        guard try storing({ () throws(Errno) in try log.lockAtOnce() }) else { throw .inUse }
+        if !isReadOnly { try storing { () throws(Errno) in try home.synchronise() } }
+        return StoreLayout(kept: kept, log: log, isReadOnly: isReadOnly)
+    }
+
+    private static func openLog(
+        in home: borrowing StoreDirectory, isReadOnly: inout Bool
+    ) throws(StoreError) -> OwnedDescriptor {
+        do throws(Errno) {
+            return try home.openAppending(Self.log)
+        } catch {
+            guard error.rawValue == EROFS else { throw StoreError(error) }
+            isReadOnly = true
+            return try storing { () throws(Errno) in try home.open(Self.log) }
+        }
+    }
+
+    private static func openOrMakeHome(in root: borrowing OwnedDescriptor) throws(StoreError)
+        -> StoreDirectory
+    {
+        do throws(StoreError) {
+            return try openHome(in: root)
+        } catch .io(.noEntry) {
+            _ = try storing { () throws(Errno) in try StoreDirectory.make(home, in: root) }
+            // The root may be an `O_PATH` descriptor, which cannot be synchronised itself.
+            try storing { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronise() }
+            return try openHome(in: root)
+        }
+    }
+
+    private static func openHome(in root: borrowing OwnedDescriptor) throws(StoreError) -> StoreDirectory {
+        do throws(Errno) {
+            return try StoreDirectory.open(home, in: root)
+        } catch {
+            switch error.rawValue {
+            case ENOTDIR, ELOOP: throw .foreign("it is not a directory")
+            case EACCES: throw .foreign("it belongs to somebody else")
+            default: throw StoreError(error)
+            }
+        }
+    }
+
+    private static func checkOwner(_ home: borrowing StoreDirectory) throws(StoreError) {
+        let status = try storing { () throws(Errno) in try home.status() }
+        guard status.user == geteuid() else {
+            throw .foreign("it belongs to user \(status.user), not to user \(geteuid())")
+        }
+        guard status.mode & 0o777 == 0o700 else {
+            throw .foreign("its mode is \(String(status.mode & 0o777, radix: 8)), not 700")
+        }
+    }
+
+    /// A directory with our marker is ours.
+    ///
+    /// So is one with nothing in it: a daemon that was killed
+    /// before it could write the marker leaves that.
+    private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
+        let names = try storing { () throws(Errno) in try home.names() }
+        if names.contains(marker) {
+            let text = try storing { () throws(Errno) in
+                try home.open(marker).read(at: 0, count: markerText.count + 1)
+            }
+            guard text == markerText else { throw .foreign("its file \(marker) is of another kind") }
+        } else {
+            guard names.isEmpty || names == [newMarker] else {
+                throw .foreign("it has no file \(marker)")
+            }
+            try storing { () throws(Errno) in try writeMarker(home, replacing: names) }
+        }
+    }
+
+    private static func writeMarker(
+        _ home: borrowing StoreDirectory, replacing former: [String]
+    ) throws(Errno) {
+        for name in former { try home.remove(name) }
+        let file = try home.create(newMarker)
+        try file.writeAll(markerText)
+        try file.synchronise()
+        try home.rename(newMarker, to: marker)
+        try home.synchronise()
+    }
+}

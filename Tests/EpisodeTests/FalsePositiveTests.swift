@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinatedFilesystem
+import Coordination
+import Testing
+
+private let vim = Stage.program(200, parent: 60, session: 60)
+private let stranger = Stage.program(300, parent: 70, session: 70)
+
+@Suite("What only looks like a save (idioms.md section 5)")
+struct FalsePositiveTests {
+    @Test("`mv D D.bak`, then later a new D: the window ends with mv")
+    func moveToBackup() {
+        let (mv, editor) = (Stage.program(201), Stage.program(202))
+        var stage = Stage(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt.bak", mv)
+        stage.exit(mv)
+        stage.create("report.txt", editor)
+        #expect(stage.told == ["vacated report.txt", "gone report.txt"])
+    }
+
+    @Test("a new D by somebody else inside the window is a new file")
+    func filledByStranger() {
+        var stage = Stage(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt~", vim)
+        stage.create("report.txt", stranger)
+        #expect(stage.told == ["vacated report.txt", "change report.txt"])
+        #expect(stage.vacancies.isEmpty)
+    }
+
+    @Test("log rotation moves a file and makes a new one", arguments: ["app.log.1", "app.log-20260101"])
+    func rotation(rotated: String) {
+        var stage = Stage(with: "app.log")
+        stage.rename("app.log", to: rotated, vim)
+        stage.create("app.log", vim)
+        #expect(stage.told == [])
+    }
+
+    @Test("`git rm` is a deletion, told when git exits")
+    func gitRemove() {
+        var stage = Stage(with: "report.txt")
+        stage.unlink("report.txt", vim, program: "git")
+        stage.exit(vim)
+        #expect(stage.told == ["vacated report.txt", "gone report.txt"])
+    }
+
+    @Test("a reused process number is another process")
+    func reusedNumber() {
+        let former = Stage.program(200, started: 1, parent: 60, session: 60)
+        let latter = Stage.program(200, started: 2, parent: 61, session: 61)
+        #expect(!former.isSame(as: latter))
+        var stage = Stage(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt~", former)
+        stage.create("report.txt", latter)
+        #expect(stage.told == ["vacated report.txt", "change report.txt"])
+    }
+
+    @Test("one session alone makes nobody the same: the parent must be the same too")
+    func sessions() {
+        let one = Stage.program(1, parent: 60, session: 60)
+        #expect(one.isSame(as: Stage.program(2, parent: 60, session: 60)))
+        #expect(!one.isSame(as: Stage.program(2, parent: 61, session: 60)))
+        #expect(!one.isSame(as: Stage.program(2, parent: 60, session: 61)))
+        #expect(one.isSame(as: Stage.program(60, parent: 9, session: 9)))
+        #expect(Stage.program(60, parent: 9, session: 9).isSame(as: one))
+        let orphan = Actor(process: ProcessID(number: 3, started: 1), parent: nil, session: 60)
+        let other = Actor(process: ProcessID(number: 4, started: 1), parent: nil, session: 60)
+        #expect(!orphan.isSame(as: other))
+    }
+
+    @Test("no window opens for a directory, a link, a side file, a lock file or pid 0")
+    func never() {
+        var stage = Stage(with: "folder", "a.lock.txt.lock", ".report.txt.swp", "report.txt")
+        stage.rename("folder", to: "folder~", vim, isRegularFile: false)
+        stage.unlink("a.lock.txt.lock", vim, program: "git")
+        stage.rename(".report.txt.swp", to: ".report.txt.swp~", vim)
+        stage.rename("report.txt", to: "report.txt~", nil)
+        stage.unlink("report.txt~", nil, program: "git")
+        #expect(stage.told == [])
+    }
+
+    @Test("an ambiguous temp file of the actor's own is no document; somebody's is")
+    func ownTemp() {
+        var stage = Stage(with: "notes.bak")
+        stage.create("report.txt.tmp", vim)
+        stage.unlink("report.txt.tmp", vim, program: "git")
+        stage.rename("notes.bak", to: "notes.bak~", vim)
+        #expect(stage.told == ["vacated notes.bak"])
+    }
+}
+
+@Suite("Files that are a program's own (design.md section 7)")
+struct PrivacyTests {
+    @Test("an ambiguous temp file is its maker's own until another opens it, or the maker ends")
+    func whileMakerLives() throws {
+        var stage = Stage()
+        stage.create("report.txt.tmp", vim)
+        stage.create("letter.txt.tmp", vim)
+        stage.create("report.txt", vim)
+        let (report, letter) = (
+            try #require(stage.node("report.txt.tmp")), try #require(stage.node("letter.txt.tmp"))
+        )
+        stage.open("report.txt.tmp", vim)
+        #expect(stage.recogniser.isPrivate(report))
+        #expect(!stage.recogniser.isPrivate(try #require(stage.node("report.txt"))))
+        stage.open("report.txt.tmp", stranger)
+        #expect(!stage.recogniser.isPrivate(report))
+        #expect(stage.recogniser.isPrivate(letter))
+        stage.exit(vim)
+        #expect(!stage.recogniser.isPrivate(letter))
+    }
+
+    @Test("a temp file that took the document's name is the document")
+    func becameDocument() throws {
+        var stage = Stage()
+        stage.create("report.txt.tmp", vim)
+        let node = try #require(stage.node("report.txt.tmp"))
+        stage.rename("report.txt.tmp", to: "report.txt", vim)
+        #expect(!stage.recogniser.isPrivate(node))
+    }
+
+    @Test("at most 4096 files are remembered, the oldest forgotten first")
+    func bounded() {
+        var recogniser = Recogniser()
+        for number in 0..<UInt64(EpisodeLimits.rememberedFiles) + 1 {
+            recogniser.made(Array("tmp\(number)".utf8), in: Stage.folder, node: NodeNumber(number), by: vim)
+        }
+        #expect(recogniser.count == EpisodeLimits.rememberedFiles)
+        #expect(!recogniser.isPrivate(NodeNumber(0)))
+        #expect(recogniser.isPrivate(NodeNumber(1)))
+    }
+
+    @Test("files that come and go do not push out a swap file that stays")
+    func churn() {
+        var stage = Stage(with: "report.txt")
+        stage.create(".report.txt.swp", vim)
+        for _ in 0..<3 * EpisodeLimits.rememberedFiles {
+            stage.create("tmpa", stranger)
+            stage.unlink("tmpa", stranger)
+        }
+        #expect(stage.recogniser.count == 1)
+        stage.rename("report.txt", to: "elsewhere", vim)
+        #expect(stage.told == ["vacated report.txt"])
+    }
+}

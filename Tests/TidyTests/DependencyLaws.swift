@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which modules each room may import: the laws that keep the rooms apart.
+///
+/// - The pure rooms import pure rooms only: no clock, no thread, no Foundation.
+/// - FuseBridge alone imports CFuse, LinuxSystem alone CLinux.
+/// - CoordinatedFilesystem and ControlServer never import each other: they meet in the engine.
+enum DependencyLaws {
+    static let pureRooms: Set<String> = ["Coordination", "Arbitration"]
+
+    static let imports: [String: Set<String>] = [
+        "Coordination": [],
+        "Arbitration": ["Coordination"],
+        "ControlProtocol": ["Coordination", "Foundation", "FoundationEssentials"],
+        "CLinux": [],
+        "CFuse": [],
+        "LinuxSystem": ["CLinux", "Glibc", "Synchronization"],
+        "FuseBridge": ["CFuse", "LinuxSystem", "Glibc", "Synchronization"],
+        "CoordinationEngine": ["Arbitration", "Coordination", "LinuxSystem", "Synchronization"],
+        "VersionStore": ["Coordination", "LinuxSystem", "Synchronization"],
+        "CoordinatedFilesystem": [
+            "CoordinationEngine", "VersionStore", "FuseBridge", "LinuxSystem", "Coordination", "Glibc",
+            "Synchronization",
+        ],
+        "ControlServer": [
+            "CoordinationEngine", "ControlProtocol", "VersionStore", "Coordination", "LinuxSystem", "NIOCore",
+            "NIOPosix", "Logging", "Synchronization",
+        ],
+        "FileCoordination": [
+            "ControlProtocol", "Coordination", "LinuxSystem", "Foundation", "NIOCore", "NIOPosix",
+            "Synchronization",
+        ],
+        "truce": [
+            "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
+            "FuseBridge", "LinuxSystem", "VersionStore", "ArgumentParser", "Foundation", "Glibc",
+            "Synchronization",
+        ],
+    ]
+
+    /// Only what a room shows to programs outside the package is public; the words they share with it as well.
+    static let publicRooms: Set<String> = ["FileCoordination", "Coordination", "Arbitration"]
+
+    static func findings(in file: TextFile) -> [Finding] {
+        let parts = file.path.split(separator: "/").map(String.init)
+        guard parts.count > 2, parts[0] == "Sources" else { return [] }
+        let room = parts[1]
+        guard let allowed = imports[room] else {
+            return [Finding(path: file.path, line: 1, what: "\(room) is no room of the design")]
+        }
+        return importFindings(in: file, room: room, allowed: allowed)
+            + (pureRooms.contains(room) ? impurities(in: file) : [])
+            + (publicRooms.contains(room) ? [] : publicWords(in: file))
+    }
+
+    private static func importFindings(in file: TextFile, room: String, allowed: Set<String>) -> [Finding] {
+        // `package import struct Module.Name` imports from Module as `import Module` does.
+        let pattern = /^\s*(?:@\w+\s+)*(?:\w+\s+)?import\s+(?:[a-z]+\s+(?=[A-Z]))?(\w+)/
+        return zip(1..., file.codeLines).compactMap { number, line in
+            guard let module = line.firstMatch(of: pattern)?.1, !allowed.contains(String(module)) else {
+                return nil
+            }
+            return Finding(path: file.path, line: number, what: "\(room) may not import \(module)")
+        } + includeFindings(in: file, room: room)
+    }
+
+    private static func includeFindings(in file: TextFile, room: String) -> [Finding] {
+        guard file.language == .c, room != "CFuse" else { return [] }
+        return file.findings(of: /#\s*include\s*[<"]fuse/, in: file.lines, "\(room) may not include libfuse")
+    }
+
+    private static func impurities(in file: TextFile) -> [Finding] {
+        let words =
+            /\b(ContinuousClock|SuspendingClock|SystemRandomNumberGenerator|Task|Thread|random|print)\b\s*[.(]/
+        return file.findings(
+            of: words, in: file.codeLines, "a pure room has no clock, chance, thread or output")
+    }
+
+    private static func publicWords(in file: TextFile) -> [Finding] {
+        guard file.language == .swift else { return [] }
+        return file.findings(
+            of: /^\s*(@\w+\s+)*(public|open)\b/, in: file.codeLines, "package access is enough")
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+/// Design, section 3: the rooms and who may import whom.
+@Suite struct LawTests {
+    @Test("The rooms keep the dependency laws")
+    func rooms() {
+        #expect(Repository.files.flatMap(DependencyLaws.findings) == [])
+    }
+
+    @Test("The law is stated for the pure rooms, the bridges and the two doors into the engine")
+    func statedLaws() throws {
+        for room in DependencyLaws.pureRooms {
+            #expect(try #require(DependencyLaws.imports[room]).isSubset(of: DependencyLaws.pureRooms))
+        }
+        let importersOfFuse = DependencyLaws.imports.filter { $0.value.contains("CFuse") }.keys
+        #expect(importersOfFuse.sorted() == ["FuseBridge"])
+        #expect(DependencyLaws.imports["CoordinatedFilesystem"]?.contains("ControlServer") == false)
+        #expect(DependencyLaws.imports["ControlServer"]?.contains("CoordinatedFilesystem") == false)
+    }
+
+    @Test(
+        "A broken law is found",
+        arguments: [
+            ("Sources/Arbitration/A.swift", "import Glibc"),
+            ("Sources/Coordination/A.swift", "public import Arbitration"),
+            ("Sources/Arbitration/A.swift", "let now = ContinuousClock.now"),
+            ("Sources/CoordinatedFilesystem/A.swift", "package import CFuse"),
+            ("Sources/CoordinatedFilesystem/A.swift", "import struct ControlServer.Server"),
+            ("Sources/ControlServer/A.swift", "import CoordinatedFilesystem"),
+            ("Sources/VersionStore/A.swift", "@preconcurrency import Glibc"),
+            ("Sources/LinuxSystem/A.swift", "public struct Errno {}"),
+            ("Sources/CLinux/include/A.h", "#include <fuse3/fuse_lowlevel.h>"),
+            ("Sources/Utilities/A.swift", "import Coordination"),
+        ])
+    func planted(path: String, text: String) {
+        let lawful = "// import CFuse\nlet text = \"import CFuse\"\n"
+        #expect(DependencyLaws.findings(in: TextFile(path: path, text: lawful + text)).count == 1)
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import LinuxSystem
+import Testing
+import VersionStore
+
+@Suite("Keeping (design.md section 8)")
+struct KeepingTests {
+    @Test("UNLINK and RENAME-over keep by linking the old inode, atomic, no copy")
+    func linking() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("old", to: "report.txt")
+        #expect(chmod("\(sandbox.path)/report.txt", 0o640) == 0)
+        let before = try sandbox.status("report.txt")
+        let id = try store.keepByLinking(
+            try sandbox.file("report.txt"), path: bytes("report.txt"), cause: .claim)
+        try sandbox.write("new", to: "next")
+        #expect(rename("\(sandbox.path)/next", "\(sandbox.path)/report.txt") == 0)
+        #expect(try contents(store, id) == "old")
+        let entry = try store.entry(id)
+        #expect(entry.method == .link)
+        #expect(entry.inode == before.inode && entry.device == before.device && entry.size == 3)
+        #expect(entry.rights.mode & 0o777 == 0o640 && entry.rights.user == before.user)
+        #expect(entry.cause == .claim && entry.path == bytes("report.txt"))
+        #expect(try sandbox.status(".truce/kept/\(id)").inode == before.inode)
+    }
+
+    @Test("in-place truncation keeps the contents; the copy is the daemon's alone")
+    func copying() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("old", to: "report.txt")
+        #expect(chmod("\(sandbox.path)/report.txt", 0o644) == 0)
+        let id = try store.keepByCopying(
+            try sandbox.file("report.txt"), path: bytes("report.txt"), cause: .suspendedWriter)
+        #expect(truncate("\(sandbox.path)/report.txt", 0) == 0)
+        #expect(try contents(store, id) == "old")
+        #expect(try store.entry(id).rights.mode & 0o777 == 0o644)
+        #expect(try [.copy, .reflink].contains(store.entry(id).method))
+        let copy = try sandbox.status(".truce/kept/\(id)")
+        #expect(copy.mode & 0o777 == 0o600 && copy.user == geteuid())
+        #expect(try sandbox.kept() == [id.description])
+    }
+
+    /// `/dev/shm` is another file system, so nothing is shared and `sendfile` does the copying.
+    @Test("what cannot be shared is copied up to the limit, and refused beyond it", arguments: [10, 11])
+    func limit(size: Int) throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store(largestCopy: 10)
+        let name = "/dev/shm/truce-store-\(getpid())-\(size)"
+        #expect(FileManager.default.createFile(atPath: name, contents: Data(count: size)))
+        defer { unlink(name) }
+        let file = OwnedDescriptor(adopting: open(name, O_RDWR | O_CLOEXEC))
+        if size <= 10 {
+            let id = try store.keepByCopying(file, path: [], cause: .claim)
+            #expect(try store.entry(id).method == .copy)
+            #expect(try store.open(id).status().size == size)
+        } else {
+            #expect(throws: StoreError.tooLarge(limit: 10)) {
+                try store.keepByCopying(file, path: [], cause: .claim)
+            }
+            #expect(try sandbox.kept() == [])
+            #expect(try store.list(under: []) == [])
+        }
+    }
+
+    @Test("only files have contents to keep", arguments: ["folder", "link", "pipe"])
+    func notFiles(name: String) throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        switch name {
+        case "folder": try sandbox.makeDirectory(name)
+        case "link": #expect(symlink("/etc/hostname", "\(sandbox.path)/\(name)") == 0)
+        default: #expect(mkfifo("\(sandbox.path)/\(name)", 0o600) == 0)
+        }
+        #expect(throws: StoreError.notAFile) {
+            try store.keepByLinking(try sandbox.file(name), path: bytes(name), cause: .claim)
+        }
+        #expect(throws: StoreError.notAFile) {
+            try store.keepByCopying(try sandbox.file(name), path: bytes(name), cause: .claim)
+        }
+    }
+
+    @Test("a name that is not UTF-8 comes back byte for byte")
+    func notUnicode() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("old", to: "a")
+        let path: [UInt8] = [0xFF, 0x0A, 0x22, 0xFE]
+        let id = try store.keepByLinking(try sandbox.file("a"), path: path, cause: .claim)
+        #expect(try store.list(under: path).map(\.id) == [id])
+        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 1)
+    }
+
+    @Test("a folder lists what was below it, and not what only begins with its name")
+    func listing() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("old", to: "a")
+        let ids = try ["a", "a/b", "ab", "c"].map {
+            try store.keepByLinking(try sandbox.file("a"), path: bytes($0), cause: .claim)
+        }
+        #expect(try store.list(under: bytes("a")).map(\.id) == Array(ids[0...1]))
+        #expect(try store.list(under: []).map(\.id) == ids)
+        #expect(throws: StoreError.noSuchEntry) { try store.entry(try #require(KeptID("0123456789abcdef"))) }
+    }
+
+    @Test("a kept link whose contents did not change after all is dropped")
+    func dropping() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("old", to: "a")
+        let id = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .suspendedWriter)
+        try store.drop(id, reason: "unchanged")
+        #expect(try sandbox.kept() == [])
+        #expect(try store.list(under: []) == [])
+        #expect(throws: StoreError.noSuchEntry) { _ = try store.open(id) }
+        #expect(try sandbox.text(of: ".truce/kept.log").contains("unchanged"))
+        #expect(try sandbox.text(of: "a") == "old")
+    }
+
+    @Test("workers keep at once: every ID is its own, every line is whole")
+    func concurrency() async throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store(clock: { 1_000_000_000_000_000_000 })
+        try sandbox.write("old", to: "a")
+        let ids = try await withThrowingTaskGroup(of: [KeptID].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    try (0..<25).map { _ in
+                        try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(Set(ids).count == 100)
+        #expect(try store.list(under: []).map(\.id) == ids.sorted())
+        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 100)
+    }
+
+    @Test("a source that cannot be written has no store, and keeping says so")
+    func absent() throws {
+        let root = try OwnedDescriptor.openPath("/sys")
+        let store = try VersionStore(in: root, log: { _ in })
+        let absence = try #require(store.absence)
+        #expect([.readOnly, .noRight].contains(absence))
+        let sandbox = try Sandbox()
+        try sandbox.write("old", to: "a")
+        #expect(throws: absence) {
+            try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        }
+        #expect(try store.list(under: []) == [])
+    }
+}

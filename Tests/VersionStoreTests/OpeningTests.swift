@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import LinuxSystem
+import Testing
+import VersionStore
+
+/// What a kill at each instruction leaves, made by hand, and what the next daemon makes of it.
+@Suite("Opening a store after a kill (design.md section 8: survive a kill at any instruction)")
+struct RecoveryTests {
+    private let id = "00000000000a0000"
+
+    private func prepared(_ text: String = "old") throws -> Sandbox {
+        let sandbox = try Sandbox()
+        try sandbox.prepare()
+        try sandbox.write(text, to: "a")
+        return sandbox
+    }
+
+    private func keep(_ sandbox: Sandbox) throws -> KeptID {
+        try sandbox.store().keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+    }
+
+    @Test("killed between the link and its line: the file gets a line of cause `recovered`")
+    func linkWithoutLine() throws {
+        let sandbox = try prepared()
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        for _ in 0..<2 {
+            let store = try sandbox.store()
+            let entry = try #require(try store.list(under: []).first)
+            #expect(entry.id.description == id && entry.cause == .recovered && entry.path == [])
+            #expect(entry.size == 3 && entry.time == 10_000_000 && entry.method == .unknown)
+            #expect(entry.inode == (try sandbox.status("a").inode))
+            #expect(try contents(store, entry.id) == "old")
+        }
+        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 1)
+        #expect(sandbox.log.count == 1)
+    }
+
+    @Test("killed in the middle of a copy: what is not complete is removed")
+    func incompleteCopy() throws {
+        let sandbox = try prepared()
+        try sandbox.write("ol", to: ".truce/kept/\(id).copying")
+        let store = try sandbox.store()
+        #expect(try sandbox.kept() == [])
+        #expect(try store.list(under: []) == [])
+    }
+
+    @Test("killed in the middle of a line: it is skipped, and the next one starts anew", arguments: 1...3)
+    func tornLine(cut: Int) throws {
+        let sandbox = try prepared()
+        let first = try keep(sandbox)
+        let whole = try sandbox.text(of: ".truce/kept.log")
+        let torn = [String(whole.prefix(1)), String(whole.prefix(whole.count / 2)), String(whole.dropLast())]
+        try sandbox.append(torn[cut - 1], to: ".truce/kept.log")
+        let second = try keep(sandbox)
+        #expect(try sandbox.store().list(under: bytes("a")).map(\.id) == [first, second])
+        #expect(sandbox.log.contains { $0.contains("skipped") } == (cut < 3))
+    }
+
+    @Test("killed between a line and its newline: the line counts, and its path is not lost")
+    func lineWithoutNewline() throws {
+        let sandbox = try prepared()
+        let id = try keep(sandbox)
+        let size = try sandbox.text(of: ".truce/kept.log").utf8.count
+        #expect(truncate("\(sandbox.path)/.truce/kept.log", off_t(size - 1)) == 0)
+        #expect(try sandbox.store().list(under: bytes("a")).map(\.id) == [id])
+        #expect(try [id, keep(sandbox)] == sandbox.store().list(under: bytes("a")).map(\.id))
+        #expect(sandbox.log == [])
+    }
+
+    @Test("garbage in the middle of the log costs no other line")
+    func garbage() throws {
+        let sandbox = try prepared()
+        let first = try keep(sandbox)
+        try sandbox.append("\n\u{0}\u{0}\n{\"event\":\"later release\"}\nnonsense\n", to: ".truce/kept.log")
+        let second = try keep(sandbox)
+        #expect(try sandbox.store().list(under: []).map(\.id) == [first, second])
+        #expect(sandbox.log.contains("kept.log: 3 torn or unknown lines skipped"))
+    }
+
+    @Test("killed between the line of a drop and the removal: the file is removed")
+    func droppedLineWithFile() throws {
+        let sandbox = try prepared()
+        let id = try keep(sandbox)
+        try sandbox.store().drop(id, reason: "unchanged")
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        let store = try sandbox.store()
+        #expect(try sandbox.kept() == [])
+        #expect(try store.list(under: []) == [])
+    }
+
+    @Test("a kept file somebody removed is listed no more")
+    func missingFile() throws {
+        let sandbox = try prepared()
+        let id = try keep(sandbox)
+        #expect(unlink("\(sandbox.path)/.truce/kept/\(id)") == 0)
+        #expect(try sandbox.store().list(under: []) == [])
+        #expect(sandbox.log == ["kept/\(id) is missing"])
+    }
+
+    @Test("files that are not the store's are left alone")
+    func strangers() throws {
+        let sandbox = try prepared()
+        try sandbox.write("?", to: ".truce/kept/notes.copying")
+        try sandbox.prepare()
+        #expect(try sandbox.kept() == ["notes.copying"])
+        #expect(sandbox.log.count == 1)
+    }
+
+    @Test("no symbolic link in the store is followed")
+    func plantedLink() throws {
+        let sandbox = try prepared()
+        #expect(symlink("/etc/hostname", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        let store = try sandbox.store()
+        #expect(throws: StoreError.self) { _ = try store.open(try #require(KeptID(id))) }
+    }
+
+    /// The child keeps from several threads and kills itself after the twentieth that returned.
+    @Test("SIGKILL while keeping: everything acknowledged is listed and reads back")
+    func killed() async throws {
+        let sandbox = try prepared("precious")
+        let path = sandbox.path
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            try keepUntilKilled(in: path)
+        }
+        let store = try sandbox.store()
+        let acknowledged = try sandbox.text(of: "acknowledged").split(separator: "\n").map(String.init)
+        #expect(acknowledged.count >= 20)
+        let listed = Set(try store.list(under: []).map(\.id.description))
+        for text in acknowledged {
+            let id = try #require(KeptID(text))
+            #expect(listed.contains(text))
+            #expect(try contents(store, id) == "precious")
+        }
+        #expect(try sandbox.kept().count == listed.count)
+    }
+}
+
+private func keepUntilKilled(in path: String) throws {
+    let store = try VersionStore(in: try OwnedDescriptor.openPath(path), log: { _ in })
+    let acknowledged = open("\(path)/acknowledged", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    DispatchQueue.concurrentPerform(iterations: 4) { number in
+        while true {
+            do {
+                let file = OwnedDescriptor(adopting: open("\(path)/a", O_RDWR | O_CLOEXEC))
+                let id =
+                    number % 2 == 0
+                    ? try store.keepByLinking(file, path: bytes("a"), cause: .claim)
+                    : try store.keepByCopying(file, path: bytes("a"), cause: .claim)
+                let line = bytes("\(id)\n")
+                guard write(acknowledged, line, line.count) == line.count else { exit(2) }
+                if lseek(acknowledged, 0, SEEK_END) >= 20 * line.count { kill(getpid(), SIGKILL) }
+            } catch {
+                exit(1)
+            }
+        }
+    }
+}
+
+@Suite("Whose .truce it is (design.md section 4)")
+struct ForeignStoreTests {
+    @Test("a new one is made, 0700, and opened again")
+    func made() throws {
+        let sandbox = try Sandbox()
+        try sandbox.prepare()
+        #expect(try sandbox.status(".truce").mode & 0o777 == 0o700)
+        #expect(try sandbox.text(of: ".truce/version") == "truce store 1\n")
+        try sandbox.prepare()
+        #expect(sandbox.log == [])
+    }
+
+    @Test("a kill before the marker was written leaves a directory that is taken for ours")
+    func unfinished() throws {
+        let empty = try Sandbox()
+        try empty.makeDirectory(".truce")
+        try empty.prepare()
+        let half = try Sandbox()
+        try half.makeDirectory(".truce")
+        try half.write("tru", to: ".truce/version.new")
+        try half.prepare()
+        #expect(try half.text(of: ".truce/version") == "truce store 1\n")
+    }
+
+    @Test("everything else of the name is refused, and left as it is")
+    func refused() throws {
+        let plants: [(String, (Sandbox) throws -> Void)] = [
+            ("a file", { try $0.write("x", to: ".truce") }),
+            ("a link", { #expect(symlink("/tmp", "\($0.path)/.truce") == 0) }),
+            ("open to others", { try $0.makeDirectory(".truce", mode: 0o755) }),
+            (
+                "without a marker",
+                {
+                    try $0.makeDirectory(".truce")
+                    try $0.write("x", to: ".truce/notes")
+                }
+            ),
+            (
+                "with another marker",
+                {
+                    try $0.makeDirectory(".truce")
+                    try $0.write("truce store 2\n", to: ".truce/version")
+                }
+            ),
+        ]
+        for (name, plant) in plants {
+            let sandbox = try Sandbox()
+            try plant(sandbox)
+            let error = try #require(throws: StoreError.self) { _ = try sandbox.store() }
+            guard case .foreign = error else {
+                Issue.record("\(name): \(error)")
+                continue
+            }
+            #expect(!sandbox.exists(".truce/kept"))
+        }
+    }
+
+    @Test("somebody else's is refused", .enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func othersDirectory() throws {
+        let sandbox = try Sandbox()
+        try sandbox.prepare()
+        #expect(chown("\(sandbox.path)/.truce", 4242, 4242) == 0)
+        #expect(throws: StoreError.foreign("it belongs to user 4242, not to user 0")) {
+            _ = try sandbox.store()
+        }
+    }
+
+    @Test("two daemons never keep in one store")
+    func inUse() throws {
+        let sandbox = try Sandbox()
+        let first = try sandbox.store()
+        #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
+        withExtendedLifetime(first) {}
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+import VersionStore
+
+@Suite("Who may read a kept file (design.md section 8)")
+struct RightsTests {
+    private let owner = Reader(user: 10, groups: [20])
+    private let member = Reader(user: 11, groups: [21, 20])
+    private let stranger = Reader(user: 12, groups: [22])
+    private let root = Reader(user: 0, groups: [0])
+
+    private func rights(_ mode: UInt32, _ list: [UInt8]? = nil) -> FileRights {
+        FileRights(user: 10, group: 20, mode: 0o100_000 | mode, accessControlList: list)
+    }
+
+    /// The kernel's form; entries are (tag, permissions, number).
+    private func list(version: UInt8 = 2, _ entries: [(UInt8, UInt8, UInt8)]) -> [UInt8] {
+        entries.reduce(into: [version, 0, 0, 0]) { $0 += [$1.0, 0, $1.1, 0, $1.2, 0, 0, 0] }
+    }
+
+    @Test("by mode: the first class that fits decides, also when a later one would allow")
+    func byMode() {
+        #expect(rights(0o400).mayRead(owner))
+        #expect(!rights(0o044).mayRead(owner))
+        #expect(rights(0o040).mayRead(member))
+        #expect(!rights(0o404).mayRead(member))
+        #expect(rights(0o004).mayRead(stranger))
+        #expect(!rights(0o440).mayRead(stranger))
+        #expect(!rights(0o333).mayRead(owner))
+        #expect(rights(0o000).mayRead(root))
+    }
+
+    @Test("by list: a named user, bounded by the mask")
+    func namedUser() {
+        let open = list([(1, 6, 255), (2, 4, 12), (4, 0, 255), (0x10, 4, 255), (0x20, 0, 255)])
+        #expect(rights(0o640, open).mayRead(stranger))
+        #expect(!rights(0o640, open).mayRead(member))
+        #expect(rights(0o640, open).mayRead(owner))
+        let masked = list([(1, 6, 255), (2, 4, 12), (4, 4, 255), (0x10, 2, 255), (0x20, 4, 255)])
+        #expect(!rights(0o640, masked).mayRead(stranger))
+        #expect(!rights(0o640, masked).mayRead(member))
+        #expect(rights(0o640, masked).mayRead(Reader(user: 13, groups: [23])))
+    }
+
+    @Test("by list: any matching group will do, and a match that refuses ends the search")
+    func groups() {
+        let list = list([
+            (1, 6, 255), (4, 0, 255), (8, 4, 21), (8, 0, 22), (0x10, 7, 255), (0x20, 4, 255),
+        ])
+        #expect(rights(0o670, list).mayRead(member))
+        #expect(!rights(0o670, list).mayRead(Reader(user: 13, groups: [20])))
+        #expect(!rights(0o670, list).mayRead(stranger))
+        #expect(rights(0o670, list).mayRead(Reader(user: 13, groups: [23])))
+    }
+
+    @Test("a named user's entry comes before any group's")
+    func namedUserBeforeGroup() {
+        let list = list([(1, 6, 255), (2, 0, 11), (4, 4, 255), (0x10, 7, 255), (0x20, 4, 255)])
+        #expect(!rights(0o640, list).mayRead(member))
+    }
+
+    @Test("a list that cannot be understood lets nobody but root")
+    func malformed() {
+        let whole: [(UInt8, UInt8, UInt8)] = [(1, 6, 255), (4, 4, 255), (0x20, 4, 255)]
+        #expect(rights(0o644, list(whole)).mayRead(stranger))
+        for bytes in [
+            [], [2, 0, 0, 0], Array(list(whole).dropLast()), list(version: 3, whole),
+            list(whole + [(0x40, 4, 0)]), list(whole + [(1, 6, 255)]), list(Array(whole.dropLast())),
+        ] {
+            #expect(!rights(0o644, bytes).mayRead(owner), "\(bytes)")
+            #expect(rights(0o644, bytes).mayRead(root))
+        }
+    }
+
+    @Test("both the stored rights and the document's present ones must allow it; gone, the stored decide")
+    func both() throws {
+        let id = try #require(KeptID("0000000000000000"))
+        func entry(_ mode: UInt32) -> KeptEntry {
+            KeptEntry(
+                id: id, path: [], cause: .claim, time: 0, rights: rights(mode), method: .copy, device: 0,
+                inode: 0, size: 0)
+        }
+        #expect(entry(0o644).mayBeRead(by: stranger, now: rights(0o644)))
+        #expect(!entry(0o600).mayBeRead(by: stranger, now: rights(0o644)))
+        #expect(!entry(0o644).mayBeRead(by: stranger, now: rights(0o600)))
+        #expect(entry(0o644).mayBeRead(by: stranger, now: nil))
+        #expect(!entry(0o600).mayBeRead(by: stranger, now: nil))
+        #expect(entry(0o600).mayBeRead(by: root, now: rights(0o600)))
+    }
+}
