@@ -44,6 +44,7 @@ struct DaemonProcess: Sendable {
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
         let store = try target.openStore(in: source, log: log)
+        let kept = try target.keptContents(of: store, in: source)
         let mount: CoordinatedFilesystem.Mount
         do throws(MountError) {
             mount = try CoordinatedFilesystem.Mount(
@@ -56,7 +57,7 @@ struct DaemonProcess: Sendable {
         do {
             server = try ControlServer(
                 on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                kept: target.keptContents(of: store), log: log)
+                kept: kept, log: log)
             try unmountOnSignal(mount)
             try announce()
         } catch {

@@ -31,7 +31,7 @@ struct Kept: ParsableCommand {
         switch (restore, to) {
         case (nil, nil): break
         case (let id?, _?):
-            guard KeptID.isValid(id) else { throw ValidationError("'\(id)' is not an id that truce gave") }
+            guard KeptIDForm.isValid(id) else { throw ValidationError("'\(id)' is not an id that truce gave") }
         case (nil, _?): throw ValidationError("a second path makes sense only with --restore ID")
         case (_?, nil): throw ValidationError("--restore needs the PATH of the mount and the file TO write")
         }

@@ -3,6 +3,7 @@ import ControlServer
 import CoordinatedFilesystem
 import Glibc
 import LinuxSystem
+import VersionStore
 
 /// What the other rooms are told about a mount.
 extension MountPlan.Target {
@@ -26,10 +27,26 @@ extension MountPlan.Target {
     }
 
     /// The store of kept contents in the source.
+    ///
+    /// A source that cannot be written has one that keeps nothing, and says so.
     func openStore(
         in source: borrowing OwnedDescriptor, log: @escaping @Sendable (String) -> Void
-    ) throws(CommandFailure) -> VersionStore? { nil }
+    ) throws(CommandFailure) -> VersionStore {
+        do throws(StoreError) {
+            return try VersionStore(in: source, log: log)
+        } catch .foreign(let why) {
+            throw CommandFailure(.failed, "'\(self.source)/.truce' is not truce's own: \(why)")
+        } catch .inUse {
+            throw CommandFailure(.failed, "'\(self.source)' is already mounted by truce: its store is in use")
+        } catch {
+            throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
+        }
+    }
 
     /// What the control socket sees of it.
-    func keptContents(of store: VersionStore?) -> (any KeptContents)? { nil }
+    func keptContents(
+        of store: VersionStore, in source: borrowing OwnedDescriptor
+    ) throws(Errno) -> any KeptContents {
+        KeptStore(store, in: try OwnedDescriptor.duplicating(source.rawValue))
+    }
 }

@@ -56,7 +56,7 @@ struct CommandLineTests {
     ]
 
     @Test("a wrong command line gets one sentence and its code", arguments: wrong)
-    func wrong(arguments: [String], code: Int32, mentioned: String) throws {
+    func saysWhatIsWrong(arguments: [String], code: Int32, mentioned: String) throws {
         let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
         // Without the device every mount fails at that; the sentence about it has its own test.
         if arguments.first == "mount", code != 2, !hasDevice { return }

@@ -15,7 +15,7 @@ struct OptionTests {
     ]
 
     @Test("a time is a number with s, ms or m; seconds if it has none", arguments: durations)
-    func durations(text: String, milliseconds: UInt64?) {
+    func parsesTime(text: String, milliseconds: UInt64?) {
         #expect(Span(parsing: text) == milliseconds.map { Span.milliseconds($0) })
     }
 
@@ -56,7 +56,7 @@ struct OptionTests {
     ]
 
     @Test("accepted options", arguments: accepted)
-    func accepted(lists: [String], expected: MountOptions) throws {
+    func accepts(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: lists) == expected)
     }
 
@@ -74,7 +74,7 @@ struct OptionTests {
     ]
 
     @Test("a wrong option is named, with what would be right", arguments: refused)
-    func refused(word: String, mentioned: [String]) {
+    func refuses(word: String, mentioned: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try MountOptions(parsing: ["wait=1," + word]) }
         #expect(failure?.status == .usage)
         for text in mentioned { #expect(failure?.message.contains(text) == true, "\(failure?.message ?? "")") }

@@ -33,13 +33,15 @@ struct MessageTests {
     static let failures: [(String, String, Int)] = [
         ("present", "{}", -32601), ("", "{}", -32601), ("kept/read", "null", -32602),
         ("kept/read", "{}", -32602), ("kept/read", "[]", -32602),
-        ("kept/read", #"{"id":"a","offset":0}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":-1,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":0,"length":0}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":0,"length":524289}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":-1,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":524289}"#, -32602),
         ("kept/read", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
         ("kept/read", #"{"id":"","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"a.b","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789ABCDEF","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde/","offset":0,"length":1}"#, -32602),
         ("kept/list", #"{"path":7}"#, -32602), ("kept/list", #"{"path":".."}"#, -32602),
         ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
         ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
@@ -60,7 +62,7 @@ struct MessageTests {
         .initialize(InitializeParameters(client: "test", version: "1")), .status,
         .keptList(KeptListParameters(path: [])), .keptList(KeptListParameters(path: Array("a/b c".utf8))),
         .keptList(KeptListParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
-        .keptRead(KeptReadParameters(id: "1f-A_", offset: 1 << 40, length: 512 << 10)),
+        .keptRead(KeptReadParameters(id: "0123456789abcdef", offset: 1 << 40, length: 512 << 10)),
     ]
 
     @Test("what the client writes, the server reads", arguments: requests)
