@@ -22,7 +22,8 @@ package enum Request: Hashable, Sendable {
             switch method {
             case "initialize": return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
             case "status": return .success(.status)
-            case "kept/list": return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
+            case "kept/list":
+                return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
             case "kept/read":
                 guard let read: KeptReadParameters = try decode(parameters) else {
                     return .failure(.invalidParameters("kept/read needs 'id', 'offset' and 'length'"))
@@ -187,7 +188,9 @@ package struct KeptReadParameters: Hashable, Sendable, Codable {
         id = try container.decode(String.self, forKey: .id)
         offset = try container.decode(Int64.self, forKey: .offset)
         length = try container.decode(Int.self, forKey: .length)
-        guard KeptIDForm.isValid(id) else { throw Failure.invalidParameters("'id' is not the id of a kept content") }
+        guard KeptIDForm.isValid(id) else {
+            throw Failure.invalidParameters("'id' is not the id of a kept content")
+        }
         guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
             throw Failure.invalidParameters(
                 "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")

@@ -127,7 +127,9 @@ extension [UInt8] {
     }
 
     /// The bytes as a C string for the length of a call.
-    package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E) -> R {
+    package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E)
+        -> R
+    {
         let terminated = map { CChar(bitPattern: $0) } + [0]
         return try body(terminated)
     }

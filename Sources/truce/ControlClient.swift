@@ -74,7 +74,8 @@ struct ControlClient: ~Copyable {
 
     /// From the attribute that the daemon serves at the root of its mount.
     private static func socketPath(of mount: MountEntry) throws(Errno) -> [UInt8] {
-        let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path) }
+        let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)
+        }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)
         defer { buffer.deallocate() }
         let count = try root.extendedAttribute("user.truce.socket", into: buffer)

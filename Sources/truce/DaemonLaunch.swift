@@ -21,7 +21,8 @@ struct DaemonLaunch: ~Copyable {
         let words = try answer == [0] ? [] : chatter.reading().readToEnd(limit: 64 << 10)
         guard let code = answer.first else {
             let code = try OtherProcess.exitCode(of: child)
-            throw CommandFailure(.failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
+            throw CommandFailure(
+                .failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
         try confirm(child)
@@ -74,8 +75,8 @@ struct DaemonLaunch: ~Copyable {
     /// The first request through the mount, and the first over the socket: both must be answered.
     private func confirm(_ child: Int32) throws(CommandFailure) {
         let target = plan.target
-        var status = stat()
-        guard stat(target.mountpoint, &status) == 0,
+        var status = statvfs()
+        guard statvfs(target.mountpoint, &status) == 0,
             let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce
         else {
             throw CommandFailure(
@@ -83,7 +84,9 @@ struct DaemonLaunch: ~Copyable {
         }
         var client = try ControlClient(to: mount)
         let data = try client.status().options.dataPath
-        LineOutput.write(target.readyLine(pid: child) + "; data: \(data)\n", to: STDOUT_FILENO)
+        // Before the first file is opened nobody knows.
+        let note = data == "undecided" ? "" : "; data: \(data)"
+        LineOutput.write(target.readyLine(pid: child) + note + "\n", to: STDOUT_FILENO)
     }
 }
 

@@ -14,10 +14,11 @@ struct DaemonProcess: Sendable {
         self.log = log
     }
 
-    /// - Parameters:
-    ///   - source: an `O_PATH` descriptor of the source, opened before anything is mounted over it.
-    ///   - lock: another, that can be locked; whoever holds the lock serves this source.
-    ///   - announce: called once everything is in place, before the first request is served.
+    /// Returns when the mount is gone.
+    ///
+    /// `source` is an `O_PATH` descriptor, opened before anything is mounted over it; `lock` another one that
+    /// can be locked: whoever holds the lock serves this source. `announce` is called once everything is in
+    /// place, before the first request is served.
     func run(
         source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
     ) throws {
@@ -117,7 +118,8 @@ struct DaemonProcess: Sendable {
         do throws(ControlSocketError) {
             return try ControlSocket.make(
                 mountpoint: target.mountpoint, user: geteuid(),
-                runtimeDirectory: environment("XDG_RUNTIME_DIR"))
+                places: SocketDirectory.candidates(
+                    user: geteuid(), runtimeDirectory: environment("XDG_RUNTIME_DIR")))
         } catch {
             throw CommandFailure(.failed, error.message)
         }
@@ -155,13 +157,20 @@ enum SourceHolder {
     }
 
     private static func mountpoint(servedBy pid: Int32) -> String? {
-        do {
-            for mount in try MountTable.current().entries where mount.isTruce {
-                if try ControlClient(to: mount).peer.pid == pid { return mount.mountpoint.shown }
-            }
-            return nil
+        do throws(CommandFailure) {
+            let mounts = try MountFinder.table().entries.filter(\.isTruce)
+            return mounts.first { isServed($0, by: pid) }?.mountpoint.shown
         } catch {
             return nil
+        }
+    }
+
+    private static func isServed(_ mount: MountEntry, by pid: Int32) -> Bool {
+        do throws(CommandFailure) {
+            return try ControlClient(to: mount).peer.pid == pid
+        } catch {
+            // Somebody else's, or dead.
+            return false
         }
     }
 }

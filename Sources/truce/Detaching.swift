@@ -52,7 +52,8 @@ enum Fusermount {
     static let absence = "fusermount3 is missing; install the package fuse3, or mount as root"
 
     static var path: String? {
-        let places = ["/usr/bin", "/bin"] + (environment("PATH") ?? "").split(separator: ":").map(String.init)
+        let places =
+            ["/usr/bin", "/bin"] + (environment("PATH") ?? "").split(separator: ":").map(String.init)
         return places.map { $0 + "/fusermount3" }.first { access($0, X_OK) == 0 }
     }
 

@@ -31,7 +31,9 @@ struct Kept: ParsableCommand {
         switch (restore, to) {
         case (nil, nil): break
         case (let id?, _?):
-            guard KeptIDForm.isValid(id) else { throw ValidationError("'\(id)' is not an id that truce gave") }
+            guard KeptIDForm.isValid(id) else {
+                throw ValidationError("'\(id)' is not an id that truce gave")
+            }
         case (nil, _?): throw ValidationError("a second path makes sense only with --restore ID")
         case (_?, nil): throw ValidationError("--restore needs the PATH of the mount and the file TO write")
         }
@@ -117,7 +119,9 @@ struct RestoredFile: ~Copyable {
         }
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         do throws(Errno) {
-            let descriptor = try retryingOnInterrupt { [temporary] in temporary.withPath { open($0, flags, 0o600) } }
+            let descriptor = try retryingOnInterrupt { [temporary] in
+                temporary.withPath { open($0, flags, 0o600) }
+            }
             file = OwnedDescriptor(adopting: descriptor)
         } catch {
             throw CommandFailure(.failed, "'\(target.shown)' cannot be written: \(error)")

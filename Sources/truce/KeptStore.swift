@@ -29,13 +29,16 @@ final class KeptStore: KeptContents {
         let entry = try storing { () throws(StoreError) in try store.entry(id) }
         guard try mayRead(entry, peer) else { throw .denied }
         let file = try storing { () throws(StoreError) in try store.open(id) }
-        do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch { throw .system(error) }
+        do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
+            throw .system(error)
+        }
     }
 
     /// Of the peer's groups only the primary one is known for certain; what another one would open stays
     /// closed.
     private func mayRead(_ entry: KeptEntry, _ peer: PeerCredentials) throws(KeptFailure) -> Bool {
-        entry.mayBeRead(by: Reader(user: peer.user, groups: [peer.group]), now: try presentRights(of: entry.path))
+        entry.mayBeRead(
+            by: Reader(user: peer.user, groups: [peer.group]), now: try presentRights(of: entry.path))
     }
 
     /// Nil if there is no such document any more.

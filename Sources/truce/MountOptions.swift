@@ -14,8 +14,7 @@ package struct MountOptions: Hashable, Sendable {
 
     package init() {}
 
-    /// - Parameter lists: the values of every `-o`, each a list separated by commas. The last word on a
-    ///   subject counts.
+    /// From the values of every `-o`, each a list separated by commas; the last word on a subject counts.
     package init(parsing lists: [String]) throws(CommandFailure) {
         for word in lists.flatMap({ $0.split(separator: ",") }) { try apply(String(word)) }
     }
@@ -25,7 +24,8 @@ package struct MountOptions: Hashable, Sendable {
         guard arguments.first == "mount" else { return arguments }
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         let options = arguments[..<end].flatMap { argument in
-            argument.hasPrefix("-o") && argument.count > 2 ? ["-o", String(argument.dropFirst(2))] : [argument]
+            argument.hasPrefix("-o") && argument.count > 2
+                ? ["-o", String(argument.dropFirst(2))] : [argument]
         }
         return options + arguments[end...]
     }

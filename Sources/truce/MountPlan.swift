@@ -48,7 +48,8 @@ struct MountPlan: ~Copyable {
             case .noAccess, .notPermitted:
                 throw CommandFailure(
                     .failed,
-                    "you have no permission to open /dev/fuse; mount as root (sudo truce mount, or Scripts/start --system)")
+                    "you have no permission to open /dev/fuse; mount as root (sudo, or Scripts/start --system)"
+                )
             case .noEntry, .noDevice, .noAddress:
                 throw CommandFailure(
                     .failed, "there is no /dev/fuse; load the kernel module (sudo modprobe fuse)")
@@ -139,7 +140,7 @@ enum DeadMount {
 
     /// Takes our own dead mounts at a path away and says so; returns the path without links.
     static func replaced(at argument: String) throws(CommandFailure) -> String {
-        let path = try RawArgument.bytes(of: try RawArgument.text(of: argument))
+        var path = Array(try RawArgument.text(of: argument).utf8)
         for _ in 0..<mostStacked {
             let resolved: [UInt8]
             do throws(Errno) {
@@ -147,15 +148,21 @@ enum DeadMount {
             } catch {
                 throw MountPlan.describe(error, argument)
             }
-            guard isDead(resolved) else { return resolved.shown }
+            guard try isDead(resolved) else { return resolved.shown }
             try detach(resolved)
+            // Not the argument again: "." would go on being the dead one.
+            path = resolved
         }
         throw CommandFailure(.failed, "'\(argument)' is covered by too many dead mounts")
     }
 
-    private static func isDead(_ path: [UInt8]) -> Bool {
-        var status = stat()
-        return path.withPath { stat($0, &status) } != 0 && Errno.last == .notConnected
+    /// Not by stat(2): the kernel may still remember the root's attributes. It never remembers these.
+    private static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
+        guard let mount = try MountFinder.table().top(at: path), mount.type.hasPrefix("fuse") else {
+            return false
+        }
+        var status = statvfs()
+        return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
     private static func detach(_ path: [UInt8]) throws(CommandFailure) {
@@ -163,12 +170,14 @@ enum DeadMount {
         guard let mount, mount.isTruce, geteuid() == 0 || mount.user == geteuid() else {
             let type = mount?.type ?? "unknown"
             throw CommandFailure(
-                .failed, "'\(path.shown)' is a dead mount of type \(type) that is not yours; unmount it first")
+                .failed, "'\(path.shown)' is a dead mount of type \(type) that is not yours; unmount it first"
+            )
         }
         do throws(Detaching.Obstacle) {
             try Detaching.detach(path, lazily: true)
         } catch {
-            throw CommandFailure(.failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
+            throw CommandFailure(
+                .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
         }
         LineOutput.write("truce: took away a dead mount at '\(path.shown)'\n", to: STDOUT_FILENO)
     }

@@ -9,7 +9,9 @@ enum RawArgument {
         var found: [[UInt8]] = []
         for index in 0..<Int(CommandLine.argc) {
             guard let pointer = CommandLine.unsafeArgv[index] else { continue }
-            let raw = UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map { UInt8(bitPattern: $0) }
+            let raw = UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map {
+                UInt8(bitPattern: $0)
+            }
             if raw == utf8 { return raw }
             if String(decoding: raw, as: UTF8.self) == argument, !found.contains(raw) { found.append(raw) }
         }

@@ -51,7 +51,8 @@ final class ReadinessPipe: Sendable {
     init(_ pipe: consuming OwnedDescriptor) throws(CommandFailure) {
         self.pipe = pipe
         do throws(Errno) {
-            nothing = OwnedDescriptor(adopting: try retryingOnInterrupt { open("/dev/null", O_RDWR | O_CLOEXEC) })
+            nothing = OwnedDescriptor(
+                adopting: try retryingOnInterrupt { open("/dev/null", O_RDWR | O_CLOEXEC) })
         } catch {
             throw CommandFailure(.failed, "/dev/null cannot be opened: \(error)")
         }

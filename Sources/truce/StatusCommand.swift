@@ -6,7 +6,8 @@ import LinuxSystem
 
 struct Status: ParsableCommand {
     static var configuration: CommandConfiguration {
-        CommandConfiguration(abstract: "Shows the options, counters, waiting programs and last steps of a mount.")
+        CommandConfiguration(
+            abstract: "Shows the options, counters, waiting programs and last steps of a mount.")
     }
 
     @Flag(help: "Print everything as one line of JSON.")
@@ -37,7 +38,8 @@ extension StatusForm {
         }
         for step in journal.suffix(10) {
             let who = step.actor.map { " \($0.text)" } ?? ""
-            lines.append("  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path) \(step.detail)")
+            lines.append(
+                "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path) \(step.detail)")
         }
         return lines.joined(separator: "\n") + "\n"
     }

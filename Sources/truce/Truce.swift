@@ -26,7 +26,9 @@ package struct Truce: ParsableCommand {
     private static var versions: String {
         var system = utsname()
         uname(&system)
-        let release = withUnsafeBytes(of: &system.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let release = withUnsafeBytes(of: &system.release) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
         return """
             truce \(version)
             protocol \(protocolVersion)

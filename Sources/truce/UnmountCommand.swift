@@ -41,7 +41,8 @@ struct Unmount: ParsableCommand {
             throw CommandFailure(.notFound, "'\(resolved.shown)' is not mounted by truce")
         }
         throw CommandFailure(
-            .notFound, "'\(resolved.shown)' is not a mountpoint; the mount around it is '\(around.mountpoint.shown)'")
+            .notFound,
+            "'\(resolved.shown)' is not a mountpoint; the mount around it is '\(around.mountpoint.shown)'")
     }
 
     private func failure(_ obstacle: Detaching.Obstacle, _ mount: MountEntry) -> CommandFailure {
@@ -78,10 +79,12 @@ private struct Daemon: ~Copyable {
         let patience = lazily ? Self.lazyPatienceMilliseconds : Self.patienceMilliseconds
         guard !OtherProcess.ends(watch, within: patience) else { return }
         if lazily {
-            LineOutput.write("truce: pid \(pid) goes on serving files that are still open\n", to: STDOUT_FILENO)
+            LineOutput.write(
+                "truce: pid \(pid) goes on serving files that are still open\n", to: STDOUT_FILENO)
         } else {
             throw CommandFailure(
-                .timedOut, "'\(mount.mountpoint.shown)' is unmounted, but its daemon (pid \(pid)) has not ended")
+                .timedOut,
+                "'\(mount.mountpoint.shown)' is unmounted, but its daemon (pid \(pid)) has not ended")
         }
     }
 }

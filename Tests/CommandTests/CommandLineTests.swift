@@ -73,11 +73,15 @@ struct CommandLineTests {
     func version() throws {
         let outcome = try Self.run(["--version"])
         #expect(outcome.code == 0)
-        let words = outcome.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
+        let words = outcome.output.split(separator: "\n").compactMap {
+            $0.split(separator: " ").first.map(String.init)
+        }
         #expect(words == ["truce", "protocol", "libfuse", "FUSE"])
     }
 
-    @Test("conventions.md 4.6: help goes to stdout with code 0", arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
+    @Test(
+        "conventions.md 4.6: help goes to stdout with code 0",
+        arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
     func help(arguments: [String]) throws {
         let outcome = try Self.run(arguments)
         #expect(outcome.code == 0)

@@ -44,10 +44,12 @@ struct MountTableTests {
         #expect(table.entry(id: 42)?.user == nil)
     }
 
-    @Test("bytes that are no escape stay as they are", arguments: [
-        (#"a\"#, #"a\"#), (#"a\1"#, #"a\1"#), (#"a\12"#, #"a\12"#), (#"\999"#, #"\999"#), (#"\040"#, " "),
-        (#"\777"#, #"\777"#),
-    ])
+    @Test(
+        "bytes that are no escape stay as they are",
+        arguments: [
+            (#"a\"#, #"a\"#), (#"a\1"#, #"a\1"#), (#"a\12"#, #"a\12"#), (#"\999"#, #"\999"#), (#"\040"#, " "),
+            (#"\777"#, #"\777"#),
+        ])
     func oddEscapes(escaped: String, plain: String) throws {
         let line = "1 0 0:1 / /\(escaped) rw - t s rw"
         let entry = try #require(MountTable(parsing: Array(line.utf8)).entries.first)
@@ -71,7 +73,8 @@ struct MountTableTests {
 
     @Test("ro of the file system counts like ro of the mount; other words are the mount's")
     func inheritance() throws {
-        let mount = try #require(MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
+        let mount = try #require(
+            MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
         #expect(mount.has("ro"))
         #expect(mount.has("nosuid"))
         #expect(!mount.has("nodev"))

@@ -27,26 +27,38 @@ struct OptionTests {
 
     static let accepted: [([String], MountOptions)] = [
         ([], MountOptions()),
-        (["wait=3,hold=4s", "hold-aware=5s"], options { options in
-            options.bounds.wait = .seconds(3)
-            options.bounds.hold = .seconds(4)
-            options.bounds.holdAware = .seconds(5)
-        }),
-        (["idle=1ms,lockwait=2ms"], options { options in
-            options.bounds.idle = .milliseconds(1)
-            options.bounds.lockwait = .milliseconds(2)
-        }),
-        (["policy=fail,data=daemon"], options { options in
-            options.bounds.policy = .fail
-            options.data = .daemon
-        }),
-        (["allow_other,ro,nosuid,nodev,noexec"], options { options in
-            options.allowOther = true
-            options.readOnly = true
-            options.nosuid = true
-            options.nodev = true
-            options.noexec = true
-        }),
+        (
+            ["wait=3,hold=4s", "hold-aware=5s"],
+            options { options in
+                options.bounds.wait = .seconds(3)
+                options.bounds.hold = .seconds(4)
+                options.bounds.holdAware = .seconds(5)
+            }
+        ),
+        (
+            ["idle=1ms,lockwait=2ms"],
+            options { options in
+                options.bounds.idle = .milliseconds(1)
+                options.bounds.lockwait = .milliseconds(2)
+            }
+        ),
+        (
+            ["policy=fail,data=daemon"],
+            options { options in
+                options.bounds.policy = .fail
+                options.data = .daemon
+            }
+        ),
+        (
+            ["allow_other,ro,nosuid,nodev,noexec"],
+            options { options in
+                options.allowOther = true
+                options.readOnly = true
+                options.nosuid = true
+                options.nodev = true
+                options.noexec = true
+            }
+        ),
         (["ro,rw", "noexec,exec,nodev,dev,nosuid,suid"], MountOptions()),
         (["wait=1,wait=2"], options { $0.bounds.wait = .seconds(2) }),
         ([",,wait=2,"], options { $0.bounds.wait = .seconds(2) }),
@@ -67,7 +79,8 @@ struct OptionTests {
 
     static let refused: [(String, [String])] = [
         ("bogus", ["'bogus'", "wait="]), ("bogus=1", ["'bogus'"]), ("WAIT=1", ["'WAIT'"]),
-        ("wait", ["'wait'", "wait=15s"]), ("wait=", ["'wait'", "''"]), ("hold=soon", ["'hold'", "'soon'", "hold=15s"]),
+        ("wait", ["'wait'", "wait=15s"]), ("wait=", ["'wait'", "''"]),
+        ("hold=soon", ["'hold'", "'soon'", "hold=15s"]),
         ("policy=maybe", ["'policy'", "'maybe'", "policy=fail"]), ("policy", ["'policy'"]),
         ("data=fast", ["'data'", "'fast'", "data=daemon"]), ("ro=1", ["'ro'"]), ("x", ["'x'"]),
         ("allow-other", ["'allow-other'"]),
@@ -77,13 +90,16 @@ struct OptionTests {
     func refuses(word: String, mentioned: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try MountOptions(parsing: ["wait=1," + word]) }
         #expect(failure?.status == .usage)
-        for text in mentioned { #expect(failure?.message.contains(text) == true, "\(failure?.message ?? "")") }
+        for text in mentioned {
+            #expect(failure?.message.contains(text) == true, "\(failure?.message ?? "")")
+        }
     }
 
     @Test("conventions.md 4.1: options anywhere, -- ends them; -oWORD is -o WORD")
     func joined() {
-        #expect(MountOptions.separatingJoined(["mount", "a", "-owait=1", "-o", "ro"])
-            == ["mount", "a", "-o", "wait=1", "-o", "ro"])
+        #expect(
+            MountOptions.separatingJoined(["mount", "a", "-owait=1", "-o", "ro"])
+                == ["mount", "a", "-o", "wait=1", "-o", "ro"])
         #expect(MountOptions.separatingJoined(["mount", "--", "-ofile"]) == ["mount", "--", "-ofile"])
         #expect(MountOptions.separatingJoined(["kept", "-ofile"]) == ["kept", "-ofile"])
     }

@@ -25,7 +25,9 @@ struct MessageTests {
         #expect(failure?.code == code)
     }
 
-    @Test("text that is not UTF-8 is refused", arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
+    @Test(
+        "text that is not UTF-8 is refused",
+        arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
     func invalidText(bytes: [UInt8]) {
         #expect(throws: Failure.self) { try Envelope(decoding: bytes) }
     }
@@ -90,7 +92,8 @@ struct MessageTests {
     @Test("what the server writes, the client reads")
     func replies() throws {
         let content: [UInt8] = Array(0...255)
-        let reply = Reply(to: .number(3), .success(.keptRead(KeptReadResult(content: content, isAtEnd: true))))
+        let reply = Reply(
+            to: .number(3), .success(.keptRead(KeptReadResult(content: content, isAtEnd: true))))
         let message = try ResponseMessage<KeptReadResult>(decoding: reply.encoded())
         #expect(message.id == .number(3))
         #expect(try message.outcome.get().bytes == content)
