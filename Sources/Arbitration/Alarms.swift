@@ -45,7 +45,8 @@ struct Alarms: Sendable {
         var parent = start
         while true {
             var least = parent
-            for child in (2 * parent + 1)...(2 * parent + 2) where child < heap.count && heap[child] < heap[least] {
+            for child in (2 * parent + 1)...(2 * parent + 2)
+            where child < heap.count && heap[child] < heap[least] {
                 least = child
             }
             guard least != parent else { return }

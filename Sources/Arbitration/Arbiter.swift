@@ -36,7 +36,8 @@ public struct Arbiter: Sendable {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
         switch event {
-        case .claimed(let request): if claimAlone(request, &effects) { return } else { claim(request, &effects) }
+        case .claimed(let request):
+            if claimAlone(request, &effects) { return } else { claim(request, &effects) }
         case .ended(let claim): if endAlone(claim) { return } else { end(claim, &effects) }
         case .identified(let claim, let party): identify(claim, as: party)
         case .observed(let claim, let observation): observe(claim, observation, &effects)
@@ -69,8 +70,7 @@ public struct Arbiter: Sendable {
     }
 }
 
-// MARK: - The short way (G2)
-
+/// The short way (G2).
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
@@ -106,8 +106,7 @@ extension Arbiter {
     }
 }
 
-// MARK: - Each event
-
+/// What each event means.
 extension Arbiter {
     private mutating func claim(_ request: Request, _ effects: inout [Effect]) {
         var claim = Claim(request)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What is known of every live claim. Plain bits on purpose: copying one counts no references.
+/// What is known of every live claim.
+///
+/// Plain bits on purpose: copying one counts no references.
 struct Claim: Sendable {
     let id: ClaimID
     let nature: Request.Nature

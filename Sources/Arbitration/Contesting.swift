@@ -75,7 +75,9 @@ extension Arbiter {
         }
         return holder.firstOfParts { part in
             guard let waiting = dockets[part.item]?.waiting else { return nil }
-            let isKeptOut = { (id: ClaimID) in self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false }
+            let isKeptOut = { (id: ClaimID) in
+                self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
+            }
             return waiting.writers.first(where: isKeptOut)
                 ?? (part.access.isWrite ? waiting.readers.first(where: isKeptOut) : nil)
         }
@@ -117,15 +119,11 @@ extension Arbiter {
     }
 
     /// Lets others pass, and looks again at those who watched and at the contest.
-    func mayGrow(_ present: Suspension?, to next: Suspension) -> Bool {
-        // Y8.
-        present == nil || (present == .idle && next != .idle)
-    }
-
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
-        guard let entry = claims.index(forKey: id), mayGrow(claims.values[entry].suspension, to: suspension) else {
-            return
-        }
+        guard let entry = claims.index(forKey: id) else { return }
+        // Y8.
+        let present = claims.values[entry].suspension
+        guard present == nil || (present == .idle && suspension != .idle) else { return }
         claims.values[entry].suspension = suspension
         if claims.values[entry].isFullySuspended { contests.removeValue(forKey: id) }
         effects.append(.suspend(id, suspension))

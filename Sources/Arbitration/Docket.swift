@@ -3,7 +3,9 @@ import Coordination
 
 /// Every live claim on one item.
 struct Docket: Sendable {
-    /// Claims of one standing. A reader meets the writers only, a writer both.
+    /// Claims of one standing.
+    ///
+    /// A reader meets the writers only, a writer both.
     struct Side: Sendable {
         var readers = ClaimQueue()
         var writers = ClaimQueue()

@@ -108,8 +108,9 @@ extension Arbiter {
         }
     }
 
-    /// Q3: whoever waits for one who now waits for a relative of theirs may go. Holders of one process have
-    /// the same relatives, so each process is looked up once.
+    /// Q3: whoever waits for one who now waits for a relative of theirs may go.
+    ///
+    /// Holders of one process have the same relatives, so each process is looked up once.
     private mutating func unsettleRelatives() {
         var processes: Set<ProcessID> = []
         for id in newHolders {

@@ -30,7 +30,8 @@ extension Arbiter {
     private func holder(in docket: Docket, keepingOut claim: Claim, _ access: Access) -> ClaimID? {
         docket.held.writers.last { isInTheWay(holder: $0, asWriter: true, of: claim, access) }
             ?? (access.isWrite
-                ? docket.held.readers.last { isInTheWay(holder: $0, asWriter: false, of: claim, access) } : nil)
+                ? docket.held.readers.last { isInTheWay(holder: $0, asWriter: false, of: claim, access) }
+                : nil)
     }
 
     /// Whether a waiting claim that meets another, and is earlier, stands in its way.
@@ -79,7 +80,9 @@ extension Arbiter {
             next.forEachPart { part in
                 guard let docket = dockets[part.item] else { return }
                 let visit = { (id: ClaimID) in
-                    guard !found.contains(id), let earlier = claims[id], !areExempt(earlier, next) else { return }
+                    guard !found.contains(id), let earlier = claims[id], !areExempt(earlier, next) else {
+                        return
+                    }
                     found.insert(id)
                     unexplored.append(earlier)
                 }
@@ -94,7 +97,9 @@ extension Arbiter {
     private func keepsOut(_ party: Party, _ claim: Claim, _ part: Request.Part) -> Bool {
         guard let docket = dockets[part.item] else { return false }
         let isTheirs = { (id: ClaimID) in
-            guard let holder = claims[id], let owner = parties[id], owner.isExempt(from: party) else { return false }
+            guard let holder = claims[id], let owner = parties[id], owner.isExempt(from: party) else {
+                return false
+            }
             return keepsOut(holder, claim, part.access)
         }
         return docket.held.writers.contains(where: isTheirs)

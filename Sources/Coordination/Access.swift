@@ -11,7 +11,9 @@ public enum Access: Hashable, Sendable {
     public func isCompatible(with other: Access) -> Bool { !isWrite && !other.isWrite }
 }
 
-/// The one option a write may carry. The names and their meaning are NSFileCoordinator's.
+/// The one option a write may carry.
+///
+/// The names and their meaning are NSFileCoordinator's.
 public enum WritingOption: String, Hashable, Sendable, CaseIterable {
     /// Apple's `[]`: the item is updated.
     case updating

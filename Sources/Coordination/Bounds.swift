@@ -23,7 +23,9 @@ public struct Bounds: Hashable, Sendable {
     public var lockwait: Span = .milliseconds(250)
     /// How long a reader may stand still in the middle of a file before it yields.
     public var readerIdle: Span = .milliseconds(250)
-    /// From the contest to the first look at the holder. Long enough that a program about to close its
+    /// From the contest to the first look at the holder.
+    ///
+    /// Long enough that a program about to close its
     /// file is never looked at, short enough that nobody notices.
     public var glance: Span = .milliseconds(10)
     public var policy: Policy = .proceed

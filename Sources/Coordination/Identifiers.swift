@@ -11,7 +11,9 @@ public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public var description: String { "@\(rawValue)" }
 }
 
-/// Names one claim for its whole life. Larger numbers were made later.
+/// Names one claim for its whole life.
+///
+/// Larger numbers were made later.
 public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }

@@ -32,7 +32,7 @@ extension Engine {
             if let event {
                 if case .ended(let claim) = event {
                     ended = state.claims.removeValue(forKey: claim)
-                    journal.note(.ended, at: now, claim: claim, by: ended?.claimant)
+                    if let ended { journal.note(.ended, at: now, claim: claim, by: ended.claimant) }
                 }
                 state.arbiter.handle(event, at: now, into: &state.effects)
             }

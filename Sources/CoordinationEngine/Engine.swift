@@ -120,8 +120,19 @@ package final class Engine: Sendable {
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
     package func end(_ claim: ClaimID) { submit(.ended(claim)) }
 
-    /// The claimant no longer waits; its outcome is told `refused(.withdrawn)`, unless it was granted already.
-    package func withdraw(_ claim: ClaimID) { submit(.withdrawn(claim)) }
+    /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
+    /// outcome is told `refused(.withdrawn)`.
+    package func withdraw(_ claim: ClaimID) {
+        let isWaiting = state.withLock { state in
+            switch state.claims[claim]?.standing {
+            case .waiting, .waitingTelling: true
+            case .decided, .held, nil: false
+            }
+        }
+        // Between the two a grant may come; the second event then finds a claim that is held.
+        if isWaiting { submit(.withdrawn(claim)) }
+        submit(.ended(claim))
+    }
 
     /// The claimant cannot wait any longer and is let through.
     package func force(_ claim: ClaimID) { submit(.forced(claim)) }

@@ -1,1 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+/// Each file in `Scenarios` is one conversation with the arbiter; its comments cite the rules it shows.
+@Suite("Scenarios")
+struct ScenarioTests {
+    private static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"
+    static let names = files(below: directory, extension: "scenario").map {
+        $0.dropFirst(directory.count + 1)
+    }
+    .map { String($0.dropLast(".scenario".count)) }
+
+    @Test("each step prints what the file says", arguments: names)
+    func replay(name: String) throws {
+        let path = "\(Self.directory)/\(name).scenario"
+        var scenario = Scenario(parsing: try #require(readFile(path)))
+        #expect(!scenario.steps.isEmpty)
+        var world = World()
+        for index in scenario.steps.indices {
+            let actual = world.run(scenario.steps[index].command)
+            if isUpdatingScenarios {
+                scenario.steps[index].expected = actual
+            } else {
+                #expect(actual == scenario.steps[index].expected, "\(scenario.steps[index].command)")
+            }
+        }
+        if isUpdatingScenarios { writeFile(path, scenario.text) }
+    }
+}

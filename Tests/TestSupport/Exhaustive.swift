@@ -35,4 +35,7 @@ public struct Exhaustive {
         defer { position += 1 }
         return digits[position].value
     }
+
+    /// One of these; across all runs, each of them.
+    public mutating func oneOf<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

@@ -105,10 +105,12 @@ extension CoordinatedFilesystem {
     /// A thread that was sent away is back.
     func resume(_ open: PendingOpen, on node: Node, flags: Int32, reply: consuming Reply) {
         let handle = makeHandle(open.claim, on: node, flags: flags, by: open.thread)
-        guard handle.isClaimed, handle.access.isWrite == open.state.withLock({ $0.handle.access.isWrite }) else {
-            // Something else than what it waited for.
+        let (former, wasStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
+        guard handle.isClaimed, node.item == open.item, handle.access == former.access else {
+            // Another document than the one it waited for; if its name is the same, this is the retry.
             giveUp(open)
-            return self.open(node.id, flags: flags, reply: reply)
+            let isRetry = wasStale && node.hasName(of: former.node)
+            return begin(node, flags: flags, hasBeenStale: isRetry, reply: reply)
         }
         engine.replaceClaimant(of: open.claim, by: handle)
         let token = open.token

@@ -31,12 +31,13 @@ final class PendingOpen: Sendable {
     let token: UInt
     let state: Mutex<State>
 
-    init(_ handle: Handle, reply: consuming Reply, token: UInt) {
+    /// - Parameter hasBeenStale: the kernel's one retry was used up by an earlier open of the same name.
+    init(_ handle: Handle, reply: consuming Reply, token: UInt, hasBeenStale: Bool) {
         claim = handle.claim
         item = handle.item
         thread = handle.thread
         self.token = token
-        state = Mutex(State(reply: Parked(reply), handle: handle))
+        state = Mutex(State(reply: Parked(reply), handle: handle, hasBeenStale: hasBeenStale))
     }
 }
 
@@ -52,12 +53,10 @@ final class Returns: Sendable {
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// The open a thread was expected back for.
-    func take(by thread: Int32, about item: ItemID) -> PendingOpen? {
+    /// The open a thread was expected back for; whether this is its return, the caller sees.
+    func take(by thread: Int32) -> PendingOpen? {
         guard !isQuiet else { return nil }
-        let open = opens.withLock { opens in
-            opens[thread]?.item == item ? opens.removeValue(forKey: thread) : nil
-        }
+        let open = opens.withLock { $0.removeValue(forKey: thread) }
         if open != nil { count.subtract(1, ordering: .relaxed) }
         return open
     }

@@ -2,7 +2,9 @@
 import Arbitration
 import Coordination
 
-/// What claims cost. Prints, and never fails by time.
+/// What claims cost.
+///
+/// Prints, and never fails by time.
 @main
 struct Benchmark {
     static func main() {
@@ -11,6 +13,7 @@ struct Benchmark {
         uncontested("claim + end beside one reader", elsewhere: 0, beside: true)
         queue("10,000 waiting readers granted", access: .read)
         queue("10,000 waiting writers granted in turn", access: .write(.updating))
+        crowd()
     }
 
     static func uncontested(_ name: String, elsewhere: UInt64, beside: Bool = false) {
@@ -59,6 +62,24 @@ struct Benchmark {
         print("\(name): \(best) (of which arriving and identified: \(arriving))")
     }
 
+    /// A writer waits for 10,000 readers, all of whom become contested and end one after another.
+    static func crowd() {
+        let count: UInt64 = 10_000
+        let best = best(of: 3) {
+            var arbiter = Arbiter(bounds: Bounds())
+            var effects: [Effect] = []
+            for number in 0..<count { claim(number, on: 0, .read, of: &arbiter, &effects) }
+            claim(count, on: 0, .write(.updating), of: &arbiter, &effects)
+            identify(&arbiter, &effects)
+            for number in 0..<count {
+                arbiter.handle(.ended(ClaimID(number)), at: Instant(nanoseconds: 2), into: &effects)
+            }
+            precondition(
+                effects.contains(.grant(ClaimID(count), Grant(basis: .waited))), "the writer has its turn")
+        }
+        print("10,000 readers met by a writer, identified and ended: \(best)")
+    }
+
     static func identify(_ arbiter: inout Arbiter, _ effects: inout [Effect]) {
         let asked = effects
         effects.removeAll()
@@ -71,7 +92,8 @@ struct Benchmark {
     }
 
     static func claim(
-        _ number: UInt64, on item: UInt64, _ access: Access, of arbiter: inout Arbiter, _ effects: inout [Effect]
+        _ number: UInt64, on item: UInt64, _ access: Access, of arbiter: inout Arbiter,
+        _ effects: inout [Effect]
     ) {
         let request = Request(ClaimID(number), .handle, Request.Part(ItemID(item), access))
         arbiter.handle(.claimed(request), at: Instant(nanoseconds: 1), into: &effects)

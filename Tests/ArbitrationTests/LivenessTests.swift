@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import TestSupport
+import Testing
+
+/// Nothing hangs, even in a world that answers nothing (T1, T3): nobody is identified, whoever is looked at
+/// never changes and no handle is ever closed.
+@Suite("Liveness")
+struct LivenessTests {
+    private struct Outcomes {
+        var settled: [ClaimID: (moment: Instant, effect: Effect)] = [:]
+        var repeated: [ClaimID] = []
+        var wake: Instant?
+
+        mutating func take(_ effects: [Effect], at now: Instant) {
+            for effect in effects {
+                switch effect {
+                case .wake(let moment): wake = moment
+                case .grant(let claim, _), .refuse(let claim, _):
+                    if settled.updateValue((now, effect), forKey: claim) != nil { repeated.append(claim) }
+                default: break
+                }
+            }
+        }
+    }
+
+    @Test("every claim is settled once, and within its wait", arguments: Policy.allCases)
+    func everyWaitEnds(policy: Policy) {
+        var bounds = Bounds()
+        (bounds.policy, bounds.wait, bounds.hold) = (policy, .seconds(2), .seconds(3))
+        (bounds.idle, bounds.readerIdle) = (.seconds(5), .seconds(5))
+        var choices = Exhaustive()
+        var runs = 0
+        while choices.next() {
+            runs += 1
+            let outcomes = play(&choices, bounds)
+            #expect(outcomes.settled.count == 4)
+            #expect(outcomes.repeated.isEmpty)
+            for (claim, outcome) in outcomes.settled {
+                let arrival = Instant(nanoseconds: claim.rawValue * 100_000_000)
+                #expect(outcome.moment <= arrival + bounds.wait)
+            }
+        }
+        print("nothing hangs, policy \(policy): \(runs) runs")
+        #expect(runs == 1_296)
+    }
+
+    /// Four claims, each of any kind, 100 ms apart; then ticks only when they are asked for.
+    private func play(_ choices: inout Exhaustive, _ bounds: Bounds) -> Outcomes {
+        var arbiter = Arbiter(bounds: bounds)
+        var outcomes = Outcomes()
+        for number in 0..<4 as Range<UInt64> {
+            let arrival = Instant(nanoseconds: number * 100_000_000)
+            tick(&arbiter, until: arrival, &outcomes)
+            let request = Request(ClaimID(number), choices.oneOf(Self.kinds))
+            var effects: [Effect] = []
+            arbiter.handle(.claimed(request), at: arrival, into: &effects)
+            outcomes.take(effects, at: arrival)
+        }
+        tick(&arbiter, until: Instant(nanoseconds: 10_000_000_000), &outcomes)
+        return outcomes
+    }
+
+    private func tick(_ arbiter: inout Arbiter, until end: Instant, _ outcomes: inout Outcomes) {
+        while let moment = outcomes.wake, moment <= end {
+            outcomes.wake = nil
+            var effects: [Effect] = []
+            arbiter.handle(.tick, at: moment, into: &effects)
+            outcomes.take(effects, at: moment)
+        }
+    }
+
+    fileprivate struct Kind {
+        let nature: Request.Nature
+        let first: Request.Part
+        var second: Request.Part?
+    }
+
+    private static let here = ItemID(1)
+    private static let there = ItemID(2)
+    private static let kinds = [
+        Kind(nature: .handle, first: Request.Part(here, .read)),
+        Kind(nature: .handle, first: Request.Part(here, .write(.updating))),
+        Kind(nature: .request, first: Request.Part(there, .write(.updating))),
+        Kind(
+            nature: .handle, first: Request.Part(there, .read),
+            second: Request.Part(here, .write(.forMerging))),
+        Kind(nature: .nameChange, first: Request.Part(here, .write(.forDeleting))),
+        Kind(nature: .episode, first: Request.Part(there, .write(.updating))),
+    ]
+}
+
+extension Request {
+    fileprivate init(_ claim: ClaimID, _ kind: LivenessTests.Kind) {
+        self.init(claim, kind.nature, kind.first, kind.second)
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+/// A rule that no code carries out, or that no test shows, is not a rule.
+@Suite("Rules")
+struct RulesTests {
+    private static let root = String(#filePath.dropLast("Tests/ArbitrationTests/RulesTests.swift".count))
+    static let numbers = defined(in: readFile(root + "Sources/Arbitration/Arbitration.docc/Rules.md") ?? "")
+    private static let code = cited(below: "Sources/Arbitration", extensions: ["swift"])
+    private static let tests = cited(below: "Tests/ArbitrationTests", extensions: ["swift", "scenario"])
+
+    @Test func theRulesAreFound() { #expect(Self.numbers.count > 25) }
+
+    @Test("is cited by code and by tests", arguments: numbers)
+    func isCited(number: String) {
+        #expect(Self.code.contains(number), "no code cites \(number)")
+        #expect(Self.tests.contains(number), "no test cites \(number)")
+    }
+
+    @Test func nothingElseIsCited() {
+        let unknown = Self.code.union(Self.tests).subtracting(Self.numbers)
+        #expect(unknown.isEmpty)
+    }
+
+    /// The numbers that begin a list item, as in `- **G1** …`.
+    private static func defined(in text: String) -> [String] {
+        text.split(separator: "\n").compactMap { line in
+            guard line.hasPrefix("- **"), let end = line.dropFirst(4).firstIndex(of: "*") else { return nil }
+            let number = String(line.dropFirst(4)[..<end])
+            return isNumber(number) ? number : nil
+        }
+    }
+
+    private static func cited(below directory: String, extensions: [String]) -> Set<String> {
+        var found: Set<String> = []
+        for suffix in extensions {
+            for path in files(below: root + directory, extension: suffix)
+            where !path.hasSuffix("RulesTests.swift") {
+                let words = (readFile(path) ?? "").split { !$0.isLetter && !$0.isNumber }
+                found.formUnion(words.map(String.init).filter(isNumber))
+            }
+        }
+        return found
+    }
+
+    private static func isNumber(_ word: String) -> Bool {
+        guard let letter = word.first, "GQXYRTI".contains(letter) else { return false }
+        return word.count > 1 && word.dropFirst().allSatisfy(\.isNumber)
+    }
+}
