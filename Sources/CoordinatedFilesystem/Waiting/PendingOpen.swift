@@ -11,9 +11,9 @@ import Synchronization
 ///        │  ╲──refused──▶ answered EBUSY
 ///        ├──interrupted──▶ away, in its place ──same open within 100 ms──▶ waiting
 ///        │                      ╲──100 ms──▶ gone
-///     finishing ──replaced meanwhile: ESTALE──▶ away, granted ──retry within 1 s──▶ finishing
+///     finishing ──replaced meanwhile: ESTALE──▶ away, claim ended ──retry within 1 s──▶ a new open
 ///
-/// While it is away its claim waits or holds as if the thread were there.
+/// While an interrupted thread is away its claim waits or holds as if it were there.
 final class PendingOpen: Sendable {
     struct State {
         /// The request that waits; nil while the thread is away.
