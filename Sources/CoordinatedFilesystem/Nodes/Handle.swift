@@ -45,6 +45,8 @@ final class Handle: Claimant {
         var isOpen = false
         /// Contents that were kept by a link before others replaced or deleted the file.
         var keptLinks: [KeptLink] = []
+        /// The file was replaced or deleted before it was opened: what is written is kept.
+        var writesToOrphan = false
     }
 
     struct KeptLink: Sendable {

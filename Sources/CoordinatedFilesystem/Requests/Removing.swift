@@ -62,7 +62,7 @@ extension CoordinatedFilesystem {
     ) {
         let evidence = node.flatMap { self.evidence(ofUnlinking: change, $0, status) }
         do throws(Errno) {
-            try pinIfLast(node, status)
+            try keepIfLast(node, status)
             let below = try change.directory.descriptor()
             try change.name.withName { (name) throws(Errno) in
                 try below.descriptor.remove(name, isDirectory: isDirectory)
@@ -100,12 +100,10 @@ extension CoordinatedFilesystem {
         return found.map { (actor, $0) }
     }
 
-    /// Keeps a descriptor of a file about to lose its last name: whoever has it open may still ask for
-    /// its attributes.
-    func pinIfLast(_ node: Node?, _ status: FileStatus) throws(Errno) {
+    /// Keeps a way to a file that is about to lose its last name.
+    func keepIfLast(_ node: Node?, _ status: FileStatus) throws(Errno) {
         guard let node, status.isDirectory || status.linkCount <= 1 else { return }
-        // Never unpinned: the node leaves with the kernel's last lookup.
-        _ = try node.pin()
+        try node.keepAsOrphan()
     }
 
     /// A node is no longer called this.

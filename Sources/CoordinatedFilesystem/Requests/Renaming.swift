@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
     private func carryOut(_ move: Move, reply: consuming Reply) {
         let save = evidence(of: move)
         do throws(Errno) {
-            if let status = move.targetStatus, !move.isExchange { try pinIfLast(move.target, status) }
+            if let status = move.targetStatus, !move.isExchange { try keepIfLast(move.target, status) }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
             try move.from.name.withName { (name) throws(Errno) in
                 try move.to.name.withName { (newName) throws(Errno) in

@@ -10,6 +10,9 @@ final class Keeper: Sendable {
     private let store: VersionStore?
     private let engine: Engine
 
+    /// Whether the source holds the daemon's own directory.
+    var hasStore: Bool { store.map { $0.absence == nil } ?? false }
+
     init(store: VersionStore?, engine: Engine) {
         self.store = store
         self.engine = engine
@@ -36,6 +39,22 @@ final class Keeper: Sendable {
             try keepContents(of: handle.node, because: .suspendedWriter, by: handle)
         } catch {
             engine.say("left contents that could not be kept (\(error))", handle.account)
+        }
+    }
+
+    /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
+    func keepWritten(by handle: Handle) {
+        let baseline = handle.state.withLock { $0.baseline }
+        do throws(StoreError) {
+            let descriptor = try Self.descriptor(of: handle.node)
+            do throws(Errno) {
+                guard Stamp(try descriptor.descriptor.status()) != baseline else { return }
+            } catch {
+                throw StoreError.io(error)
+            }
+            try keepContents(of: handle.node, because: .orphan, by: handle)
+        } catch {
+            engine.say("wrote to a file that was replaced, and it could not be kept (\(error))", handle.account)
         }
     }
 
@@ -92,4 +111,9 @@ final class Keeper: Sendable {
     private static func size(of descriptor: SharedDescriptor) throws(StoreError) -> UInt64 {
         do throws(Errno) { return try descriptor.descriptor.status().size } catch { throw .io(error) }
     }
+}
+
+extension KeepCause {
+    /// Written to a file that had been replaced or deleted meanwhile.
+    static let orphan = KeepCause(rawValue: "orphan")
 }

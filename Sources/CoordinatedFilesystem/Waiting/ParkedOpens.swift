@@ -45,18 +45,17 @@ extension CoordinatedFilesystem {
         guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
         engine.counters.stale.count()
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
-        // The kernel comes back only once. Reading the replaced file is what a moment earlier would have
-        // given; writing to it would be lost.
-        if hasBeenStale, !handle.mayWrite, !handle.truncates {
+        // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
+        // given; what is written to it is kept, because nobody will find it.
+        if hasBeenStale {
+            handle.state.withLock { $0.writesToOrphan = true }
             return finish(handle, grant: grant, reply: reply)
         }
         // The claim ends: held for the retry, it would keep the next writer out of a name it has made
         // already, with the directory's lock taken.
         engine.end(open.claim)
-        if !hasBeenStale {
-            open.state.withLock { $0.hasBeenStale = true }
-            sendAway(open, for: Self.retryExpected)
-        }
+        open.state.withLock { $0.hasBeenStale = true }
+        sendAway(open, for: Self.retryExpected)
         reply.fail(.stale)
     }
 
