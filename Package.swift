@@ -86,7 +86,8 @@ let package = Package(
         tests(
             "CommandTests",
             of: [
-                "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination", "LinuxSystem",
+                "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
+                "LinuxSystem",
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -120,7 +120,9 @@ extension Mount {
     }
 
     private static func take(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: false) }
-    private static func detach(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: true) }
+    private static func detach(_ mountpoint: String) -> Errno? {
+        Unmounting.unmount(mountpoint, lazily: true)
+    }
 }
 
 extension MountConfiguration {

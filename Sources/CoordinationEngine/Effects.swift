@@ -60,7 +60,8 @@ extension Engine {
                 isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant,
                 suspension.rawValue)
             return isForced
-                ? .say(Saying(what: "suspended (\(suspension.rawValue)): \(claim)", account: claimant.account))
+                ? .say(
+                    Saying(what: "suspended (\(suspension.rawValue)): \(claim)", account: claimant.account))
                 : nil
         }
     }

@@ -50,7 +50,9 @@ final class DescriptorBudget: Sendable {
                 return
             }
             guard let victim = entry.node, victim.hasDescriptor else { continue }
-            if !isFull || !victim.dropDescriptor() { queue.withLock { $0.nodes.append(WeakNode(node: victim)) } }
+            if !isFull || !victim.dropDescriptor() {
+                queue.withLock { $0.nodes.append(WeakNode(node: victim)) }
+            }
         }
     }
 }

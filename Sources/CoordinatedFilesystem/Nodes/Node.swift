@@ -100,7 +100,9 @@ final class Node: Sendable {
     ///
     /// Throws ESTALE if what is found under the node's name is another file by now.
     func descriptor() throws(Errno) -> SharedDescriptor {
-        let (cached, parent, name, hasName) = state.withLock { ($0.descriptor, $0.parent, $0.name, $0.hasName) }
+        let (cached, parent, name, hasName) = state.withLock {
+            ($0.descriptor, $0.parent, $0.name, $0.hasName)
+        }
         if let cached { return cached }
         guard let parent, hasName else { throw .stale }
         let directory = try parent.descriptor()

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
         begin(node, flags: flags, hasBeenStale: false, reply: reply)
     }
 
-    /// - Parameter hasBeenStale: the kernel asks for the second time, and will not ask again.
+    /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
     func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)

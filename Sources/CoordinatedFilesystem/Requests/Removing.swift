@@ -87,7 +87,8 @@ extension CoordinatedFilesystem {
     ) -> (Actor, Vacancy.Evidence)? {
         guard status.isRegularFile, change.caller.thread > 0 else { return nil }
         let program = ProcessInspection.program(ofThread: change.caller.thread) ?? []
-        let mayBeSave = ProgramClasses.unlinksToCreate(program)
+        let mayBeSave =
+            ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: change.caller.thread) else { return nil }
         let found = episodes.change { state in

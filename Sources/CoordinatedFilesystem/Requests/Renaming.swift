@@ -84,7 +84,9 @@ extension CoordinatedFilesystem {
         guard let node = move.node, move.target !== node else { return }
         if move.isExchange { return exchange(move, node) }
         if let target = move.target, let status = move.targetStatus {
-            lost(target, move.to.name, in: move.to.directory, wasLast: status.linkCount <= 1 || status.isDirectory)
+            lost(
+                target, move.to.name, in: move.to.directory,
+                wasLast: status.linkCount <= 1 || status.isDirectory)
             if move.isUpdate { takeOver(node, from: target) }
         }
         node.found(move.to.name, in: move.to.directory)
@@ -97,7 +99,9 @@ extension CoordinatedFilesystem {
             } else {
                 state.recogniser.renamed(number, to: move.to.name.bytes, in: newPlace)
             }
-            if let back = state.windows.rollsBack(number, to: move.to.name.bytes, in: newPlace, by: save?.actor) {
+            if let back = state.windows.rollsBack(
+                number, to: move.to.name.bytes, in: newPlace, by: save?.actor)
+            {
                 return (back, nil)
             }
             return (nil, state.windows.fills(move.to.name.bytes, in: newPlace, by: save?.actor))
@@ -141,7 +145,9 @@ extension CoordinatedFilesystem {
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
     private func evidence(of move: Move) -> Save? {
         let thread = move.from.caller.thread
-        guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else { return nil }
+        guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else {
+            return nil
+        }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         guard isBackup || isRemembered, let actor = processes.actor(ofThread: thread) else { return nil }

@@ -54,20 +54,25 @@ final class Keeper: Sendable {
             }
             try keepContents(of: handle.node, because: .orphan, by: handle)
         } catch {
-            engine.say("wrote to a file that was replaced, and it could not be kept (\(error))", handle.account)
+            engine.say(
+                "wrote to a file that was replaced, and it could not be kept (\(error))", handle.account)
         }
     }
 
     /// Keeps a file that is about to lose its name while others write to it: what they still write is
     /// kept with it. Not being able to is logged and does not stop the step.
-    func keepFile(_ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject) {
+    func keepFile(
+        _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+    ) {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
             let id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
             note(id, cause, of: node, by: subject)
             let stamp: Stamp
-            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch { throw StoreError.io(error) }
+            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch {
+                throw StoreError.io(error)
+            }
             // The last of them to close the file decides whether anything was written.
             writers.last?.state.withLock { $0.keptLinks.append(Handle.KeptLink(id: id, stamp: stamp)) }
         } catch {

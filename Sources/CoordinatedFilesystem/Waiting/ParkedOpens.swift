@@ -74,7 +74,8 @@ extension CoordinatedFilesystem {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parking.leave(open.token)
         engine.counters.interrupted.count()
-        engine.journal.note(.interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
+        engine.journal.note(
+            .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
         if isGone {
             engine.withdraw(open.claim)
         } else {
