@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
         }
         let parked = Parked(reply)
         engine.workers.run { [self] in
-            keeper.keepFile(target, for: writers, because: .claim, by: move.to.subject)
+            keepFile(target, for: writers, by: move.to.subject)
             if let reply = parked.take() { carryOut(move, reply: reply) }
             engine.end(claim)
         }
