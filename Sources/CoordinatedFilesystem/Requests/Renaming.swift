@@ -29,6 +29,7 @@ extension CoordinatedFilesystem {
         guard let node = move.node, move.status.isRegularFile || move.target != nil else {
             return carryOut(move, reply: reply)
         }
+        guard let reply = delayVacating(move.from, of: node, reply: reply) else { return }
         let claim = engine.makeClaimID()
         let writers = claimChange(
             claim, move.from, Request.Part(node.item, AccessTable.moving),
