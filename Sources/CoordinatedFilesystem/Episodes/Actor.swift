@@ -35,4 +35,12 @@ package struct Actor: Hashable, Sendable {
         guard let parent, let otherParent = other.parent else { return false }
         return parent == otherParent && session == other.session
     }
+
+    /// Whether both are one program: one process, or parent and child.
+    ///
+    /// Narrower than ``isSame(as:)``: siblings may finish each other's save, but a sibling that only looks
+    /// is somebody else. An editor and the `grep` beside it are children of one shell.
+    package func isOneProgram(with other: Actor) -> Bool {
+        process == other.process || parent == other.process || other.parent == process
+    }
 }

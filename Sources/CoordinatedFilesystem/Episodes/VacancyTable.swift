@@ -46,7 +46,7 @@ package struct VacancyTable: Sendable {
     /// The window others wait for when they look the name up; nil for its actor, who sees the truth.
     package func vacancy(of name: [UInt8], in directory: NodeNumber, for actor: Actor?) -> Vacancy? {
         guard let vacancy = names[directory]?[name] else { return nil }
-        if let actor, actor.isSame(as: vacancy.actor) { return nil }
+        if let actor, actor.isOneProgram(with: vacancy.actor) { return nil }
         return vacancy
     }
 

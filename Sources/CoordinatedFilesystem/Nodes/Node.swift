@@ -155,6 +155,12 @@ final class Node: Sendable {
     /// Its last known name now belongs to nobody, or to another file.
     func lostName() { state.withLock { $0.hasName = false } }
 
+    /// Whether both were last seen under one name.
+    func hasName(of other: Node) -> Bool {
+        let (parent, name) = state.withLock { ($0.parent, $0.name) }
+        return other.state.withLock { $0.parent === parent && $0.name == name }
+    }
+
     /// The class its name gives it.
     var itemClass: ItemClass {
         if let known = state.withLock({ $0.itemClass }) { return known }

@@ -10,13 +10,21 @@ extension CoordinatedFilesystem {
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        let hasReturned = !bounces.isQuiet && finishLookup(of: name, by: reply.caller.thread)
         do throws(Errno) {
             let status = try directory.descriptor().descriptor.status(of: name)
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
-            guard error == .noEntry, !episodes.isQuiet else { return reply.fail(error) }
+            // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
+            guard error == .noEntry, !episodes.isQuiet, !hasReturned else { return reply.fail(error) }
             answerMissing(name.copy(), in: directory, reply: reply)
         }
+    }
+
+    /// Ends the bounce of a look at a vacated name, if this is its retry.
+    private func finishLookup(of name: borrowing FileName, by thread: Int32) -> Bool {
+        let bytes = name.copy().bytes
+        return bounces.finish(by: thread) { $0 == .lookup(name: bytes) } != nil
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.

@@ -14,15 +14,21 @@ extension CoordinatedFilesystem {
     func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        if !returns.isQuiet, let open = returns.take(by: caller.thread, about: node.item) {
+        if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, reply: reply)
         }
+        begin(node, flags: flags, hasBeenStale: false, reply: reply)
+    }
+
+    /// - Parameter hasBeenStale: the kernel asks for the second time, and will not ask again.
+    func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
+        let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let request = Request(handle.claim, .handle, Request.Part(handle.item, handle.access))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finish(handle, grant: grant, reply: reply)
-        case .waiting: park(handle, reply: reply)
+        case .waiting: park(handle, hasBeenStale: hasBeenStale, reply: reply)
         }
     }
 
@@ -45,7 +51,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    private func park(_ handle: Handle, reply: consuming Reply) {
+    private func park(_ handle: Handle, hasBeenStale: Bool, reply: consuming Reply) {
         if isDatabase(handle.node) {
             engine.end(handle.claim)
             let plain = Handle(
@@ -55,7 +61,7 @@ extension CoordinatedFilesystem {
         }
         let token = parking.makeToken()
         reply.tellInterrupts(token)
-        let open = PendingOpen(handle, reply: reply, token: token)
+        let open = PendingOpen(handle, reply: reply, token: token, hasBeenStale: hasBeenStale)
         enterParking(open)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
     }

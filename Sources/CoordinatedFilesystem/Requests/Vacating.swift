@@ -14,15 +14,13 @@ extension CoordinatedFilesystem {
     func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
         guard thread > 0 else { return reply.fail(.noEntry) }
-        // The kernel comes back only once: a name that is vacated again meanwhile is answered with the truth.
-        let hasReturned = bounces.finish(by: thread) { $0 == .lookup(name: name.bytes) } != nil
         let actor = processes.actor(ofThread: thread)
         let number = NodeNumber(directory.id.rawValue)
         let vacancy = episodes.change { state in
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
-        guard vacancy != nil, !hasReturned else { return reply.fail(.noEntry) }
+        guard vacancy != nil else { return reply.fail(.noEntry) }
         let serial = bounces.begin(.lookup(name: name.bytes), in: directory.id, by: thread)
         noteBounce(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)

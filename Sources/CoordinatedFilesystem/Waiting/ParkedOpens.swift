@@ -10,8 +10,8 @@ import Synchronization
 extension CoordinatedFilesystem {
     /// How long a thread that was interrupted finds its place in the queue again.
     private static let placeKept = Span.milliseconds(100)
-    /// How long a grant is held for a thread that was sent back by ESTALE.
-    private static let grantHeld = Span.seconds(1)
+    /// How long a thread that was sent back by ESTALE is expected.
+    private static let retryExpected = Span.seconds(1)
 
     func enterParking(_ open: PendingOpen) {
         parking.enter(
@@ -43,18 +43,20 @@ extension CoordinatedFilesystem {
     private func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
-        if hasBeenStale {
-            // The kernel comes back only once. Reading the replaced file is what a moment earlier would
-            // have given; writing to it would be lost.
-            if !handle.mayWrite, !handle.truncates { return finish(handle, grant: grant, reply: reply) }
-            engine.end(open.claim)
-            engine.counters.stale.count()
-            return reply.fail(.stale)
-        }
         engine.counters.stale.count()
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
-        open.state.withLock { $0.hasBeenStale = true }
-        sendAway(open, for: Self.grantHeld)
+        // The kernel comes back only once. Reading the replaced file is what a moment earlier would have
+        // given; writing to it would be lost.
+        if hasBeenStale, !handle.mayWrite, !handle.truncates {
+            return finish(handle, grant: grant, reply: reply)
+        }
+        // The claim ends: held for the retry, it would keep the next writer out of a name it has made
+        // already, with the directory's lock taken.
+        engine.end(open.claim)
+        if !hasBeenStale {
+            open.state.withLock { $0.hasBeenStale = true }
+            sendAway(open, for: Self.retryExpected)
+        }
         reply.fail(.stale)
     }
 
@@ -105,10 +107,12 @@ extension CoordinatedFilesystem {
     /// A thread that was sent away is back.
     func resume(_ open: PendingOpen, on node: Node, flags: Int32, reply: consuming Reply) {
         let handle = makeHandle(open.claim, on: node, flags: flags, by: open.thread)
-        guard handle.isClaimed, handle.access.isWrite == open.state.withLock({ $0.handle.access.isWrite }) else {
-            // Something else than what it waited for.
+        let (former, wasStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
+        guard !wasStale, handle.isClaimed, node.item == open.item, handle.access == former.access else {
+            // The retry after ESTALE, or something else than what the thread waited for.
             giveUp(open)
-            return self.open(node.id, flags: flags, reply: reply)
+            let isRetry = wasStale && node.hasName(of: former.node)
+            return begin(node, flags: flags, hasBeenStale: isRetry, reply: reply)
         }
         engine.replaceClaimant(of: open.claim, by: handle)
         let token = open.token

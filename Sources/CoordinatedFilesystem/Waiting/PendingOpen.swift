@@ -11,9 +11,9 @@ import Synchronization
 ///        │  ╲──refused──▶ answered EBUSY
 ///        ├──interrupted──▶ away, in its place ──same open within 100 ms──▶ waiting
 ///        │                      ╲──100 ms──▶ gone
-///     finishing ──replaced meanwhile: ESTALE──▶ away, granted ──retry within 1 s──▶ finishing
+///     finishing ──replaced meanwhile: ESTALE──▶ away, claim ended ──retry within 1 s──▶ a new open
 ///
-/// While it is away its claim waits or holds as if the thread were there.
+/// While an interrupted thread is away its claim waits or holds as if it were there.
 final class PendingOpen: Sendable {
     struct State {
         /// The request that waits; nil while the thread is away.
@@ -31,12 +31,13 @@ final class PendingOpen: Sendable {
     let token: UInt
     let state: Mutex<State>
 
-    init(_ handle: Handle, reply: consuming Reply, token: UInt) {
+    /// - Parameter hasBeenStale: the kernel's one retry was used up by an earlier open of the same name.
+    init(_ handle: Handle, reply: consuming Reply, token: UInt, hasBeenStale: Bool) {
         claim = handle.claim
         item = handle.item
         thread = handle.thread
         self.token = token
-        state = Mutex(State(reply: Parked(reply), handle: handle))
+        state = Mutex(State(reply: Parked(reply), handle: handle, hasBeenStale: hasBeenStale))
     }
 }
 
@@ -52,12 +53,10 @@ final class Returns: Sendable {
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// The open a thread was expected back for.
-    func take(by thread: Int32, about item: ItemID) -> PendingOpen? {
+    /// The open a thread was expected back for; whether this is its return, the caller sees.
+    func take(by thread: Int32) -> PendingOpen? {
         guard !isQuiet else { return nil }
-        let open = opens.withLock { opens in
-            opens[thread]?.item == item ? opens.removeValue(forKey: thread) : nil
-        }
+        let open = opens.withLock { $0.removeValue(forKey: thread) }
         if open != nil { count.subtract(1, ordering: .relaxed) }
         return open
     }
