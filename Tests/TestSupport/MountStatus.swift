@@ -20,6 +20,18 @@ package struct MountStatus: Decodable, Sendable {
         package var kept: UInt64
         package var read: UInt64
         package var write: UInt64
+
+        /// For the figures a test prints: what is not 0.
+        package var summary: String {
+            let named: [(String, UInt64)] = [
+                ("granted", granted), ("waited", waited), ("asked", asked), ("forfeited", forfeited),
+                ("proceeded", proceeded), ("yielded", yielded), ("suspended", suspended),
+                ("bounced", bounced),
+                ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
+                ("kept", kept), ("READ", read), ("WRITE", write),
+            ]
+            return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        }
     }
 
     package struct Options: Decodable, Sendable {

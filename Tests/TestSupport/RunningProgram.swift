@@ -65,11 +65,15 @@ package final class RunningProgram: Sendable {
         return Outcome(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
     }
 
-    /// Asks it to end, by a signal, and waits for that.
+    /// Asks it and all it started to end, by a signal, and waits for that.
     @discardableResult
     package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws -> Outcome {
-        send(signal)
-        return try wait(within: bound, for: "the end by signal \(signal)")
+        reaper.send(signal, toGroup: true)
+        let outcome = try wait(within: bound, for: "the end by signal \(signal)")
+        try eventually(within: bound, "the end of all that '\(what)' started") {
+            kill(-pid, 0) != 0 && errno == ESRCH
+        }
+        return outcome
     }
 }
 
@@ -89,6 +93,7 @@ package struct Outcome: Sendable {
     package var errorText: String { String(decoding: errorOutput, as: UTF8.self) }
     package var isSuccess: Bool { ending == .exited(0) }
 
+    @discardableResult
     package func succeeding() throws -> Outcome {
         guard isSuccess else {
             throw Failure("'\(what)' ended with \(ending)\n\(text.suffix(2000))\(errorText.suffix(2000))")
