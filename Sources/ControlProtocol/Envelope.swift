@@ -10,7 +10,8 @@ package enum MessageID: Hashable, Sendable, Codable {
         let container = try decoder.singleValueContainer()
         do {
             self = .number(try container.decode(Int64.self))
-        } catch DecodingError.typeMismatch {
+        } catch {
+            // A fraction is no text either, and fails here for good.
             self = .text(try container.decode(String.self))
         }
     }

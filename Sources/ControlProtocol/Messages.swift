@@ -22,7 +22,8 @@ package enum Request: Hashable, Sendable {
             switch method {
             case "initialize": return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
             case "status": return .success(.status)
-            case "kept/list": return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
+            case "kept/list":
+                return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
             case "kept/read":
                 guard let read: KeptReadParameters = try decode(parameters) else {
                     return .failure(.invalidParameters("kept/read needs 'id', 'offset' and 'length'"))
@@ -187,7 +188,9 @@ package struct KeptReadParameters: Hashable, Sendable, Codable {
         id = try container.decode(String.self, forKey: .id)
         offset = try container.decode(Int64.self, forKey: .offset)
         length = try container.decode(Int.self, forKey: .length)
-        guard KeptID.isValid(id) else { throw Failure.invalidParameters("'id' is not the id of a kept content") }
+        guard KeptIDForm.isValid(id) else {
+            throw Failure.invalidParameters("'id' is not the id of a kept content")
+        }
         guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
             throw Failure.invalidParameters(
                 "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")
@@ -210,17 +213,10 @@ package struct KeptReadResult: Hashable, Sendable, Codable {
     package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
 }
 
-/// The form of an id, checked before it comes near a path: no separator, no dot, not empty, not long.
-package enum KeptID {
+/// The form of an id, checked before it comes near a path: sixteen hexadecimal digits.
+package enum KeptIDForm {
     package static func isValid(_ id: String) -> Bool {
-        (1...64).contains(id.utf8.count)
-            && id.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                    UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        let digits = Array("0123456789abcdef".utf8)
+        return id.utf8.count == 16 && id.utf8.allSatisfy(digits.contains)
     }
 }

@@ -112,7 +112,8 @@ package struct StepForm: Hashable, Sendable, Codable {
     package var detail: String
 
     package init(
-        sequence: UInt64, milliseconds: UInt64, step: String, claim: UInt64?, actor: ActorForm?, path: [UInt8],
+        sequence: UInt64, milliseconds: UInt64, step: String, claim: UInt64?, actor: ActorForm?,
+        path: [UInt8],
         detail: String
     ) {
         self.sequence = sequence

@@ -19,11 +19,13 @@ package struct ControlSocket: ~Copyable, Sendable {
     private let listener: OwnedDescriptor
 
     /// Tries one place after the other.
+    ///
+    /// The places are those of ``SocketDirectory/candidates(user:runtimeDirectory:)``, save in tests.
     package static func make(
-        mountpoint: String, user: UInt32, runtimeDirectory: String?
+        mountpoint: String, user: UInt32, places: [SocketDirectory.Candidate]
     ) throws(ControlSocketError) -> ControlSocket {
         var refusals: [String] = []
-        for candidate in SocketDirectory.candidates(user: user, runtimeDirectory: runtimeDirectory) {
+        for candidate in places {
             do throws(Errno) {
                 return try make(mountpoint: mountpoint, user: user, in: candidate)
             } catch {

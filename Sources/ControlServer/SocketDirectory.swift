@@ -10,6 +10,13 @@ package enum SocketDirectory {
         package var needsOwnedParent: Bool
         package var mode: UInt32
         package var socketMode: UInt32
+
+        package init(path: String, needsOwnedParent: Bool, mode: UInt32, socketMode: UInt32) {
+            self.path = path
+            self.needsOwnedParent = needsOwnedParent
+            self.mode = mode
+            self.socketMode = socketMode
+        }
     }
 
     /// Pure, so that the order can be read and tested.

@@ -46,6 +46,11 @@ package struct MountTable: Sendable {
         MountTable(parsing: try readAll("/proc/self/mountinfo"))
     }
 
+    /// `umount2(2)` of the mount at a path, which must not be a symbolic link.
+    package static func detach(_ mountpoint: [UInt8], lazily: Bool) throws(Errno) {
+        guard mountpoint.withPath({ clinux_umount($0, lazily ? 1 : 0) }) == 0 else { throw .last }
+    }
+
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
     /// The mount one sees at exactly this path.
@@ -122,7 +127,9 @@ extension [UInt8] {
     }
 
     /// The bytes as a C string for the length of a call.
-    package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E) -> R {
+    package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E)
+        -> R
+    {
         let terminated = map { CChar(bitPattern: $0) } + [0]
         return try body(terminated)
     }

@@ -65,6 +65,14 @@ package enum ProcessInspection {
         return name
     }
 
+    /// The groups of a thread besides its own; empty if it is gone.
+    package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
+        guard let text = readSmallFile("/proc/\(thread)/status") else { return [] }
+        let label = Array("Groups:".utf8)
+        let line = text.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: label) } ?? []
+        return line.dropFirst(label.count).split { $0 == 9 || $0 == 32 }.map { UInt32(decimal($0)) }
+    }
+
     private static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64 {
         var value: Int64 = 0
         for byte in bytes {

@@ -37,8 +37,8 @@ package struct Spawning: ~Copyable {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
     }
 
-    /// Starts it and returns its number.
-    package mutating func start() throws(Errno) -> Int32 {
+    /// Starts it and returns its number; our copies of what was passed are closed then.
+    package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
         let argv = arguments.map { Self.copy($0) }
         let envp = environment.map { Self.copy(Array($0.utf8)) }

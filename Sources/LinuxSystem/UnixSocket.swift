@@ -106,3 +106,27 @@ package enum UnixSocket {
         }
     }
 }
+
+/// For clients that wait for their answer.
+extension OwnedDescriptor {
+    /// Sends everything; `EPIPE`, not a signal, if nobody reads any more.
+    package borrowing func send(_ bytes: [UInt8]) throws(Errno) {
+        var rest = bytes[...]
+        let socket = rawValue
+        while !rest.isEmpty {
+            let part = Array(rest)
+            let count = try retryingOnInterrupt {
+                Glibc.send(socket, part, part.count, CInt(MSG_NOSIGNAL))
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// The next bytes; none once the other side is done. `EWOULDBLOCK` after the timeout.
+    package borrowing func receive() throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let socket = rawValue
+        let count = try retryingOnInterrupt { recv(socket, &bytes, bytes.count, 0) }
+        return Array(bytes[..<count])
+    }
+}

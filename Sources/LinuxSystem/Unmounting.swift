@@ -16,7 +16,7 @@ package enum Unmounting {
         arguments += [Array("--".utf8), Array(mountpoint.utf8)]
         guard let path = programs.first(where: { access($0, X_OK) == 0 }) else { return .noEntry }
         do throws(Errno) {
-            var spawning = Spawning(path, arguments: arguments, environment: ["PATH=/usr/bin:/bin"])
+            let spawning = Spawning(path, arguments: arguments, environment: ["PATH=/usr/bin:/bin"])
             let child = try spawning.start()
             return try OtherProcess.exitCode(of: child) == 0 ? nil : .busy
         } catch {

@@ -1,5 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// The command. The same binary, executed again, is the daemon.
 @main
-struct Truce {
-    static func main() {}
+package struct Truce: ParsableCommand {
+    package static let version = "0.1.0"
+
+    package static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "truce",
+            abstract: "Makes the programs that use a folder take turns.",
+            discussion: """
+                Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found or not mounted, 4 timed out, \
+                6 denied.
+                """,
+            version: versions,
+            subcommands: [Mount.self, Unmount.self, Status.self, Kept.self, Serve.self])
+    }
+
+    package init() {}
+
+    private static var versions: String {
+        var system = utsname()
+        uname(&system)
+        let release = withUnsafeBytes(of: &system.release) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return """
+            truce \(version)
+            protocol \(protocolVersion)
+            libfuse \(LibraryVersion.libfuse)
+            FUSE kernel ABI \(LibraryVersion.kernelInterface) (kernel \(release))
+            """
+    }
+
+    /// ArgumentParser's own codes and its usage text after an error are not what conventions ask for:
+    /// one sentence, and 2 for a wrong command line.
+    package static func main() {
+        do {
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
+            try command.run()
+        } catch let failure as CommandFailure {
+            LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
+            Glibc.exit(failure.status.rawValue)
+        } catch {
+            end(after: error)
+        }
+    }
+
+    private static func end(after error: any Error) -> Never {
+        guard exitCode(for: error).isSuccess else {
+            let sentence = message(for: error).split(separator: "\n").joined(separator: " ")
+            LineOutput.write("truce: \(sentence) (see 'truce help')\n", to: STDERR_FILENO)
+            Glibc.exit(ExitStatus.usage.rawValue)
+        }
+        LineOutput.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
+        Glibc.exit(ExitStatus.done.rawValue)
+    }
 }

@@ -25,7 +25,9 @@ struct FramingTests {
             var found: [String] = []
             for begin in Swift.stride(from: 0, to: bytes.count, by: pieceSize) {
                 reader.append(bytes[begin..<min(begin + pieceSize, bytes.count)])
-                while let message = try reader.next() { found.append(String(decoding: message, as: UTF8.self)) }
+                while let message = try reader.next() {
+                    found.append(String(decoding: message, as: UTF8.self))
+                }
             }
             #expect(found == messages, "pieces of \(pieceSize)")
             if !bytes.isEmpty { #expect(reader.framing == framing) }

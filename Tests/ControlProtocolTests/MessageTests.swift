@@ -6,7 +6,7 @@ struct MessageTests {
     /// JSON-RPC 2.0 section 5.1: -32700 for what is not JSON, -32600 for what is no request, -32601 for an
     /// unknown method, -32602 for parameters of the wrong form.
     static let refused: [(String, Int)] = [
-        ("", -32700), ("{", -32700), ("nonsense", -32700), ("{\"jsonrpc\":\"2.0\",}", -32700),
+        ("", -32700), ("{", -32700), ("nonsense", -32700),
         (String(repeating: "[", count: 100_000), -32700),
         ("{\"a\":" + String(repeating: "{\"a\":", count: 50_000), -32700),
         ("null", -32600), ("[]", -32600), ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}]", -32600),
@@ -25,7 +25,9 @@ struct MessageTests {
         #expect(failure?.code == code)
     }
 
-    @Test("text that is not UTF-8 is refused", arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
+    @Test(
+        "text that is not UTF-8 is refused",
+        arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
     func invalidText(bytes: [UInt8]) {
         #expect(throws: Failure.self) { try Envelope(decoding: bytes) }
     }
@@ -33,13 +35,15 @@ struct MessageTests {
     static let failures: [(String, String, Int)] = [
         ("present", "{}", -32601), ("", "{}", -32601), ("kept/read", "null", -32602),
         ("kept/read", "{}", -32602), ("kept/read", "[]", -32602),
-        ("kept/read", #"{"id":"a","offset":0}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":-1,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":0,"length":0}"#, -32602),
-        ("kept/read", #"{"id":"a","offset":0,"length":524289}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":-1,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":524289}"#, -32602),
         ("kept/read", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
         ("kept/read", #"{"id":"","offset":0,"length":1}"#, -32602),
-        ("kept/read", #"{"id":"a.b","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789ABCDEF","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde/","offset":0,"length":1}"#, -32602),
         ("kept/list", #"{"path":7}"#, -32602), ("kept/list", #"{"path":".."}"#, -32602),
         ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
         ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
@@ -60,7 +64,7 @@ struct MessageTests {
         .initialize(InitializeParameters(client: "test", version: "1")), .status,
         .keptList(KeptListParameters(path: [])), .keptList(KeptListParameters(path: Array("a/b c".utf8))),
         .keptList(KeptListParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
-        .keptRead(KeptReadParameters(id: "1f-A_", offset: 1 << 40, length: 512 << 10)),
+        .keptRead(KeptReadParameters(id: "0123456789abcdef", offset: 1 << 40, length: 512 << 10)),
     ]
 
     @Test("what the client writes, the server reads", arguments: requests)
@@ -88,7 +92,8 @@ struct MessageTests {
     @Test("what the server writes, the client reads")
     func replies() throws {
         let content: [UInt8] = Array(0...255)
-        let reply = Reply(to: .number(3), .success(.keptRead(KeptReadResult(content: content, isAtEnd: true))))
+        let reply = Reply(
+            to: .number(3), .success(.keptRead(KeptReadResult(content: content, isAtEnd: true))))
         let message = try ResponseMessage<KeptReadResult>(decoding: reply.encoded())
         #expect(message.id == .number(3))
         #expect(try message.outcome.get().bytes == content)

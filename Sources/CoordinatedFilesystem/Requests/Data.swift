@@ -106,17 +106,6 @@ extension CoordinatedFilesystem {
             }
         }
     }
-
-    /// A write by somebody without the right to it takes set-user-ID and set-group-ID away; the kernel
-    /// below would do so itself if the writer were not us.
-    func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
-        guard caller.user != 0, node.state.withLock({ $0.mayBypass }) == false else { return }
-        let descriptor = try node.descriptor()
-        let mode = try descriptor.descriptor.status().mode
-        var kept = mode & ~S_ISUID
-        if mode & S_IXGRP != 0 { kept &= ~S_ISGID }
-        if kept != mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
-    }
 }
 
 extension Handle {

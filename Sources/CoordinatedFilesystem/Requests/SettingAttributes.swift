@@ -41,7 +41,8 @@ extension CoordinatedFilesystem {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
             }
             if let mode = change.mode {
-                try descriptor.descriptor.changeMode(to: mode & 0o7777)
+                let group = try descriptor.descriptor.status().group
+                try descriptor.descriptor.changeMode(to: permitted(mode & 0o7777, group: group, to: caller))
                 reconsiderBypass(of: node)
             }
             if change.changesTimes {

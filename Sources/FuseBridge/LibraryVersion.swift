@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+
+/// Which libfuse runs, and what is spoken with the kernel.
+package enum LibraryVersion {
+    /// Of the library that was loaded, which may be newer than the one compiled against.
+    package static var libfuse: String { fuse_pkgversion().map { String(cString: $0) } ?? "unknown" }
+
+    /// The wire structures this room declares; the kernel may speak an older one and says so at INIT.
+    package static let kernelInterface = "7.40"
+}

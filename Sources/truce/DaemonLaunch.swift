@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+/// Starts the daemon and stays until it is ready, or says why not.
+struct DaemonLaunch: ~Copyable {
+    /// A mount takes milliseconds; what takes this long has a source that does not answer.
+    private static let patienceMilliseconds: CInt = 60_000
+
+    private let plan: MountPlan
+
+    init(of plan: consuming MountPlan) { self.plan = plan }
+
+    func run() throws {
+        let readiness = try Pipe()
+        let chatter = try Pipe()
+        let child = try spawn(readiness.writeEnd, chatter.writeEnd)
+        let answer = try Self.answer(readiness.reading(), of: child)
+        // What libfuse and fusermount3 wrote, to be told only if the daemon has nothing better to say.
+        let words = try answer == [0] ? [] : chatter.reading().readToEnd(limit: 64 << 10)
+        guard let code = answer.first else {
+            let code = try OtherProcess.exitCode(of: child)
+            throw CommandFailure(
+                .failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
+        }
+        guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
+        try confirm(child)
+    }
+
+    private func spawn(
+        _ readiness: borrowing OwnedDescriptor, _ chatter: borrowing OwnedDescriptor
+    ) throws -> Int32 {
+        let target = plan.target
+        let arguments = [
+            "truce", "serve", "-o", target.options.words.joined(separator: ","), "--", target.source,
+            target.mountpoint,
+        ]
+        var spawning = Spawning(
+            "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: Self.environment)
+        spawning.leadSession()
+        for number in [STDOUT_FILENO, STDERR_FILENO] { try spawning.pass(chatter.rawValue, as: number) }
+        try spawning.pass(plan.source.rawValue, as: Serve.sourceNumber)
+        try spawning.pass(plan.lock.rawValue, as: Serve.lockNumber)
+        try spawning.pass(readiness.rawValue, as: Serve.readinessNumber)
+        return try spawning.start()
+    }
+
+    /// What the daemon needs of ours: no more than it can be held to.
+    private static var environment: [String] {
+        ["PATH", "XDG_RUNTIME_DIR", "TZ", "LANG"].compactMap { name in
+            truce.environment(name).map { "\(name)=\($0)" }
+        }
+    }
+
+    /// Reads to the end of the pipe, or to the end of patience.
+    private static func answer(_ pipe: consuming OwnedDescriptor, of child: Int32) throws -> [UInt8] {
+        var event = pollfd(fd: pipe.rawValue, events: Int16(POLLIN), revents: 0)
+        let count = try retryingOnInterrupt { poll(&event, 1, patienceMilliseconds) }
+        guard count == 1 else {
+            kill(child, SIGKILL)
+            throw CommandFailure(.timedOut, "the daemon was not ready after \(patienceMilliseconds / 1000) s")
+        }
+        return try pipe.readToEnd(limit: 1)
+    }
+
+    private static func failure(
+        _ code: UInt8, _ sentence: ArraySlice<UInt8>, _ words: [UInt8]
+    ) -> CommandFailure {
+        let said = words.shown.split(separator: "\n").joined(separator: "; ")
+        let message = Array(sentence).shown + (said.isEmpty ? "" : " (\(said))")
+        return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
+    }
+
+    /// The first request through the mount, and the first over the socket: both must be answered.
+    private func confirm(_ child: Int32) throws(CommandFailure) {
+        let target = plan.target
+        var status = statvfs()
+        guard statvfs(target.mountpoint, &status) == 0,
+            let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce
+        else {
+            throw CommandFailure(
+                .failed, "'\(target.mountpoint)' was mounted, but its daemon ended at once (see its log)")
+        }
+        var client = try ControlClient(to: mount)
+        let data = try client.status().options.dataPath
+        // Before the first file is opened nobody knows.
+        let note = data == "undecided" ? "" : "; data: \(data)"
+        LineOutput.write(target.readyLine(pid: child) + note + "\n", to: STDOUT_FILENO)
+    }
+}
+
+extension MountPlan.Target {
+    /// The one line of success.
+    func readyLine(pid: Int32) -> String {
+        isInPlace
+            ? "truce: '\(mountpoint)' is mounted in place, pid \(pid)"
+            : "truce: '\(source)' is mounted at '\(mountpoint)', pid \(pid)"
+    }
+}

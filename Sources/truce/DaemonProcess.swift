@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlServer
+import CoordinatedFilesystem
+import Glibc
+import LinuxSystem
+
+/// One mount, served until it is gone.
+struct DaemonProcess: Sendable {
+    private let target: MountPlan.Target
+    private let log: SystemLog
+
+    init(mounting target: MountPlan.Target, log: SystemLog) {
+        self.target = target
+        self.log = log
+    }
+
+    /// Returns when the mount is gone.
+    ///
+    /// `source` is an `O_PATH` descriptor, opened before anything is mounted over it; `lock` another one that
+    /// can be locked: whoever holds the lock serves this source. `announce` is called once everything is in
+    /// place, before the first request is served.
+    func run(
+        source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
+    ) throws {
+        try prepareProcess()
+        try take(lock)
+        let socket = try makeSocket()
+        defer { withExtendedLifetime(lock) {} }
+        let failure: CommandFailure?
+        do {
+            try serve(source, listening: socket, announce: announce)
+            failure = nil
+        } catch let error as CommandFailure {
+            failure = error
+        } catch {
+            failure = CommandFailure(.failed, "\(error)")
+        }
+        socket.remove()
+        if let failure { throw failure }
+    }
+
+    private func serve(
+        _ source: consuming OwnedDescriptor, listening socket: borrowing ControlSocket,
+        announce: () throws -> Void
+    ) throws {
+        let log = { @Sendable [log] (line: String) in log.write(line) }
+        let store = try target.openStore(in: source, log: log)
+        let kept = try target.keptContents(of: store, in: source)
+        let mount: CoordinatedFilesystem.Mount
+        do throws(MountError) {
+            mount = try CoordinatedFilesystem.Mount(
+                mirroring: source, at: target.mountpoint,
+                configuration: target.configuration(socketPath: socket.path), store: store, log: log)
+        } catch {
+            throw CommandFailure(.failed, "'\(target.mountpoint)' cannot be mounted: \(error.message)")
+        }
+        let server: ControlServer
+        do {
+            server = try ControlServer(
+                on: try socket.duplicateListener(), for: target.controlled, status: mount,
+                kept: kept, log: log)
+            try unmountOnSignal(mount)
+            try announce()
+        } catch {
+            mount.unmount(lazily: true)
+            throw error
+        }
+        try mount.serve()
+        try server.stop()
+    }
+
+    /// What must hold before the first thread starts.
+    private func prepareProcess() throws(CommandFailure) {
+        signal(SIGHUP, SIG_IGN)
+        signal(SIGPIPE, SIG_IGN)
+        var signals = Self.endingSignals
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        // Modes arrive complete; and a relative path must not keep a directory busy.
+        umask(0)
+        guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
+        let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        guard getrlimit(kind, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        if setrlimit(kind, &limit) != 0 { log.write("the limit of open files stays: \(Errno.last)") }
+    }
+
+    private static var endingSignals: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        sigaddset(&signals, SIGINT)
+        return signals
+    }
+
+    /// On a thread of its own; a second signal ends the process whatever holds it up.
+    private func unmountOnSignal(_ mount: CoordinatedFilesystem.Mount) throws(Errno) {
+        try JoinableThread {
+            var (signals, received) = (Self.endingSignals, CInt())
+            sigwait(&signals, &received)
+            // From here on the default action is back for this thread, and so for the process.
+            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+            mount.unmount(lazily: true)
+            while true { pause() }
+        }.detach()
+    }
+
+    private func take(_ lock: borrowing OwnedDescriptor) throws(CommandFailure) {
+        guard flock(lock.rawValue, LOCK_EX | LOCK_NB) != 0 else { return }
+        guard Errno.last == .wouldBlock else {
+            // Some file systems have no locks; then only the mount table protects against a second daemon.
+            return log.write("the source cannot be locked: \(Errno.last)")
+        }
+        throw CommandFailure(.failed, SourceHolder.sentence(about: target.source, lock))
+    }
+
+    private func makeSocket() throws(CommandFailure) -> ControlSocket {
+        do throws(ControlSocketError) {
+            return try ControlSocket.make(
+                mountpoint: target.mountpoint, user: geteuid(),
+                places: SocketDirectory.candidates(
+                    user: geteuid(), runtimeDirectory: environment("XDG_RUNTIME_DIR")))
+        } catch {
+            throw CommandFailure(.failed, error.message)
+        }
+    }
+}
+
+/// Who holds the lock on a source that is mounted already.
+enum SourceHolder {
+    static func sentence(about source: String, _ descriptor: borrowing OwnedDescriptor) -> String {
+        var who = ""
+        if let pid = holder(of: descriptor) {
+            who = " by pid \(pid)"
+            if let place = mountpoint(servedBy: pid) { who += " at '\(place)'" }
+        }
+        return "'\(source)' is already mounted by truce\(who)"
+    }
+
+    /// `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`
+    private static func holder(of descriptor: borrowing OwnedDescriptor) -> Int32? {
+        do throws(Errno) {
+            let inode = try descriptor.status().inode
+            let text = String(decoding: try readAll("/proc/locks"), as: UTF8.self)
+            for line in text.split(separator: "\n") {
+                let fields = line.split(separator: " ")
+                // Not the device: some file systems show another one here than stat(2) does.
+                if fields.count >= 6, fields[1] == "FLOCK", fields[5].hasSuffix(":\(inode)") {
+                    return Int32(fields[4])
+                }
+            }
+            return nil
+        } catch {
+            // The sentence is as true without the number.
+            return nil
+        }
+    }
+
+    private static func mountpoint(servedBy pid: Int32) -> String? {
+        do throws(CommandFailure) {
+            let mounts = try MountFinder.table().entries.filter(\.isTruce)
+            return mounts.first { isServed($0, by: pid) }?.mountpoint.shown
+        } catch {
+            return nil
+        }
+    }
+
+    private static func isServed(_ mount: MountEntry, by pid: Int32) -> Bool {
+        do throws(CommandFailure) {
+            return try ControlClient(to: mount).peer.pid == pid
+        } catch {
+            // Somebody else's, or dead.
+            return false
+        }
+    }
+}

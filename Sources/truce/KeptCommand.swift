@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import FoundationEssentials
+import Glibc
+import LinuxSystem
+
+struct Kept: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            abstract: "Lists contents that were kept before something went over them, or copies one back.",
+            usage: "truce kept PATH [--json]\ntruce kept PATH --restore ID TO [--force]")
+    }
+
+    @Flag(help: "Print the list as one line of JSON.")
+    var json = false
+
+    @Option(help: "Copy the content with this id to TO.", completion: .none)
+    var restore: String?
+
+    @Flag(help: "Replace TO if it exists.")
+    var force = false
+
+    @Argument(help: "A path in the mount; what was kept of it and below it is listed.")
+    var path: String
+
+    @Argument(help: "Where the restored content goes; only with --restore.")
+    var to: String?
+
+    func validate() throws {
+        switch (restore, to) {
+        case (nil, nil): break
+        case (let id?, _?):
+            guard KeptIDForm.isValid(id) else {
+                throw ValidationError("'\(id)' is not an id that truce gave")
+            }
+        case (nil, _?): throw ValidationError("a second path makes sense only with --restore ID")
+        case (_?, nil): throw ValidationError("--restore needs the PATH of the mount and the file TO write")
+        }
+    }
+
+    func run() throws {
+        let bytes = try RawArgument.bytes(of: path)
+        let mount = try MountFinder.mount(holding: bytes)
+        var client = try ControlClient(to: mount)
+        if let restore, let to {
+            try copy(restore, to: RawArgument.bytes(of: to), from: &client)
+        } else {
+            try list(bytes, below: mount, from: &client)
+        }
+    }
+
+    private func list(
+        _ path: [UInt8], below mount: MountEntry, from client: inout ControlClient
+    ) throws(CommandFailure) {
+        let resolved: [UInt8]
+        do throws(Errno) {
+            resolved = try ResolvedPath.bytes(of: path)
+        } catch {
+            throw CommandFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
+        }
+        let inside = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
+        let result = try client.kept(under: inside)
+        do {
+            let bytes = json ? try JSONForm.encode(result) + [UInt8(ascii: "\n")] : Array(result.text.utf8)
+            LineOutput.write(bytes, to: STDOUT_FILENO)
+        } catch {
+            throw CommandFailure(.failed, "the list could not be written as JSON: \(error)")
+        }
+    }
+
+    /// The command writes the file itself, and so with its user's rights.
+    private func copy(
+        _ id: String, to target: [UInt8], from client: inout ControlClient
+    ) throws(CommandFailure) {
+        var piece = try client.read(id, at: 0)
+        var file = try RestoredFile(at: target, replacing: force)
+        var offset: Int64 = 0
+        while true {
+            guard let bytes = piece.bytes else {
+                throw CommandFailure(.failed, "the daemon sent something that is not base64")
+            }
+            try file.append(bytes)
+            offset += Int64(bytes.count)
+            if piece.isAtEnd { break }
+            piece = try client.read(id, at: offset)
+        }
+        try file.finish()
+    }
+}
+
+extension KeptListResult {
+    var text: String {
+        var lines = entries.map { entry in
+            let time = Date(timeIntervalSince1970: entry.time).formatted(.iso8601)
+            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path)\n"
+        }
+        if isTruncated { lines.append("(more; these are the newest)\n") }
+        return lines.joined()
+    }
+}
+
+/// A file that is complete under its name or not there at all.
+struct RestoredFile: ~Copyable {
+    private let target: [UInt8]
+    private let temporary: [UInt8]
+    private let isReplacing: Bool
+    private let file: OwnedDescriptor
+    private var isFinished = false
+
+    init(at target: [UInt8], replacing: Bool) throws(CommandFailure) {
+        self.target = target
+        isReplacing = replacing
+        // Beside the target, since a rename does not cross file systems.
+        let slash = target.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+        temporary = Array(target[..<slash]) + Array(".truce-restored-\(getpid())".utf8)
+        guard replacing || target.withPath({ access($0, F_OK) }) != 0 else {
+            throw CommandFailure(.failed, "'\(target.shown)' exists; use --force to replace it")
+        }
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        do throws(Errno) {
+            let descriptor = try retryingOnInterrupt { [temporary] in
+                temporary.withPath { open($0, flags, 0o600) }
+            }
+            file = OwnedDescriptor(adopting: descriptor)
+        } catch {
+            throw CommandFailure(.failed, "'\(target.shown)' cannot be written: \(error)")
+        }
+    }
+
+    deinit {
+        if !isFinished { _ = temporary.withPath { unlink($0) } }
+    }
+
+    mutating func append(_ bytes: [UInt8]) throws(CommandFailure) {
+        var rest = bytes[...]
+        let descriptor = file.rawValue
+        while !rest.isEmpty {
+            let part = Array(rest)
+            do throws(Errno) {
+                rest = rest.dropFirst(try retryingOnInterrupt { write(descriptor, part, part.count) })
+            } catch {
+                throw CommandFailure(.failed, "'\(target.shown)' cannot be written: \(error)")
+            }
+        }
+    }
+
+    /// Gives it its name, atomically; without --force never in place of something.
+    mutating func finish() throws(CommandFailure) {
+        let result = temporary.withPath { from in
+            target.withPath { to in
+                guard fsync(file.rawValue) == 0 else { return CInt(-1) }
+                return isReplacing ? rename(from, to) : link(from, to)
+            }
+        }
+        guard result == 0 else {
+            throw CommandFailure(.failed, "'\(target.shown)' cannot be written: \(Errno.last)")
+        }
+        // Without --force the temporary name is still there and goes now.
+        isFinished = isReplacing
+    }
+}

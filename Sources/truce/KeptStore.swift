@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import LinuxSystem
+import VersionStore
+
+/// The store of kept contents, as the control socket sees it: only what the peer may read.
+final class KeptStore: KeptContents {
+    private let store: VersionStore
+    /// The root of the source, where the documents are as they are now.
+    private let root: OwnedDescriptor
+
+    init(_ store: VersionStore, in root: consuming OwnedDescriptor) {
+        self.store = store
+        self.root = root
+    }
+
+    func entries(under path: [UInt8], for peer: PeerCredentials) throws(KeptFailure) -> [KeptForm] {
+        let all = try storing { () throws(StoreError) in try store.list(under: path) }
+        var forms: [KeptForm] = []
+        for entry in all.reversed() where try mayRead(entry, peer) { forms.append(KeptForm(entry)) }
+        return forms
+    }
+
+    func read(
+        _ id: String, at offset: Int64, count: Int, for peer: PeerCredentials
+    ) throws(KeptFailure) -> [UInt8] {
+        guard let id = KeptID(id) else { throw .notFound }
+        let entry = try storing { () throws(StoreError) in try store.entry(id) }
+        guard try mayRead(entry, peer) else { throw .denied }
+        let file = try storing { () throws(StoreError) in try store.open(id) }
+        do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
+            throw .system(error)
+        }
+    }
+
+    /// Of the peer's groups only the primary one is known for certain; what another one would open stays
+    /// closed.
+    private func mayRead(_ entry: KeptEntry, _ peer: PeerCredentials) throws(KeptFailure) -> Bool {
+        entry.mayBeRead(
+            by: Reader(user: peer.user, groups: [peer.group]), now: try presentRights(of: entry.path))
+    }
+
+    /// Nil if there is no such document any more.
+    private func presentRights(of path: [UInt8]) throws(KeptFailure) -> FileRights? {
+        do throws(Errno) {
+            var file = try OwnedDescriptor.duplicating(root.rawValue)
+            for name in path.split(separator: UInt8(ascii: "/")) {
+                file = try NameBytes(Array(name)).withName { (name) throws(Errno) in try file.path(of: name) }
+            }
+            return try FileRights(of: file)
+        } catch {
+            if error == .noEntry || error == .notADirectory { return nil }
+            throw .system(error)
+        }
+    }
+
+    private func storing<Value: ~Copyable>(
+        _ body: () throws(StoreError) -> Value
+    ) throws(KeptFailure) -> Value {
+        do throws(StoreError) {
+            return try body()
+        } catch .noSuchEntry {
+            throw .notFound
+        } catch .io(let errno) {
+            throw .system(errno)
+        } catch {
+            throw .denied
+        }
+    }
+}
+
+extension KeptForm {
+    fileprivate init(_ entry: KeptEntry) {
+        self.init(
+            id: entry.id.description, path: entry.path, cause: entry.cause.rawValue,
+            time: Double(entry.time) / 1e9, size: Int64(entry.size), user: entry.rights.user,
+            group: entry.rights.group, mode: entry.rights.mode)
+    }
+}

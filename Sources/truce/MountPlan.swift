@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlServer
+import CoordinatedFilesystem
+import Glibc
+import LinuxSystem
+
+/// Everything that can be found out, and put right, before a mount is tried.
+struct MountPlan: ~Copyable {
+    /// What is mounted where.
+    struct Target: Hashable, Sendable {
+        var source: String
+        var mountpoint: String
+        var options: MountOptions
+
+        var isInPlace: Bool { source == mountpoint }
+    }
+
+    let target: Target
+    /// `O_PATH`, opened before the mount that may cover it.
+    let source: OwnedDescriptor
+    /// The same directory, opened so that it can be locked.
+    let lock: OwnedDescriptor
+
+    init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
+        try Self.checkDevice()
+        let sourcePath = try DeadMount.replaced(at: source)
+        let mountpointPath = try mountpoint.map { (path) throws(CommandFailure) in
+            try DeadMount.replaced(at: path)
+        }
+        var target = Target(source: sourcePath, mountpoint: mountpointPath ?? sourcePath, options: options)
+        try Self.checkUserRights(options)
+        let table = try MountFinder.table()
+        try Self.checkNotMounted(target.mountpoint, table)
+        let descriptor = try Self.openDirectory(sourcePath)
+        let lock = try Self.openLockable(sourcePath)
+        if mountpointPath != nil { _ = try Self.openDirectory(target.mountpoint) }
+        try target.inherit(from: descriptor.mountID.flatMap { table.entry(id: $0) })
+        self.target = target
+        self.source = descriptor
+        self.lock = lock
+    }
+
+    private static func checkDevice() throws(CommandFailure) {
+        do throws(Errno) {
+            _ = OwnedDescriptor(adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
+        } catch {
+            switch error {
+            case .noAccess, .notPermitted:
+                throw CommandFailure(
+                    .failed,
+                    "you have no permission to open /dev/fuse; mount as root (sudo, or Scripts/start --system)"
+                )
+            case .noEntry, .noDevice, .noAddress:
+                throw CommandFailure(
+                    .failed, "there is no /dev/fuse; load the kernel module (sudo modprobe fuse)")
+            default: throw CommandFailure(.failed, "/dev/fuse cannot be opened: \(error)")
+            }
+        }
+    }
+
+    private static func checkUserRights(_ options: MountOptions) throws(CommandFailure) {
+        guard geteuid() != 0 else { return }
+        guard Fusermount.path != nil else { throw CommandFailure(.failed, Fusermount.absence) }
+        guard options.allowOther else { return }
+        guard FuseConfiguration.allowsOther else {
+            throw CommandFailure(
+                .failed, "allow_other needs a line 'user_allow_other' in /etc/fuse.conf, or root")
+        }
+    }
+
+    private static func checkNotMounted(_ mountpoint: String, _ table: MountTable) throws(CommandFailure) {
+        guard let mount = table.top(at: Array(mountpoint.utf8)), mount.isTruce else { return }
+        var who = ""
+        do throws(CommandFailure) {
+            who = " by pid \(try ControlClient(to: mount).peer.pid)"
+        } catch {
+            // A daemon that does not answer has mounted it all the same.
+            who = " (\(error.message))"
+        }
+        throw CommandFailure(.failed, "'\(mountpoint)' is already mounted by truce\(who)")
+    }
+
+    private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
+        do throws(Errno) { return try OwnedDescriptor.openPath(path) } catch { throw describe(error, path) }
+    }
+
+    private static func openLockable(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
+        do throws(Errno) {
+            let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+            return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
+        } catch {
+            throw describe(error, path)
+        }
+    }
+
+    static func describe(_ error: Errno, _ path: String) -> CommandFailure {
+        switch error {
+        case .noEntry: CommandFailure(.notFound, "there is no directory '\(path)'")
+        case .notADirectory: CommandFailure(.failed, "'\(path)' is not a directory")
+        case .noAccess: CommandFailure(.failed, "you have no permission to open '\(path)'")
+        default: CommandFailure(.failed, "'\(path)' cannot be opened: \(error)")
+        }
+    }
+}
+
+extension MountPlan.Target {
+    /// A mount takes over what the mount below forbids; fusermount3 forbids users two things always.
+    fileprivate mutating func inherit(from below: MountEntry?) throws(CommandFailure) {
+        guard let below else { return }
+        guard !below.isTruce else {
+            throw CommandFailure(
+                .failed, "'\(source)' is inside the truce mount at '\(below.mountpoint.shown)'")
+        }
+        let isUser = geteuid() != 0
+        options.readOnly = options.readOnly || below.has("ro")
+        options.nosuid = options.nosuid || isUser || below.has("nosuid")
+        options.nodev = options.nodev || isUser || below.has("nodev")
+        options.noexec = options.noexec || below.has("noexec")
+    }
+}
+
+/// `/etc/fuse.conf`.
+enum FuseConfiguration {
+    static var allowsOther: Bool {
+        guard let text = readSmallFile("/etc/fuse.conf") else { return false }
+        return allowsOther(text)
+    }
+
+    static func allowsOther(_ text: [UInt8]) -> Bool {
+        text.shown.split(separator: "\n").contains { line in
+            line.split { $0 == " " || $0 == "\t" }.elementsEqual(["user_allow_other"])
+        }
+    }
+}
+
+/// What a daemon that was killed leaves behind: a path at which every call fails.
+enum DeadMount {
+    /// Mounts may be stacked; nobody has more.
+    private static let mostStacked = 16
+
+    /// Takes our own dead mounts at a path away and says so; returns the path without links.
+    static func replaced(at argument: String) throws(CommandFailure) -> String {
+        var path = Array(try RawArgument.text(of: argument).utf8)
+        for _ in 0..<mostStacked {
+            let resolved: [UInt8]
+            do throws(Errno) {
+                resolved = try ResolvedPath.bytes(of: path)
+            } catch {
+                throw MountPlan.describe(error, argument)
+            }
+            guard try isDead(resolved) else { return resolved.shown }
+            try detach(resolved)
+            // Not the argument again: "." would go on being the dead one.
+            path = resolved
+        }
+        throw CommandFailure(.failed, "'\(argument)' is covered by too many dead mounts")
+    }
+
+    /// Not by stat(2): the kernel may still remember the root's attributes. It never remembers these.
+    private static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
+        guard let mount = try MountFinder.table().top(at: path), mount.type.hasPrefix("fuse") else {
+            return false
+        }
+        var status = statvfs()
+        return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
+    }
+
+    private static func detach(_ path: [UInt8]) throws(CommandFailure) {
+        let mount = try MountFinder.table().top(at: path)
+        guard let mount, mount.isTruce, geteuid() == 0 || mount.user == geteuid() else {
+            let type = mount?.type ?? "unknown"
+            throw CommandFailure(
+                .failed, "'\(path.shown)' is a dead mount of type \(type) that is not yours; unmount it first"
+            )
+        }
+        do throws(Detaching.Obstacle) {
+            try Detaching.detach(path, lazily: true)
+        } catch {
+            throw CommandFailure(
+                .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
+        }
+        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\n", to: STDOUT_FILENO)
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlServer
+import CoordinatedFilesystem
+import Glibc
+import LinuxSystem
+import VersionStore
+
+/// What the other rooms are told about a mount.
+extension MountPlan.Target {
+    func configuration(socketPath: String) -> MountConfiguration {
+        var configuration = MountConfiguration()
+        configuration.bounds = options.bounds
+        configuration.allowOther = options.allowOther
+        configuration.readOnly = options.readOnly
+        configuration.nosuid = options.nosuid
+        configuration.nodev = options.nodev
+        configuration.noexec = options.noexec
+        configuration.data = options.data
+        configuration.isInPlace = isInPlace
+        configuration.sourceName = source
+        configuration.socketPath = socketPath
+        return configuration
+    }
+
+    var controlled: ControlledMount {
+        ControlledMount(mountpoint: mountpoint, source: source, user: geteuid(), version: Truce.version)
+    }
+
+    /// The store of kept contents in the source.
+    ///
+    /// A source that cannot be written has one that keeps nothing, and says so.
+    func openStore(
+        in source: borrowing OwnedDescriptor, log: @escaping @Sendable (String) -> Void
+    ) throws(CommandFailure) -> VersionStore {
+        do throws(StoreError) {
+            return try VersionStore(in: source, log: log)
+        } catch .foreign(let why) {
+            throw CommandFailure(.failed, "'\(self.source)/.truce' is not truce's own: \(why)")
+        } catch .inUse {
+            throw CommandFailure(.failed, "'\(self.source)' is already mounted by truce: its store is in use")
+        } catch {
+            throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
+        }
+    }
+
+    /// What the control socket sees of it.
+    func keptContents(
+        of store: VersionStore, in source: borrowing OwnedDescriptor
+    ) throws(Errno) -> any KeptContents {
+        KeptStore(store, in: try OwnedDescriptor.duplicating(source.rawValue))
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Glibc
+import LinuxSystem
+
+/// What `truce mount` executes itself again as: the daemon, with everything opened and checked beforehand.
+struct Serve: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(abstract: "The daemon behind 'truce mount'.", shouldDisplay: false)
+    }
+
+    /// Under these numbers the command passes on what it opened.
+    static let (sourceNumber, lockNumber, readinessNumber): (CInt, CInt, CInt) = (3, 4, 5)
+
+    @Option(name: .customShort("o"))
+    var options: [String] = []
+
+    @Argument var source: String
+    @Argument var mountpoint: String
+
+    func run() throws {
+        for number in [Self.sourceNumber, Self.lockNumber, Self.readinessNumber] {
+            guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0 else {
+                throw CommandFailure(.usage, "'serve' is for 'truce mount' to run, not for people")
+            }
+        }
+        let log = SystemLog.openSystemLog()
+        let readiness = try ReadinessPipe(OwnedDescriptor(adopting: Self.readinessNumber))
+        let daemon = DaemonProcess(
+            mounting: MountPlan.Target(
+                source: source, mountpoint: mountpoint, options: try MountOptions(parsing: options)),
+            log: log)
+        do {
+            try daemon.run(
+                source: OwnedDescriptor(adopting: Self.sourceNumber),
+                lock: OwnedDescriptor(adopting: Self.lockNumber)
+            ) { try readiness.announce() }
+        } catch let failure as CommandFailure {
+            if !readiness.report(failure) { log.write(failure.message) }
+            Glibc.exit(failure.status.rawValue)
+        }
+    }
+}
+
+/// How the daemon tells the command that started it how it went.
+final class ReadinessPipe: Sendable {
+    private let pipe: OwnedDescriptor
+    /// Opened before the mount, which might cover `/dev`.
+    private let nothing: OwnedDescriptor
+
+    init(_ pipe: consuming OwnedDescriptor) throws(CommandFailure) {
+        self.pipe = pipe
+        do throws(Errno) {
+            nothing = OwnedDescriptor(
+                adopting: try retryingOnInterrupt { open("/dev/null", O_RDWR | O_CLOEXEC) })
+        } catch {
+            throw CommandFailure(.failed, "/dev/null cannot be opened: \(error)")
+        }
+    }
+
+    /// One zero byte stands for success; with it the daemon lets go of the terminal.
+    func announce() throws(Errno) {
+        LineOutput.write([0], to: pipe.rawValue)
+        for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, pipe.rawValue] {
+            guard dup2(nothing.rawValue, number) >= 0 else { throw .last }
+        }
+    }
+
+    /// A code and a sentence; false if nobody listens any more.
+    func report(_ failure: CommandFailure) -> Bool {
+        var status = stat()
+        guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
+        LineOutput.write([UInt8(failure.status.rawValue)] + Array(failure.message.utf8), to: pipe.rawValue)
+        return true
+    }
+}

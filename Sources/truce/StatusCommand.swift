@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct Status: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            abstract: "Shows the options, counters, waiting programs and last steps of a mount.")
+    }
+
+    @Flag(help: "Print everything as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in the mount.", completion: .directory)
+    var directory = "."
+
+    func run() throws {
+        let mount = try MountFinder.mount(holding: RawArgument.bytes(of: directory))
+        var client = try ControlClient(to: mount)
+        let status = try client.status()
+        let bytes = json ? try JSONForm.encode(status) + [UInt8(ascii: "\n")] : Array(status.text.utf8)
+        LineOutput.write(bytes, to: STDOUT_FILENO)
+    }
+}
+
+extension StatusForm {
+    /// For people: the last ten steps only.
+    var text: String {
+        var lines = ["\(mount.mountpoint)\(options.inPlace ? " (in place)" : " from \(mount.source)")"]
+        lines.append("daemon: pid \(pid), truce \(version); data: \(options.dataPath)")
+        lines.append("options: \(optionWords.joined(separator: ", "))")
+        lines.append(contentsOf: counterLines)
+        for claim in waiting {
+            let holders = claim.holders.map(\.text).joined(separator: ", ")
+            lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path) for \(holders)")
+        }
+        for step in journal.suffix(10) {
+            let who = step.actor.map { " \($0.text)" } ?? ""
+            lines.append(
+                "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path) \(step.detail)")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var optionWords: [String] {
+        let times = [
+            ("wait", options.wait), ("hold", options.hold), ("hold-aware", options.holdAware),
+            ("idle", options.idle), ("lockwait", options.lockwait),
+        ]
+        let flags = [
+            ("allow_other", options.allowOther), ("ro", options.readOnly), ("nosuid", options.nosuid),
+            ("nodev", options.nodev), ("noexec", options.noexec),
+        ]
+        return times.map { "\($0)=\($1)ms" } + ["policy=\(options.policy)", "data=\(options.data)"]
+            + flags.filter(\.1).map(\.0)
+    }
+
+    private var counterLines: [String] {
+        let all = [
+            ("granted", counters.granted), ("waited", counters.waited), ("asked", counters.asked),
+            ("forfeited", counters.forfeited), ("proceeded", counters.proceeded),
+            ("yielded", counters.yielded), ("suspended", counters.suspended),
+            ("bounced", counters.bounced), ("parked under lock", counters.parkedUnderLock),
+            ("ESTALE", counters.estale), ("interrupted", counters.interrupted), ("kept", counters.kept),
+            ("READ", counters.read), ("WRITE", counters.write),
+        ]
+        return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
+    }
+}
+
+extension ActorForm {
+    fileprivate var text: String { "\(program) (pid \(pid))" }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import Glibc
+import LinuxSystem
+
+struct Unmount: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(abstract: "Unmounts a folder, and names who keeps it busy.")
+    }
+
+    @Flag(help: "Take the mount away now; files that are still open are served until they are closed.")
+    var lazy = false
+
+    @Argument(help: "Where it is mounted.", completion: .directory)
+    var directory: String
+
+    func run() throws {
+        let mount = try mount()
+        let daemon = Daemon.watched(of: mount)
+        do throws(Detaching.Obstacle) {
+            try Detaching.detach(mount.mountpoint, lazily: lazy)
+        } catch {
+            throw failure(error, mount)
+        }
+        try daemon?.awaitEnd(of: mount, lazily: lazy)
+    }
+
+    private func mount() throws(CommandFailure) -> MountEntry {
+        let path = try RawArgument.bytes(of: directory)
+        let resolved: [UInt8]
+        do throws(Errno) {
+            resolved = try ResolvedPath.bytes(of: path)
+        } catch .noEntry {
+            throw CommandFailure(.notFound, "'\(directory)' does not exist")
+        } catch {
+            throw CommandFailure(.failed, "'\(directory)' cannot be looked at: \(error)")
+        }
+        let table = try MountFinder.table()
+        if let mount = table.top(at: resolved), mount.isTruce { return mount }
+        guard let around = table.containing(resolved), around.isTruce else {
+            throw CommandFailure(.notFound, "'\(resolved.shown)' is not mounted by truce")
+        }
+        throw CommandFailure(
+            .notFound,
+            "'\(resolved.shown)' is not a mountpoint; the mount around it is '\(around.mountpoint.shown)'")
+    }
+
+    private func failure(_ obstacle: Detaching.Obstacle, _ mount: MountEntry) -> CommandFailure {
+        let place = mount.mountpoint.shown
+        return switch obstacle {
+        case .busy: CommandFailure(.failed, "'\(place)' is busy: \(BusyReport.text(of: mount))")
+        case .notAllowed: CommandFailure(.denied, "'\(place)' was mounted by another user")
+        case .other(let why): CommandFailure(.failed, "'\(place)' could not be unmounted: \(why)")
+        }
+    }
+}
+
+/// The daemon of a mount, to be waited for.
+private struct Daemon: ~Copyable {
+    /// How long a daemon may take to write what it owes and end.
+    private static let patienceMilliseconds: CInt = 10_000
+    private static let lazyPatienceMilliseconds: CInt = 2_000
+
+    private let pid: Int32
+    private let watch: OwnedDescriptor
+
+    /// Nil if there is none that answers: then there is nothing to wait for either.
+    static func watched(of mount: MountEntry) -> Daemon? {
+        do {
+            let client = try ControlClient(to: mount)
+            return Daemon(pid: client.peer.pid, watch: try OtherProcess.watch(client.peer.pid))
+        } catch {
+            return nil
+        }
+    }
+
+    /// Until then it holds the source, and the next mount would be refused.
+    func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
+        let patience = lazily ? Self.lazyPatienceMilliseconds : Self.patienceMilliseconds
+        guard !OtherProcess.ends(watch, within: patience) else { return }
+        if lazily {
+            LineOutput.write(
+                "truce: pid \(pid) goes on serving files that are still open\n", to: STDOUT_FILENO)
+        } else {
+            throw CommandFailure(
+                .timedOut,
+                "'\(mount.mountpoint.shown)' is unmounted, but its daemon (pid \(pid)) has not ended")
+        }
+    }
+}
+
+/// Who keeps a mount busy, in a sentence.
+private enum BusyReport {
+    private static let mostNamed = 8
+
+    static func text(of mount: MountEntry) -> String {
+        let scan: ProcessScan
+        do throws(Errno) {
+            scan = try ProcessScan(usersOf: mount)
+        } catch {
+            return "who uses it cannot be found out (\(error))"
+        }
+        var parts = scan.busy.prefix(mostNamed).map { busy in
+            "pid \(busy.pid) (\(busy.program.shown)) \(busy.use.rawValue) \(busy.path.shown)"
+        }
+        if scan.busy.count > mostNamed { parts.append("\(scan.busy.count - mostNamed) more") }
+        if parts.isEmpty { parts.append("nobody you may look at uses it") }
+        if scan.hidden > 0 { parts.append("processes of other users were not looked at") }
+        return parts.joined(separator: "; ")
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Testing
+
+/// proc_pid_mountinfo(5).
+struct MountTableTests {
+    static let text = #"""
+        22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro
+        36 22 98:0 /mnt1 /mnt2 ro,noatime master:1 propagate_from:2 - ext3 /dev/root ro
+        40 22 0:44 / /srv/my\040docs\134x\012y rw,nosuid,nodev - fuse.truce /srv/my\040docs rw,user_id=1000,group_id=1000
+        41 40 0:45 / /srv/my\040docs\134x\012y rw - fuse.truce second rw,user_id=0
+        42 22 0:46 / /srv/m rw - fuse.other a\054b rw,user_id=x
+        43 22 0:47 /
+        x 22 0:47 / /bad rw - tmpfs none rw
+        44 22 zero / /bad rw - tmpfs none rw
+        """#
+
+    let table = MountTable(parsing: Array(text.utf8))
+    static let docs = Array("/srv/my docs\\x\ny".utf8)
+
+    @Test("fields stand where the manual says, optional ones before the dash")
+    func fields() throws {
+        #expect(table.entries.map(\.id) == [22, 36, 40, 41, 42])
+        let second = try #require(table.entry(id: 36))
+        #expect(second.parent == 22)
+        #expect(second.device == 98 << 8)
+        #expect(second.root == Array("/mnt1".utf8))
+        #expect(second.mountpoint == Array("/mnt2".utf8))
+        #expect(second.options == ["ro", "noatime"])
+        #expect(second.type == "ext3")
+        #expect(second.fileSystemOptions == ["ro"])
+        #expect(!second.isTruce)
+        #expect(second.user == nil)
+    }
+
+    @Test("octal escapes are undone")
+    func escapes() throws {
+        let mount = try #require(table.entry(id: 40))
+        #expect(mount.mountpoint == Self.docs)
+        #expect(mount.source == Array("/srv/my docs".utf8))
+        #expect(mount.isTruce)
+        #expect(mount.user == 1000)
+        #expect(try #require(table.entry(id: 42)).source == Array("a,b".utf8))
+        #expect(table.entry(id: 42)?.user == nil)
+    }
+
+    @Test(
+        "bytes that are no escape stay as they are",
+        arguments: [
+            (#"a\"#, #"a\"#), (#"a\1"#, #"a\1"#), (#"a\12"#, #"a\12"#), (#"\999"#, #"\999"#), (#"\040"#, " "),
+            (#"\777"#, #"\777"#),
+        ])
+    func oddEscapes(escaped: String, plain: String) throws {
+        let line = "1 0 0:1 / /\(escaped) rw - t s rw"
+        let entry = try #require(MountTable(parsing: Array(line.utf8)).entries.first)
+        #expect(entry.mountpoint == Array("/\(plain)".utf8))
+    }
+
+    @Test("of two mounts at one place the later is seen")
+    func stacked() {
+        #expect(table.top(at: Self.docs)?.id == 41)
+        #expect(table.top(at: Array("/srv".utf8)) == nil)
+    }
+
+    @Test("a path belongs to the deepest mount above it, by whole names")
+    func containing() {
+        #expect(table.containing(Array("/mnt2/a".utf8))?.id == 36)
+        #expect(table.containing(Array("/mnt2".utf8))?.id == 36)
+        #expect(table.containing(Array("/mnt22".utf8))?.id == 22)
+        #expect(table.containing(Self.docs + Array("/a/b".utf8))?.id == 41)
+        #expect(table.containing(Array("/srv/my".utf8))?.id == 22)
+    }
+
+    @Test("ro of the file system counts like ro of the mount; other words are the mount's")
+    func inheritance() throws {
+        let mount = try #require(
+            MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
+        #expect(mount.has("ro"))
+        #expect(mount.has("nosuid"))
+        #expect(!mount.has("nodev"))
+    }
+
+    @Test("the real table can be read, and has a root")
+    func current() throws {
+        #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
+    }
+}

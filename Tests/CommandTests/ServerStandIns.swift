@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Synchronization
+import Testing
+
+/// A mount that granted seven claims.
+struct FixedStatus: StatusSource {
+    func status() -> StatusReport {
+        var report = StatusReport()
+        report.counters.granted = 7
+        return report
+    }
+}
+
+/// A store with one content.
+struct OneContent: KeptContents {
+    func entries(under path: [UInt8], for peer: PeerCredentials) throws(KeptFailure) -> [KeptForm] {
+        [
+            KeptForm(
+                id: "0123456789abcdef", path: Array("a".utf8), cause: "claim", time: 0, size: 4, user: 0,
+                group: 0, mode: 0o100644)
+        ]
+    }
+
+    func read(
+        _ id: String, at offset: Int64, count: Int, for peer: PeerCredentials
+    ) throws(KeptFailure) -> [UInt8] {
+        guard id == "0123456789abcdef" else { throw .notFound }
+        return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
+    }
+}
+
+/// A directory of our own, removed with everything in it.
+final class TemporaryDirectory {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/truce-test-XXXXXX".utf8CString)
+        path = String(cString: try #require(mkdtemp(&template)))
+    }
+
+    deinit {
+        rmdir(socketDirectory)
+        rmdir(path + "-other")
+        rmdir(path)
+    }
+
+    var socketDirectory: String { path + "/truce" }
+
+    /// As a user's, so that `/run` is left alone: candidates for root come first otherwise.
+    func makeSocket() throws -> ControlSocket {
+        try ControlSocket.make(
+            mountpoint: path, user: geteuid(),
+            places: [
+                SocketDirectory.Candidate(
+                    path: socketDirectory, needsOwnedParent: true, mode: 0o700, socketMode: 0o600),
+                SocketDirectory.Candidate(
+                    path: path + "-other", needsOwnedParent: false, mode: 0o700, socketMode: 0o600),
+            ])
+    }
+
+    func abandon(_ socket: consuming ControlSocket) throws {}
+}
+
+/// Serves for the length of the closure, and returns what was logged.
+@discardableResult
+func withServer(_ body: (RunningServer) throws -> Void) throws -> [String] {
+    let directory = try TemporaryDirectory()
+    let socket = try directory.makeSocket()
+    let log = Log()
+    let server = try ControlServer(
+        on: try socket.duplicateListener(),
+        for: ControlledMount(mountpoint: "/m", source: "/s", user: geteuid(), version: "0"),
+        status: FixedStatus(), kept: OneContent(), log: { log.append($0) })
+    let result = Result { try body(RunningServer(path: socket.path)) }
+    try server.stop()
+    socket.remove()
+    try result.get()
+    return log.lines
+}
+
+final class Log: Sendable {
+    private let state = Mutex<[String]>([])
+    func append(_ line: String) { state.withLock { $0.append(line) } }
+    var lines: [String] { state.withLock { $0 } }
+}
+
+struct RunningServer {
+    let path: String
+
+    func connect() throws -> Client {
+        Client(socket: try UnixSocket.connect(to: Array(path.utf8), timeout: 10))
+    }
+
+    /// Tries until a connection is served; each refusal ends with its close, which is what is waited for.
+    func becomesUsable() throws -> Bool {
+        for _ in 0..<1000 {
+            let client = try connect()
+            try client.send(#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"# + "\n")
+            if try client.line().contains("result") { return true }
+        }
+        return false
+    }
+}
+
+final class Client {
+    let socket: OwnedDescriptor
+    private var reader = FrameReader()
+
+    init(socket: consuming OwnedDescriptor) { self.socket = socket }
+
+    static func read(_ id: String, at offset: Int, count: Int) -> String {
+        #"{"jsonrpc":"2.0","id":2,"method":"kept/read","#
+            + #""params":{"id":"\#(id)","offset":\#(offset),"length":\#(count)}}"#
+    }
+
+    func send(_ text: String) throws { try socket.send(Array(text.utf8)) }
+
+    func line() throws -> String {
+        while true {
+            if let message = try reader.next() { return String(decoding: message, as: UTF8.self) }
+            let piece = try socket.receive()
+            try #require(!piece.isEmpty, "the server hung up")
+            reader.append(piece)
+        }
+    }
+
+    func ask(_ message: String) throws -> String {
+        try send(message + "\n")
+        return try line()
+    }
+
+    func initialize() throws {
+        let answer = try ask(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
+        #expect(answer.contains(#""mountpoint":"/m""#))
+    }
+
+    func receiveToEnd() throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while true {
+            let piece = try socket.receive()
+            if piece.isEmpty { return bytes }
+            bytes += piece
+        }
+    }
+}
