@@ -83,7 +83,6 @@ def allocation_and_holes():
     answers = [allocate(1, 65536, 4096), os.fstat(descriptor).st_size, allocate(0, 65536, 65536),
                os.fstat(descriptor).st_size, allocate(3, 8192, 8192), os.pread(descriptor, 8192, 8192) == bytes(8192),
                allocate(16, 16384, 4096), os.pread(descriptor, 4096, 16384) == bytes(4096),
-               allocate(8, 0, 4096), os.fstat(descriptor).st_size, allocate(32, 0, 4096), os.fstat(descriptor).st_size,
                allocate(4, 0, 4096), allocate(0, 0, 0)]
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, b"data", 1 << 20)
@@ -91,6 +90,14 @@ def allocation_and_holes():
     seek = lambda at, what: attempt(os.lseek, descriptor, at, what)
     return answers + [seek(0, os.SEEK_DATA), seek(0, os.SEEK_HOLE), seek(1 << 20, os.SEEK_HOLE),
                       seek(2 << 20, os.SEEK_DATA), seek(0, os.SEEK_END), seek(5, os.SEEK_CUR), seek(-1, os.SEEK_SET)]
+
+
+@check
+def ranges_cut_out_and_inserted():
+    put("f", b"x" * 65536)
+    descriptor = os.open("f", os.O_RDWR)
+    allocate = lambda mode, at, count: system("fallocate", descriptor, mode, ctypes.c_long(at), ctypes.c_long(count))
+    return allocate(8, 0, 4096), os.fstat(descriptor).st_size, allocate(32, 0, 4096), os.fstat(descriptor).st_size
 
 
 @check
