@@ -29,7 +29,8 @@ package final class Journal: Sendable {
     package init() {}
 
     package func note(
-        _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
+        _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil,
+        by subject: (any JournalSubject)?,
         _ detail: String = ""
     ) {
         // What falls out of the ring is released after the lock: its subject may own a file's last reference.

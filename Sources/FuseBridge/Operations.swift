@@ -219,7 +219,9 @@ private func addNameOperations(to operations: inout fuse_lowlevel_ops) {
 }
 
 extension FileRange {
-    fileprivate init(_ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64) {
+    fileprivate init(
+        _ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64
+    ) {
         self.init(
             node: NodeID(inode), handle: HandleID(info?.pointee.fh ?? 0), offset: Int64(offset),
             length: length)

@@ -15,7 +15,9 @@ package enum FileTimes {
     private static var kernel: (Int, Int) {
         var name = utsname()
         guard uname(&name) == 0 else { return (0, 0) }
-        let release = withUnsafeBytes(of: name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let release = withUnsafeBytes(of: name.release) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
         let parts = release.split { !$0.isNumber }.prefix(2).map { Int($0) ?? 0 }
         return parts.count == 2 ? (parts[0], parts[1]) : (0, 0)
     }

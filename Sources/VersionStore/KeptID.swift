@@ -35,7 +35,7 @@ package struct KeptID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The first ID of this moment, or the one after `last` if that is later: IDs stay unique and in
     /// order when the clock stands still or is set back.
     static func next(after last: KeptID?, at nanoseconds: Int64) -> KeptID {
-        let now = UInt64(max(nanoseconds, 0)) / 1_000_000 << 16
+        let now = (UInt64(max(nanoseconds, 0)) / 1_000_000) << 16
         guard let last, last.rawValue >= now else { return KeptID(rawValue: now) }
         return KeptID(rawValue: last.rawValue &+ 1)
     }

@@ -52,7 +52,7 @@ struct DaemonProcess: Sendable {
                 mirroring: source, at: target.mountpoint,
                 configuration: target.configuration(socketPath: socket.path), store: store, log: log)
         } catch {
-            throw CommandFailure(.failed, "'\(target.mountpoint)' cannot be mounted: \(error.message)")
+            throw CommandFailure(.failed, error.message)
         }
         let server: ControlServer
         do {

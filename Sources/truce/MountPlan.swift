@@ -48,7 +48,7 @@ struct MountPlan: ~Copyable {
             case .noAccess, .notPermitted:
                 throw CommandFailure(
                     .failed,
-                    "you have no permission to open /dev/fuse; mount as root (sudo, or Scripts/start --system)"
+                    "no permission to open /dev/fuse; mount as root (sudo, or Scripts/start --system)"
                 )
             case .noEntry, .noDevice, .noAddress:
                 throw CommandFailure(

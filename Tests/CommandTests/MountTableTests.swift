@@ -7,7 +7,7 @@ struct MountTableTests {
     static let text = #"""
         22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro
         36 22 98:0 /mnt1 /mnt2 ro,noatime master:1 propagate_from:2 - ext3 /dev/root ro
-        40 22 0:44 / /srv/my\040docs\134x\012y rw,nosuid,nodev - fuse.truce /srv/my\040docs rw,user_id=1000,group_id=1000
+        40 22 0:44 / /srv/my\040docs\134x\012y rw,nosuid,nodev - fuse.truce /srv/my\040docs rw,user_id=1000
         41 40 0:45 / /srv/my\040docs\134x\012y rw - fuse.truce second rw,user_id=0
         42 22 0:46 / /srv/m rw - fuse.other a\054b rw,user_id=x
         43 22 0:47 /

@@ -23,7 +23,7 @@ final class SharedDescriptor: Sendable {
 /// node in steady use pays one `openat` per trip through the queue, which needs no bookkeeping on the way.
 final class DescriptorBudget: Sendable {
     fileprivate struct Queue {
-        var nodes: [Node] = []
+        var nodes: [WeakNode] = []
         var head = 0
     }
 
@@ -41,24 +41,31 @@ final class DescriptorBudget: Sendable {
 
     /// A node has cached a descriptor; others lose theirs if there are too many.
     func cached(_ node: Node) {
-        queue.withLock { $0.nodes.append(node) }
+        queue.withLock { $0.nodes.append(WeakNode(node: node)) }
         // Pinned nodes go to the end of the queue, so the number of tries is bounded.
         for _ in 0..<8 {
             let isFull = open > limit
             // Forgotten nodes stay in the queue without a descriptor until they are swept out.
-            guard let victim = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
+            guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
-            guard victim.hasDescriptor else { continue }
-            if !isFull || !victim.dropDescriptor() { queue.withLock { $0.nodes.append(victim) } }
+            guard let victim = entry.node, victim.hasDescriptor else { continue }
+            if !isFull || !victim.dropDescriptor() {
+                queue.withLock { $0.nodes.append(WeakNode(node: victim)) }
+            }
         }
     }
+}
+
+/// Does not keep a forgotten node alive.
+private struct WeakNode {
+    weak var node: Node?
 }
 
 extension DescriptorBudget.Queue {
     fileprivate var count: Int { nodes.count - head }
 
-    fileprivate mutating func pop() -> Node? {
+    fileprivate mutating func pop() -> WeakNode? {
         guard head < nodes.count else { return nil }
         let node = nodes[head]
         head += 1

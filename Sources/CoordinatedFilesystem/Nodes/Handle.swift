@@ -45,6 +45,10 @@ final class Handle: Claimant {
         var isOpen = false
         /// Contents that were kept by a link before others replaced or deleted the file.
         var keptLinks: [KeptLink] = []
+        /// The file was replaced or deleted before it was opened: what is written is kept.
+        var writesToOrphan = false
+        /// Noted when somebody met the claim; the program may be gone when it is told of.
+        var program: [UInt8]?
     }
 
     struct KeptLink: Sendable {
@@ -93,9 +97,15 @@ final class Handle: Claimant {
         return .write(truncates ? .updating : .forMerging)
     }
 
-    var account: Account { Account(thread: thread) { [node] in node.path } }
+    var account: Account {
+        Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }
+    }
 
-    func identify() -> Party { processes.party(ofThread: thread, notAfter: opened) }
+    func identify() -> Party {
+        let program = ProcessInspection.program(ofThread: thread)
+        state.withLock { $0.program = program ?? $0.program }
+        return processes.party(ofThread: thread, notAfter: opened)
+    }
 
     func observe() -> Observation {
         mayWrite ? observeWriter() : processes.observeReader(thread: thread, of: node)

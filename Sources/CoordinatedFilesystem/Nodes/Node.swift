@@ -39,9 +39,13 @@ final class Node: Sendable {
         /// The document this file is; moves on when another file takes its place in a safe save.
         var item: ItemID
         var descriptor: SharedDescriptor?
-        /// Users that need the descriptor to stay: open handles, and a name that is gone.
+        /// Users that need the descriptor to stay, which are open handles.
         var pins = 0
         var hasName = true
+        /// Its last name is gone: without the descriptor nothing would lead to it.
+        var isOrphan = false
+        /// The kernel knows it no longer.
+        var isForgotten = false
         var opens = 0
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
         var dataRoute: DataRoute?
@@ -96,7 +100,9 @@ final class Node: Sendable {
     ///
     /// Throws ESTALE if what is found under the node's name is another file by now.
     func descriptor() throws(Errno) -> SharedDescriptor {
-        let (cached, parent, name, hasName) = state.withLock { ($0.descriptor, $0.parent, $0.name, $0.hasName) }
+        let (cached, parent, name, hasName) = state.withLock {
+            ($0.descriptor, $0.parent, $0.name, $0.hasName)
+        }
         if let cached { return cached }
         guard let parent, hasName else { throw .stale }
         let directory = try parent.descriptor()
@@ -122,7 +128,7 @@ final class Node: Sendable {
     /// Lets the descriptor go if nobody needs it to stay.
     func dropDescriptor() -> Bool {
         let dropped: SharedDescriptor?? = state.withLock { state in
-            guard state.pins == 0 else { return nil }
+            guard state.pins == 0, !state.isOrphan else { return nil }
             return .some(state.descriptor.take())
         }
         return dropped != nil
@@ -139,7 +145,30 @@ final class Node: Sendable {
         }
     }
 
-    func unpin() { state.withLock { $0.pins -= 1 } }
+    func unpin() {
+        let dropped: SharedDescriptor? = state.withLock { state in
+            state.pins -= 1
+            return state.pins == 0 && state.isForgotten ? state.descriptor.take() : nil
+        }
+        withExtendedLifetime(dropped) {}
+    }
+
+    /// Keeps a descriptor until the kernel forgets the inode: its last name is about to go, and whoever
+    /// has it open may still ask for its attributes.
+    func keepAsOrphan() throws(Errno) {
+        _ = try pin()
+        state.withLock { $0.isOrphan = true }
+        unpin()
+    }
+
+    /// The kernel forgot the inode; whoever still works on it keeps the descriptor until then.
+    func forgotten() {
+        let dropped: SharedDescriptor? = state.withLock { state in
+            (state.isOrphan, state.isForgotten) = (false, true)
+            return state.pins == 0 ? state.descriptor.take() : nil
+        }
+        withExtendedLifetime(dropped) {}
+    }
 
     /// What the file is called has changed, or was learned anew.
     func found(_ name: NameBytes, in parent: Node) {

@@ -87,8 +87,7 @@ final class NodeTable: Sendable {
             if shard.numbers[entry.node.key] == id { shard.numbers[entry.node.key] = nil }
             return entry.node
         }
-        guard let forgotten else { return }
-        _ = forgotten.dropDescriptor()
+        forgotten?.forgotten()
     }
 
     /// The file has lost its last name: if its inode number comes back, it is another file's.

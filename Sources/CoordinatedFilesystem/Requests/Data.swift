@@ -115,7 +115,8 @@ extension Handle {
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
         // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
-        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flags & (O_ACCMODE | O_APPEND)))
+        let opened = SharedFile(
+            try node.descriptor().descriptor.reopen(flags: flags & (O_ACCMODE | O_APPEND)))
         return state.withLock { state in
             if let file = state.descriptor { return file }
             state.descriptor = opened

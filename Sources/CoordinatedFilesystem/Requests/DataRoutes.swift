@@ -35,7 +35,8 @@ extension CoordinatedFilesystem {
     }
 
     private func chooseRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
-        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG else {
+        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG
+        else {
             return .daemon
         }
         guard try isBypassAllowed(for: node, through: descriptor) else { return .daemon }
@@ -63,7 +64,8 @@ extension CoordinatedFilesystem {
     private func isBypassAllowed(for node: Node, through descriptor: SharedDescriptor) throws(Errno) -> Bool {
         if let known = node.state.withLock({ $0.mayBypass }) { return known }
         let status = try descriptor.descriptor.status()
-        let isPlain = status.mode & (S_ISUID | S_ISGID) == 0
+        let isPlain =
+            status.mode & (S_ISUID | S_ISGID) == 0
             && status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
         let allowed = isPlain && (status.mode & 0o111 == 0 || !hasCapabilities(descriptor))
         node.state.withLock { $0.mayBypass = allowed }
@@ -86,7 +88,8 @@ extension CoordinatedFilesystem {
     func isBlurred(_ status: FileStatus) -> Bool {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
-        let age = (Int64(now.tv_sec) - status.changed.seconds) * 1_000_000_000
+        let age =
+            (Int64(now.tv_sec) - status.changed.seconds) * 1_000_000_000
             + Int64(now.tv_nsec) - Int64(status.changed.nanoseconds)
         return !hasFineTimes && age < 10_000_000
     }

@@ -54,10 +54,19 @@ extension CoordinatedFilesystem {
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {
-            reply.attributes(try node.descriptor().descriptor.status(), valid: valid)
+            reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
         } catch {
             reply.fail(error)
         }
+    }
+
+    /// A status as the mount shows it: the daemon's own directory does not count as one of the root's.
+    func shown(_ status: FileStatus, of node: Node) -> FileStatus {
+        // A file system that does not count subdirectories says 1.
+        guard node.isRoot, keeper.hasStore, status.linkCount > 2 else { return status }
+        var status = status
+        status.linkCount -= 1
+        return status
     }
 
     func readLink(_ id: NodeID, reply: consuming Reply) {

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
         begin(node, flags: flags, hasBeenStale: false, reply: reply)
     }
 
-    /// - Parameter hasBeenStale: the kernel asks for the second time, and will not ask again.
+    /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
     func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
@@ -180,7 +180,7 @@ extension CoordinatedFilesystem {
         leaveRoute(of: handle.node)
         // A shared mapping changes the file without the kernel noticing that our times are old.
         if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }
-        let hasMore = handle.state.withLock { !$0.keptLinks.isEmpty }
+        let hasMore = handle.state.withLock { !$0.keptLinks.isEmpty || $0.writesToOrphan }
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
             hasMore || engine.suspendedWriter(beside: handle.claim) != nil
         else {
@@ -189,6 +189,7 @@ extension CoordinatedFilesystem {
         }
         engine.workers.run { [self] in
             keeper.closing(handle)
+            if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
             if engine.suspendedWriter(beside: handle.claim) != nil { keeper.keepLeft(by: handle) }
             engine.end(handle.claim)
             handle.node.unpin()

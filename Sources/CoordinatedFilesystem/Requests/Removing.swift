@@ -36,7 +36,7 @@ extension CoordinatedFilesystem {
         }
         let parked = Parked(reply)
         engine.workers.run { [self] in
-            keeper.keepFile(node, for: writers, because: .claim, by: change.subject)
+            keepFile(node, for: writers, by: change.subject)
             if let reply = parked.take() {
                 unlink(change, node, status, isDirectory: isDirectory, reply: reply)
             }
@@ -57,12 +57,19 @@ extension CoordinatedFilesystem {
             .filter { $0.node === node && !$0.identify().isExempt(from: party) }
     }
 
+    /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
+    /// was written.
+    func keepFile(_ node: Node, for writers: [Handle], by subject: any JournalSubject) {
+        keeper.keepFile(node, for: writers, because: .claim, by: subject)
+        for writer in writers where handles[writer.id] == nil { keeper.closing(writer) }
+    }
+
     private func unlink(
         _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, reply: consuming Reply
     ) {
         let evidence = node.flatMap { self.evidence(ofUnlinking: change, $0, status) }
         do throws(Errno) {
-            try pinIfLast(node, status)
+            try keepIfLast(node, status)
             let below = try change.directory.descriptor()
             try change.name.withName { (name) throws(Errno) in
                 try below.descriptor.remove(name, isDirectory: isDirectory)
@@ -86,8 +93,9 @@ extension CoordinatedFilesystem {
         ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus
     ) -> (Actor, Vacancy.Evidence)? {
         guard status.isRegularFile, change.caller.thread > 0 else { return nil }
-        let program = ProcessInspection.program(ofThread: change.caller.thread) ?? []
-        let mayBeSave = ProgramClasses.unlinksToCreate(program)
+        let program = processes.program(ofThread: change.caller.thread)
+        let mayBeSave =
+            ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: change.caller.thread) else { return nil }
         let found = episodes.change { state in
@@ -100,12 +108,10 @@ extension CoordinatedFilesystem {
         return found.map { (actor, $0) }
     }
 
-    /// Keeps a descriptor of a file about to lose its last name: whoever has it open may still ask for
-    /// its attributes.
-    func pinIfLast(_ node: Node?, _ status: FileStatus) throws(Errno) {
+    /// Keeps a way to a file that is about to lose its last name.
+    func keepIfLast(_ node: Node?, _ status: FileStatus) throws(Errno) {
         guard let node, status.isDirectory || status.linkCount <= 1 else { return }
-        // Never unpinned: the node leaves with the kernel's last lookup.
-        _ = try node.pin()
+        try node.keepAsOrphan()
     }
 
     /// A node is no longer called this.

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
         }
         let parked = Parked(reply)
         engine.workers.run { [self] in
-            keeper.keepFile(target, for: writers, because: .claim, by: move.to.subject)
+            keepFile(target, for: writers, by: move.to.subject)
             if let reply = parked.take() { carryOut(move, reply: reply) }
             engine.end(claim)
         }
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
     private func carryOut(_ move: Move, reply: consuming Reply) {
         let save = evidence(of: move)
         do throws(Errno) {
-            if let status = move.targetStatus, !move.isExchange { try pinIfLast(move.target, status) }
+            if let status = move.targetStatus, !move.isExchange { try keepIfLast(move.target, status) }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
             try move.from.name.withName { (name) throws(Errno) in
                 try move.to.name.withName { (newName) throws(Errno) in
@@ -84,7 +84,9 @@ extension CoordinatedFilesystem {
         guard let node = move.node, move.target !== node else { return }
         if move.isExchange { return exchange(move, node) }
         if let target = move.target, let status = move.targetStatus {
-            lost(target, move.to.name, in: move.to.directory, wasLast: status.linkCount <= 1 || status.isDirectory)
+            lost(
+                target, move.to.name, in: move.to.directory,
+                wasLast: status.linkCount <= 1 || status.isDirectory)
             if move.isUpdate { takeOver(node, from: target) }
         }
         node.found(move.to.name, in: move.to.directory)
@@ -97,7 +99,9 @@ extension CoordinatedFilesystem {
             } else {
                 state.recogniser.renamed(number, to: move.to.name.bytes, in: newPlace)
             }
-            if let back = state.windows.rollsBack(number, to: move.to.name.bytes, in: newPlace, by: save?.actor) {
+            if let back = state.windows.rollsBack(
+                number, to: move.to.name.bytes, in: newPlace, by: save?.actor)
+            {
                 return (back, nil)
             }
             return (nil, state.windows.fills(move.to.name.bytes, in: newPlace, by: save?.actor))
@@ -141,7 +145,9 @@ extension CoordinatedFilesystem {
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
     private func evidence(of move: Move) -> Save? {
         let thread = move.from.caller.thread
-        guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else { return nil }
+        guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else {
+            return nil
+        }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         guard isBackup || isRemembered, let actor = processes.actor(ofThread: thread) else { return nil }

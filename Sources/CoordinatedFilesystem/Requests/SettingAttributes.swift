@@ -49,7 +49,7 @@ extension CoordinatedFilesystem {
                 try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
             }
             let valid = bounces.validity(validity, to: caller.thread, about: node.id)
-            reply.attributes(try descriptor.descriptor.status(), valid: valid)
+            reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
             reply.fail(error)
         }

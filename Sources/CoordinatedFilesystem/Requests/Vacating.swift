@@ -66,7 +66,8 @@ extension CoordinatedFilesystem {
     /// A window closed: the document's claim ends and whoever looked the name up looks again.
     func closeWindow(_ vacancy: Vacancy, because step: JournalEntry.Step) {
         let claim = episodes.change { $0.claims.removeValue(forKey: vacancy.document) }
-        engine.journal.note(step, at: Engine.now, claim: claim, by: nil, String(decoding: vacancy.name, as: UTF8.self))
+        engine.journal.note(
+            step, at: Engine.now, claim: claim, by: nil, String(decoding: vacancy.name, as: UTF8.self))
         if let claim { engine.end(claim) }
         let directory = NodeID(vacancy.directory.rawValue)
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
@@ -93,7 +94,8 @@ extension CoordinatedFilesystem {
             let actors = episodes.state.withLock { $0.windows.actors }
             let gone = actors.filter { !processes.isAlive($0.process) }
             let (closed, isDone): ([Vacancy], Bool) = episodes.change { state in
-                let closed = state.windows.expired(at: Engine.now)
+                let closed =
+                    state.windows.expired(at: Engine.now)
                     + gone.flatMap { state.windows.actorExited($0.process) }
                 state.isWatched = !state.windows.isEmpty
                 return (closed, state.windows.isEmpty)

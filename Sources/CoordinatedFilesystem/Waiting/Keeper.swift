@@ -10,6 +10,9 @@ final class Keeper: Sendable {
     private let store: VersionStore?
     private let engine: Engine
 
+    /// Whether the source holds the daemon's own directory.
+    var hasStore: Bool { store.map { $0.absence == nil } ?? false }
+
     init(store: VersionStore?, engine: Engine) {
         self.store = store
         self.engine = engine
@@ -39,16 +42,37 @@ final class Keeper: Sendable {
         }
     }
 
+    /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
+    func keepWritten(by handle: Handle) {
+        let baseline = handle.state.withLock { $0.baseline }
+        do throws(StoreError) {
+            let descriptor = try Self.descriptor(of: handle.node)
+            do throws(Errno) {
+                guard Stamp(try descriptor.descriptor.status()) != baseline else { return }
+            } catch {
+                throw StoreError.io(error)
+            }
+            try keepContents(of: handle.node, because: .orphan, by: handle)
+        } catch {
+            engine.say(
+                "wrote to a file that was replaced, and it could not be kept (\(error))", handle.account)
+        }
+    }
+
     /// Keeps a file that is about to lose its name while others write to it: what they still write is
     /// kept with it. Not being able to is logged and does not stop the step.
-    func keepFile(_ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject) {
+    func keepFile(
+        _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+    ) {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
             let id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
             note(id, cause, of: node, by: subject)
             let stamp: Stamp
-            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch { throw StoreError.io(error) }
+            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch {
+                throw StoreError.io(error)
+            }
             // The last of them to close the file decides whether anything was written.
             writers.last?.state.withLock { $0.keptLinks.append(Handle.KeptLink(id: id, stamp: stamp)) }
         } catch {
@@ -92,4 +116,9 @@ final class Keeper: Sendable {
     private static func size(of descriptor: SharedDescriptor) throws(StoreError) -> UInt64 {
         do throws(Errno) { return try descriptor.descriptor.status().size } catch { throw .io(error) }
     }
+}
+
+extension KeepCause {
+    /// Written to a file that had been replaced or deleted meanwhile.
+    static let orphan = KeepCause(rawValue: "orphan")
 }

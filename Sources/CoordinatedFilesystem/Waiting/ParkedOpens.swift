@@ -45,29 +45,24 @@ extension CoordinatedFilesystem {
         guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
         engine.counters.stale.count()
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
-        // The kernel comes back only once. Reading the replaced file is what a moment earlier would have
-        // given; writing to it would be lost.
-        if hasBeenStale, !handle.mayWrite, !handle.truncates {
+        // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
+        // given; what is written to it is kept, because nobody will find it.
+        // Nobody's thread (the kernel itself) does not come back at all.
+        if hasBeenStale || open.thread == 0 {
+            handle.state.withLock { $0.writesToOrphan = true }
             return finish(handle, grant: grant, reply: reply)
         }
         // The claim ends: held for the retry, it would keep the next writer out of a name it has made
         // already, with the directory's lock taken.
         engine.end(open.claim)
-        if !hasBeenStale {
-            open.state.withLock { $0.hasBeenStale = true }
-            sendAway(open, for: Self.retryExpected)
-        }
+        open.state.withLock { $0.hasBeenStale = true }
+        sendAway(open, for: Self.retryExpected)
         reply.fail(.stale)
     }
 
-    /// Whether a handle's file is no longer the document, or no file any more.
+    /// Whether a handle's file is no longer the document, or is called by no name any more.
     private func isReplaced(_ handle: Handle) -> Bool {
-        if handle.node.item != handle.item { return true }
-        do throws(Errno) {
-            return try handle.node.descriptor().descriptor.status().linkCount == 0
-        } catch {
-            return true
-        }
+        handle.node.state.withLock { $0.item != handle.item || !$0.hasName }
     }
 
     /// The requester was interrupted: it gets EINTR, and its place back if it asks again at once.
@@ -75,8 +70,9 @@ extension CoordinatedFilesystem {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parking.leave(open.token)
         engine.counters.interrupted.count()
-        engine.journal.note(.interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
-        if isGone {
+        engine.journal.note(
+            .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
+        if isGone || open.thread == 0 {
             engine.withdraw(open.claim)
         } else {
             sendAway(open, for: Self.placeKept)

@@ -31,7 +31,7 @@ final class PendingOpen: Sendable {
     let token: UInt
     let state: Mutex<State>
 
-    /// - Parameter hasBeenStale: the kernel's one retry was used up by an earlier open of the same name.
+    /// `hasBeenStale` says that an earlier open of the same name used up the kernel's one retry.
     init(_ handle: Handle, reply: consuming Reply, token: UInt, hasBeenStale: Bool) {
         claim = handle.claim
         item = handle.item

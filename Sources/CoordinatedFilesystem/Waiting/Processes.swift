@@ -3,14 +3,17 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// What the daemon wants to know about the processes behind requests.
 ///
-/// Nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
+/// Next to nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
 final class Processes: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
     let mountNumber: UInt64
     private let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
+
+    private let lastProgram = Mutex<(thread: Int32, name: [UInt8], moment: Instant)?>(nil)
 
     init(mountNumber: UInt64) { self.mountNumber = mountNumber }
 
@@ -38,6 +41,21 @@ final class Processes: Sendable {
         return Actor(
             process: ProcessID(number: threadStatus.process, started: leader.started),
             parent: leader.parent > 1 ? parent : nil, session: leader.session)
+    }
+
+    /// The name of a thread's program; empty if it is gone.
+    ///
+    /// Remembered for a moment, because `rm -r` asks ten thousand times.
+    func program(ofThread thread: Int32) -> [UInt8] {
+        let now = Engine.now
+        if let last = lastProgram.withLock({ $0 }), last.thread == thread,
+            now.since(last.moment) < .milliseconds(100)
+        {
+            return last.name
+        }
+        let name = ProcessInspection.program(ofThread: thread) ?? []
+        lastProgram.withLock { $0 = (thread, name, now) }
+        return name
     }
 
     func isAlive(_ process: ProcessID) -> Bool {
