@@ -119,7 +119,7 @@ extension MountedDirectory {
         try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
     }
 
-    /// What is kept of a path in the mount and below it, as `truce kept --json` says: id and cause, oldest first.
+    /// What is kept of a path in the mount and below it, as `truce kept --json` says: id and cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {
         struct List: Decodable {
             struct Entry: Decodable {

@@ -45,15 +45,16 @@ extension Mounted {
             }
         }
 
+        // User 65534 has a name on every system, which fusermount3 wants to know.
         @Test("Kept contents are shown under the stored and the present mode only")
         func rights() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let directory = try Lab.freshDirectory("rights")
-            try Program("chown").run("12345:12345", directory)
+            try Program("chown").run("65534:65534", directory)
             let outcome = try Self.asUser.attempt(try Lab.variable("TRUCE_BINARY"), directory)
             #expect(
                 outcome.text == """
-                    0644 then 0644: 0 contents
+                    0644 then 0644: 0 contents+
                     0000 then 0644: 6
                     0644 then 0000: 6
 
@@ -70,7 +71,7 @@ extension Mounted {
                 mount -t tmpfs none /dev
                 mknod -m 666 /dev/null c 1 3
                 mknod -m 666 /dev/fuse c 10 229
-                exec setpriv --reuid=12345 --regid=12345 --clear-groups bash -euc "$3" bash "$1" "$2"' \\
+                exec setpriv --reuid=65534 --regid=65534 --clear-groups bash -euc "$3" bash "$1" "$2"' \\
                 bash "$1" "$2" '
             cd "$2"
             mkdir source restored
@@ -80,13 +81,13 @@ extension Mounted {
             # try STORED PRESENT: a file is removed under one mode while somebody writes to it, and made again.
             try() {
                 echo -n contents >source/document
-                (exec 4>>source/document; echo -n " " >&4; echo >ready; read -r _ <go) &
+                (exec 4>>source/document; echo -n "+" >&4; echo >ready; read -r _ <go) &
                 read -r _ <ready
                 chmod "$3" source/document
                 rm -f source/document
                 touch source/document
                 chmod "$4" source/document
-                id=$("$1" kept source/document | tail -n 1 | { read -r id _; echo "$id"; })
+                id=$("$1" kept source/document | { read -r id _; echo "$id"; })
                 status=0
                 "$1" kept source/document --restore "$id" "restored/$id" 2>>restored/errors || status=$?
                 [[ $status != 0 ]] || text=" $(cat "restored/$id")"
