@@ -29,7 +29,7 @@ extension CoordinatedFilesystem {
         }
         let claim = engine.makeClaimID()
         let writers = claimChange(
-            claim, change, Request.Part(node.item, .write(.forDeleting)), nil, endangering: node)
+            claim, change, Request.Part(node.item, AccessTable.removing), nil, endangering: node)
         guard !writers.isEmpty else {
             unlink(change, node, status, isDirectory: isDirectory, reply: reply)
             return engine.end(claim)

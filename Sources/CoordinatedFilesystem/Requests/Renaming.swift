@@ -31,8 +31,8 @@ extension CoordinatedFilesystem {
         }
         let claim = engine.makeClaimID()
         let writers = claimChange(
-            claim, move.from, Request.Part(node.item, .write(.forMoving)),
-            move.target.map { Request.Part($0.item, .write(.forReplacing)) },
+            claim, move.from, Request.Part(node.item, AccessTable.moving),
+            move.target.map { Request.Part($0.item, AccessTable.movingOnto) },
             endangering: move.isExchange ? nil : move.target)
         guard let target = move.target, !writers.isEmpty else {
             carryOut(move, reply: reply)
