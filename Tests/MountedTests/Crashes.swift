@@ -17,7 +17,6 @@ extension Mounted {
             let mount = try MountedDirectory(["wait=5s,hold=300ms,idle=50ms"])
             do {
                 try mount.mount()
-                try Program("mkdir").run(mount.path + "/work")
                 for round in 0..<20 {
                     let moment = Duration.milliseconds(Int.random(in: 20...500, using: &random))
                     try kill(mount, after: moment, seed: "\(seed + UInt64(round))")
@@ -35,9 +34,10 @@ extension Mounted {
             let place = try Lab.freshDirectory("ledger")
             let ledger = place + "/ledger"
             let script = Checkout.path("Tests/Workers/ledger")
-            try Script("rm -rf -- \"$1/work\"; mkdir \"$1/work\" \"$2/kept\"").run(mount.path, place)
-            let holder = try Program("python3").start(script, "hold", mount.path + "/work", seed)
-            let worker = try Program("python3").start(script, "work", mount.path + "/work", ledger, seed)
+            let directory = mount.path + "/" + seed
+            try Program("mkdir").run(directory, place + "/kept")
+            let holder = try Program("python3").start(script, "hold", directory, place + "/marks", seed)
+            let worker = try Program("python3").start(script, "work", directory, ledger, seed)
             try eventually(within: .seconds(20), "the first steps of ledger \(seed)\n\(worker.errorText)") {
                 (Contents.ofFile(ledger)?.filter { $0 == UInt8(ascii: "\n") }.count ?? 0) > 4
             }
@@ -48,14 +48,17 @@ extension Mounted {
             _ = try holder.wait(within: .seconds(10), for: "the end after the daemon's death")
 
             try mount.mount()
-            for (id, _) in try mount.kept() { try mount.restore(id, to: "\(place)/kept/\(id)") }
+            for (id, _) in try mount.kept(seed) { try mount.restore(id, to: "\(place)/kept/\(id)") }
             let outcome = try Program("python3").attempt(
-                script, "check", mount.below + "/work", ledger, place + "/kept")
+                script, "check", "\(mount.below)/\(seed)", ledger, place + "/marks", place + "/kept")
             print("seed \(seed), killed after \(moment.milliseconds) ms: \(outcome.text)", terminator: "")
-            #expect(outcome.isSuccess, "seed \(seed)\n\(outcome.text)\(outcome.errorText)")
+            let isRight = outcome.isSuccess
+            #expect(isRight, "seed \(seed)\n\(outcome.text)\(outcome.errorText)")
         }
 
-        @Test("Programs that wait when the daemon dies are told at once, and the next mount says what it replaces")
+        @Test(
+            "Programs that wait when the daemon dies are told at once, and the next mount says what it replaces"
+        )
         func waiting() throws {
             let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
             defer { mount.abandon() }
@@ -101,7 +104,9 @@ extension Mounted {
             try TruceCommand.run("mount", source, place)
             let killed = try MountStatus(json: try TruceCommand.run("status", "--json", place).output).pid
             #expect(Glibc.kill(killed, SIGKILL) == 0)
-            try eventually(within: .seconds(10), "the end of daemon \(killed)") { !MountedDirectory.isAlive(killed) }
+            try eventually(within: .seconds(10), "the end of daemon \(killed)") {
+                !MountedDirectory.isAlive(killed)
+            }
             let outcome = try TruceCommand.run("mount", source, place)
             #expect(outcome.text.contains("took away a dead mount at '\(place)'"))
             try Script("echo again > \"$1/file\"").run(place)

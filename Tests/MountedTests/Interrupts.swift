@@ -59,7 +59,9 @@ extension Mounted {
         }
 
         /// The waiter is still waiting, and gets its turn when the holder is done.
-        static func finish(_ request: Request, _ mount: MountedDirectory, _ holder: Actor, _ waiter: Actor) throws {
+        static func finish(_ request: Request, _ mount: MountedDirectory, _ holder: Actor, _ waiter: Actor)
+            throws
+        {
             #expect(!waiter.isDone)
             try holder.must("write", "h", "new")
             try holder.must("close", "h")
@@ -119,7 +121,9 @@ struct Watch {
 
         func report(_ what: String) {
             let states = states.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }
-            print("\(what): gone after \(took.milliseconds) ms, seen in state \(states.joined(separator: ", "))")
+            print(
+                "\(what): gone after \(took.milliseconds) ms, seen in state \(states.joined(separator: ", "))"
+            )
         }
     }
 
@@ -130,7 +134,8 @@ struct Watch {
         var seen = Seen()
         program.send(signal)
         while !program.hasEnded, began.duration(to: clock.now) < span ?? .seconds(10) {
-            seen.states[ProcessStatus(of: program.pid)?["State"].map { String($0.prefix(1)) } ?? "-", default: 0] += 1
+            seen.states[
+                ProcessStatus(of: program.pid)?["State"].map { String($0.prefix(1)) } ?? "-", default: 0] += 1
             usleep(10_000)
             // @sleep: the interval between two samples.
         }
@@ -146,6 +151,8 @@ struct Watch {
     }
 
     private func stuck() -> [String] {
-        ([program.pid] + others).filter { ProcessStatus(of: $0)?["State"]?.hasPrefix("D") ?? false }.map { "\($0)" }
+        ([program.pid] + others).filter { ProcessStatus(of: $0)?["State"]?.hasPrefix("D") ?? false }.map {
+            "\($0)"
+        }
     }
 }

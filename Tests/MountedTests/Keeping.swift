@@ -37,7 +37,9 @@ extension Mounted {
             }
         }
 
-        @Test("An open that went ahead when its wait was over", arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
+        @Test(
+            "An open that went ahead when its wait was over",
+            arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
         func proceeding(flags: String) throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
                 try stage.other.must("open", "w", stage.document, flags)
@@ -99,7 +101,8 @@ extension Mounted {
         @Test("What a writer leaves while a suspended one may still write over it")
         func leftBesideSuspended() throws {
             let left = "left by another"
-            try Self.keeps([Self.old, left], as: "suspended-writer", Self.yielding, forced: [.suspended]) { stage in
+            try Self.keeps([Self.old, left], as: "suspended-writer", Self.yielding, forced: [.suspended]) {
+                stage in
                 try stage.other.must("put", stage.document, left)
                 // The next grant, by which what was left is kept.
                 #expect(try Actor().must("read", stage.document) == left)

@@ -8,7 +8,8 @@ extension Mounted {
     @Suite struct Posix {
         /// What no mount can do with libfuse 3.14 or this kernel's FUSE; programs have other ways.
         static let limits: [String: String] = [
-            "temporary_file": "libfuse has no O_TMPFILE: open says EOPNOTSUPP, and tmpfile(3) creates and unlinks",
+            "temporary_file":
+                "libfuse has no O_TMPFILE: open says EOPNOTSUPP, and tmpfile(3) creates and unlinks",
             "ranges_cut_out_and_inserted": "the kernel passes no COLLAPSE_RANGE and INSERT_RANGE on to FUSE",
         ]
 
@@ -59,6 +60,7 @@ extension Mounted {
             ./program 0 2>/dev/null || echo "busy to run: $?"
             exec 3>&-
             ./program 60 &
+            until [[ $(readlink /proc/$!/exe) == */program ]]; do true; done
             (true >>program) 2>/dev/null || echo "busy to write: $?"
             mv program renamed
             rm renamed
@@ -83,7 +85,8 @@ extension Mounted {
         func manyFiles() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir \"$1/many\"; cd \"$1/many\"; touch {1..30000}").run(mount.below)
-                #expect(try Script("find \"$1/many\" -type f -size 0 | wc -l").run(mount.path).text == "30000\n")
+                #expect(
+                    try Script("find \"$1/many\" -type f -size 0 | wc -l").run(mount.path).text == "30000\n")
                 try Script("cd \"$1/many\"; cat {1..30000} | wc -c").run(mount.path)
                 let open = try Self.descriptors(of: try mount.daemonPID)
                 print("30,000 files known, \(open) descriptors open")

@@ -48,7 +48,8 @@ extension Mounted {
                 try Wrong("mount", code: 1, "inside").check(inside, in: mount.path)
                 let unmount = try TruceCommand.attempt("unmount", mount.path + "/inside")
                 try Wrong("unmount", code: 3, "inside").check(unmount, in: mount.path)
-                let kept = try TruceCommand.attempt("kept", mount.path, "--restore", "none", mount.path + "/to")
+                let kept = try TruceCommand.attempt(
+                    "kept", mount.path, "--restore", "none", mount.path + "/to")
                 #expect(kept.ending == .exited(3) || kept.ending == .exited(2), "\(kept.errorText)")
                 checkForced(try mount.status())
             }
@@ -151,7 +152,9 @@ struct Wrong: Sendable, CustomTestStringConvertible {
         let said = explanation.replacing("DIRECTORY", with: directory)
         #expect(outcome.errorText.lowercased().contains(said.lowercased()), "\(words): \(outcome.errorText)")
         // The usage may follow the sentence where the words themselves are wrong.
-        let sentence = outcome.errorText.split(separator: "\n").filter { !$0.hasPrefix("Usage:") && !$0.hasPrefix("  ") }
+        let sentence = outcome.errorText.split(separator: "\n").filter {
+            !$0.hasPrefix("Usage:") && !$0.hasPrefix("  ")
+        }
         #expect(lines.contains(sentence.count), "\(words): \(outcome.errorText)")
     }
 }
