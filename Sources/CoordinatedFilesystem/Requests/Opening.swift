@@ -136,15 +136,16 @@ extension CoordinatedFilesystem {
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil
     ) throws(Errno) -> DataRoute {
+        if handle.mayWrite || handle.truncates {
+            let status = try descriptor.descriptor.status()
+            try checkProtection(status, of: handle, through: descriptor)
+            handle.state.withLock { state in
+                state.baseline = Stamp(status)
+                state.isBaselineBlurred = isBlurred(status)
+            }
+        }
         let route = try enterRoute(of: handle.node, through: descriptor)
         do throws(Errno) {
-            if handle.mayWrite || handle.truncates {
-                let status = try descriptor.descriptor.status()
-                handle.state.withLock { state in
-                    state.baseline = Stamp(status)
-                    state.isBaselineBlurred = isBlurred(status)
-                }
-            }
             if case .daemon = route {
                 let file: OwnedDescriptor
                 if let created = created.take() {
