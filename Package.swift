@@ -74,7 +74,10 @@ let package = Package(
 
         // Tests.
         tests("TidyTests", of: []),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: rules),
+        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
+        .target(
+            name: "TestSupport", dependencies: ["CTestSupport"], path: "Tests/TestSupport",
+            swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
@@ -82,6 +85,9 @@ let package = Package(
         .executableTarget(
             name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
+        // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
+        .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
+        tests("MountedTests", of: ["TestSupport"]),
         tests("ControlProtocolTests", of: ["ControlProtocol"]),
         tests(
             "CommandTests",

@@ -56,6 +56,11 @@ final class CoordinatedFilesystem: Filesystem {
 
     func interrupted(_ token: UInt) { parking.interrupted(token) }
 
+    func tookLong(_ nanoseconds: UInt64) {
+        let milliseconds = nanoseconds / 1_000_000
+        engine.log("the file system below took \(milliseconds) ms for one request; others waited for it")
+    }
+
     /// The daemon's own directory at the root of the source is nobody else's business.
     func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
         parent == .root && name == ".truce"

@@ -48,6 +48,8 @@ package final class Mount: StatusSource {
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
         configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void
     ) throws(MountError) {
+        var configuration = configuration
+        configuration.bounds.stayBelowRequestTimeout()
         self.configuration = configuration
         self.mountpoint = mountpoint
         do throws(Errno) {
@@ -122,6 +124,19 @@ extension Mount {
     private static func take(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: false) }
     private static func detach(_ mountpoint: String) -> Errno? {
         Unmounting.unmount(mountpoint, lazily: true)
+    }
+}
+
+extension Bounds {
+    /// An administrator may have told the kernel to end connections whose requests take too long.
+    fileprivate mutating func stayBelowRequestTimeout() {
+        for name in ["max_request_timeout", "default_request_timeout"] {
+            guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
+                let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
+            else { continue }
+            // The kernel looks at intervals, so half of it leaves room.
+            wait = min(wait, .milliseconds(seconds * 500))
+        }
     }
 }
 

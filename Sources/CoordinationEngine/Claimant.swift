@@ -21,11 +21,14 @@ package protocol Claimant: JournalSubject {
 package struct Account: Sendable {
     /// Thread id, 0 if nobody's.
     package let thread: Int32
+    /// The program's name, if it was looked at while it lived.
+    package let program: [UInt8]?
     /// Relative to the source; made when somebody asks, because most accounts are never read.
     package let path: @Sendable () -> [UInt8]
 
-    package init(thread: Int32, path: @escaping @Sendable () -> [UInt8]) {
+    package init(thread: Int32, program: [UInt8]? = nil, path: @escaping @Sendable () -> [UInt8]) {
         self.thread = thread
+        self.program = program
         self.path = path
     }
 }

@@ -126,7 +126,7 @@ extension Engine {
 
     /// Writes one line to the log: who, what, and the path.
     package func say(_ what: String, _ account: Account) {
-        let program = ProcessInspection.program(ofThread: account.thread)
+        let program = account.currentProgram
         let who = program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
         log("\(who) (\(account.thread)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
     }

@@ -39,7 +39,7 @@ extension Engine {
     }
 
     private static func actor(_ account: Account) -> Actor {
-        Actor(pid: account.thread, program: ProcessInspection.program(ofThread: account.thread) ?? [])
+        Actor(pid: account.thread, program: account.currentProgram ?? [])
     }
 }
 
@@ -62,4 +62,9 @@ extension LiveCounters {
         counters.writes = writes.value
         return counters
     }
+}
+
+extension Account {
+    /// The name that was noted, or that the thread has now. Nil if it is gone.
+    var currentProgram: [UInt8]? { program ?? ProcessInspection.program(ofThread: thread) }
 }

@@ -104,6 +104,9 @@ package protocol Filesystem: AnyObject, Sendable {
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
+    /// A requirement kept its thread, and with it everybody else's requests, for too long.
+    func tookLong(_ nanoseconds: UInt64)
+
     /// A request that asked for it by ``Reply/tellInterrupts(_:)`` was interrupted, which happens once.
     ///
     /// Must not answer the request on the calling thread: libfuse may hold the request's lock.

@@ -10,6 +10,10 @@ import LinuxSystem
 struct Loop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer
+    let root: Unmanaged<SessionRoot>
+
+    /// The source's own calls are taken not to block; one that takes longer than this is told of.
+    private static let longestRequest: UInt64 = 1_000_000_000
 
     /// Returns when the connection has ended.
     func run() {
@@ -25,7 +29,10 @@ struct Loop: @unchecked Sendable {
             let received = fuse_session_receive_buf(session, &buffer)
             if received == -EINTR || received == -EAGAIN { continue }
             guard received > 0 else { return }
+            let start = MonotonicClock.nanoseconds
             fuse_session_process_buf(session, &buffer)
+            let taken = MonotonicClock.nanoseconds - start
+            if taken > Self.longestRequest { root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(taken) } }
         }
     }
 }

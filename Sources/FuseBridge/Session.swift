@@ -62,7 +62,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
     /// Serves until the connection ends, which is when the mount is gone and no file of it is open.
     package borrowing func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        let loop = Loop(session: session)
+        let loop = Loop(session: session, root: root)
         // Two threads suffice, since no request blocks one: the second serves while the first wakes.
         let second = threads > 1 ? try JoinableThread { loop.run() } : nil
         loop.run()

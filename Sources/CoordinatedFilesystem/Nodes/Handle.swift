@@ -47,6 +47,8 @@ final class Handle: Claimant {
         var keptLinks: [KeptLink] = []
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
+        /// Noted when somebody met the claim; the program may be gone when it is told of.
+        var program: [UInt8]?
     }
 
     struct KeptLink: Sendable {
@@ -90,14 +92,18 @@ final class Handle: Claimant {
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
 
-    var access: Access {
-        guard mayWrite || truncates else { return .read }
-        return .write(truncates ? .updating : .forMerging)
+    /// A handle without a claim has the access it would have on a document.
+    var access: Access { AccessTable.opening(flags, of: .document) ?? .read }
+
+    var account: Account {
+        Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }
     }
 
-    var account: Account { Account(thread: thread) { [node] in node.path } }
-
-    func identify() -> Party { processes.party(ofThread: thread, notAfter: opened) }
+    func identify() -> Party {
+        let program = ProcessInspection.program(ofThread: thread)
+        state.withLock { $0.program = program ?? $0.program }
+        return processes.party(ofThread: thread, notAfter: opened)
+    }
 
     func observe() -> Observation {
         mayWrite ? observeWriter() : processes.observeReader(thread: thread, of: node)

@@ -27,16 +27,17 @@ extension CoordinatedFilesystem {
         guard let node, status.isRegularFile else {
             return unlink(change, node, status, isDirectory: isDirectory, reply: reply)
         }
+        guard let reply = delayVacating(change, of: node, reply: reply) else { return }
         let claim = engine.makeClaimID()
         let writers = claimChange(
-            claim, change, Request.Part(node.item, .write(.forDeleting)), nil, endangering: node)
+            claim, change, Request.Part(node.item, AccessTable.removing), nil, endangering: node)
         guard !writers.isEmpty else {
             unlink(change, node, status, isDirectory: isDirectory, reply: reply)
             return engine.end(claim)
         }
         let parked = Parked(reply)
         engine.workers.run { [self] in
-            keeper.keepFile(node, for: writers, because: .claim, by: change.subject)
+            keepFile(node, for: writers, by: change.subject)
             if let reply = parked.take() {
                 unlink(change, node, status, isDirectory: isDirectory, reply: reply)
             }
@@ -55,6 +56,13 @@ extension CoordinatedFilesystem {
         let party = claimant.identify()
         return grant.passed.compactMap { handles[HandleID($0.claim.rawValue)] }
             .filter { $0.node === node && !$0.identify().isExempt(from: party) }
+    }
+
+    /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
+    /// was written.
+    func keepFile(_ node: Node, for writers: [Handle], by subject: any JournalSubject) {
+        keeper.keepFile(node, for: writers, because: .claim, by: subject)
+        for writer in writers where handles[writer.id] == nil { keeper.closing(writer) }
     }
 
     private func unlink(
@@ -86,7 +94,7 @@ extension CoordinatedFilesystem {
         ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus
     ) -> (Actor, Vacancy.Evidence)? {
         guard status.isRegularFile, change.caller.thread > 0 else { return nil }
-        let program = ProcessInspection.program(ofThread: change.caller.thread) ?? []
+        let program = processes.program(ofThread: change.caller.thread)
         let mayBeSave =
             ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }

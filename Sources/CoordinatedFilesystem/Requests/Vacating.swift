@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
         let claim = engine.makeClaimID()
         let subject = VacancyClaimant(
             NameSubject(name, in: directory, thread: thread),
-            party: processes.party(ofThread: thread, notAfter: Engine.now))
+            party: processes.currentParty(ofThread: thread))
         _ = engine.claim(
             Request(claim, .episode, Request.Part(document, .write(.updating))), by: subject)
         engine.identify(claim, as: subject.identify())

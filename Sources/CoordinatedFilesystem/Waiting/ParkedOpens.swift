@@ -47,7 +47,8 @@ extension CoordinatedFilesystem {
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
         // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
         // given; what is written to it is kept, because nobody will find it.
-        if hasBeenStale {
+        // Nobody's thread (the kernel itself) does not come back at all.
+        if hasBeenStale || open.thread == 0 {
             handle.state.withLock { $0.writesToOrphan = true }
             return finish(handle, grant: grant, reply: reply)
         }
@@ -59,14 +60,9 @@ extension CoordinatedFilesystem {
         reply.fail(.stale)
     }
 
-    /// Whether a handle's file is no longer the document, or no file any more.
+    /// Whether a handle's file is no longer the document, or is called by no name any more.
     private func isReplaced(_ handle: Handle) -> Bool {
-        if handle.node.item != handle.item { return true }
-        do throws(Errno) {
-            return try handle.node.descriptor().descriptor.status().linkCount == 0
-        } catch {
-            return true
-        }
+        handle.node.state.withLock { $0.item != handle.item || !$0.hasName }
     }
 
     /// The requester was interrupted: it gets EINTR, and its place back if it asks again at once.
@@ -76,7 +72,7 @@ extension CoordinatedFilesystem {
         engine.counters.interrupted.count()
         engine.journal.note(
             .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
-        if isGone {
+        if isGone || open.thread == 0 {
             engine.withdraw(open.claim)
         } else {
             sendAway(open, for: Self.placeKept)

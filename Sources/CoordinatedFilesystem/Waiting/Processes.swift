@@ -3,14 +3,26 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// What the daemon wants to know about the processes behind requests.
 ///
-/// Nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
+/// Next to nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
 final class Processes: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
     let mountNumber: UInt64
     private let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
+
+    private struct Recent {
+        var thread: Int32 = 0
+        var moment = Instant(nanoseconds: 0)
+        var program: [UInt8]?
+        var actor: Actor?
+        var party: Party?
+    }
+
+    private static let memory = Span.milliseconds(100)
+    private let recent = Mutex(Recent())
 
     init(mountNumber: UInt64) { self.mountNumber = mountNumber }
 
@@ -27,8 +39,17 @@ final class Processes: Sendable {
             programClass: ProgramClasses.programClass(of: leader.program))
     }
 
+    /// The party of a thread that is in a request just now.
+    func currentParty(ofThread thread: Int32) -> Party {
+        remembered(thread, \.party) { party(ofThread: thread, notAfter: Engine.now) } ?? .nobody
+    }
+
     /// Who saves, for the recogniser.
     func actor(ofThread thread: Int32) -> Actor? {
+        remembered(thread, \.actor) { readActor(ofThread: thread) }
+    }
+
+    private func readActor(ofThread thread: Int32) -> Actor? {
         guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
             let leader = ProcessInspection.status(ofProcess: threadStatus.process)
         else { return nil }
@@ -38,6 +59,32 @@ final class Processes: Sendable {
         return Actor(
             process: ProcessID(number: threadStatus.process, started: leader.started),
             parent: leader.parent > 1 ? parent : nil, session: leader.session)
+    }
+
+    /// The name of a thread's program; empty if it is gone.
+    func program(ofThread thread: Int32) -> [UInt8] {
+        remembered(thread, \.program) { ProcessInspection.program(ofThread: thread) } ?? []
+    }
+
+    /// Answers from memory if the same thread was asked about a moment ago: `git checkout` and `rm -r` ask
+    /// ten thousand times in a row. A thread's number is not reused within that moment.
+    private func remembered<Answer: Sendable>(
+        _ thread: Int32, _ field: any WritableKeyPath<Recent, Answer?> & Sendable, _ look: () -> Answer?
+    ) -> Answer? {
+        let now = Engine.now
+        let known: Answer? = recent.withLock { recent in
+            guard recent.thread == thread, now.since(recent.moment) < Self.memory else { return nil }
+            return recent[keyPath: field]
+        }
+        if let known { return known }
+        let answer = look()
+        recent.withLock { recent in
+            if recent.thread != thread || now.since(recent.moment) >= Self.memory {
+                recent = Recent(thread: thread, moment: now)
+            }
+            recent[keyPath: field] = answer
+        }
+        return answer
     }
 
     func isAlive(_ process: ProcessID) -> Bool {

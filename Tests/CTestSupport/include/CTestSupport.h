@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Glibc module does not show to Swift, because it is built without _GNU_SOURCE.
+#ifndef CTESTSUPPORT_H
+#define CTESTSUPPORT_H
+
+#include <spawn.h>
+
+int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory);
+int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Evidence 6. Claims of unmodified programs yield (design, section 5.8): who keeps a file open delays others for
+    /// a bounded time only.
+    @Suite struct KeepingOpen {
+        /// A busy machine may be late; `wait` is far longer, so that it cannot be what ended the waiting.
+        static let margin = Duration.seconds(10)
+        static let bounds = "wait=120s,hold=1s,idle=300ms"
+        static let hold = Duration.seconds(1)
+        static let idle = Duration.milliseconds(300)
+        static let standing = Duration.milliseconds(250)
+
+        @Test("6. tail -f is at the end of its file: a writer waits for it 250 ms at most")
+        func tail() throws {
+            try Self.withFile { mount, file in
+                let tail = try Program("tail").start("-n", "+1", "-f", file)
+                try eventually(within: .seconds(10), "the first line from tail") {
+                    tail.text == "first line\n"
+                }
+                let took = try Self.write("under tail", to: file)
+                Self.report("tail -f", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(tail.hasEnded == false)
+                #expect(try Contents.text(of: mount.below + "/file") == "under tail\n")
+                let status = try mount.status()
+                #expect(status.counters.waited > 0)
+                checkForced(status)
+                try tail.end()
+            }
+        }
+
+        @Test("6. less shows the first page of a long file: a writer waits for it 250 ms at most")
+        func less() throws {
+            try Self.withFile { mount, file in
+                try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
+                    .run(file)
+                let less = try Script("script --quiet --return --command 'less file' /dev/null").start(
+                    at: mount.path, with: ["TERM": "xterm"], input: .keyboard)
+                try eventually(within: .seconds(10), "the first page from less") {
+                    less.text.contains("line 5 of")
+                }
+                let took = try Self.write("under less", to: file)
+                Self.report("less", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(less.hasEnded == false)
+                let status = try mount.status()
+                #expect(status.counters.waited > 0)
+                // It is in the middle of the file, so it is passed over, and what it showed is kept.
+                checkForced(status, except: [.suspended])
+                try less.type("q")
+                try less.wait(within: .seconds(10)).succeeding()
+            }
+        }
+
+        @Test("6. A holder that opened for writing and wrote nothing delays nobody")
+        func idleHolder() throws {
+            try Self.withHolder("idle") { mount, file in
+                let read = try Self.read(file)
+                Self.report("an idle O_RDWR holder", "a reader", read, .zero)
+                #expect(read < Self.margin)
+                let written = try Self.write("under an idle holder", to: file)
+                Self.report("an idle O_RDWR holder", "a writer", written, .zero)
+                #expect(written < Self.margin)
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("6. A holder that wrote and went idle delays readers for `idle` and writers for `hold`")
+        func notedHolder() throws {
+            try Self.withHolder("noted") { mount, file in
+                let read = try Self.read(file)
+                Self.report("a holder that once wrote", "a reader", read, Self.idle)
+                #expect(read < Self.idle + Self.margin)
+                let written = try Self.write("under a holder that once wrote", to: file)
+                Self.report("a holder that once wrote", "a writer", written, Self.hold)
+                #expect(written < Self.hold + Self.margin)
+                let status = try mount.status()
+                #expect(status.counters.suspended > 0)
+                checkForced(status, except: [.suspended])
+            }
+        }
+
+        @Test("6. A slow command delays others for `hold`, and what it destroys afterwards is kept")
+        func slowCommand() throws {
+            try Self.withHolder("progress") { mount, file in
+                let written = try Self.write("final figures", to: file)
+                Self.report("a slow command", "a writer", written, Self.hold)
+                #expect(written < Self.hold + Self.margin)
+                let read = try Self.read(file)
+                // The contest with the writer has used `hold` up.
+                Self.report("a slow command suspended before", "a reader", read, .zero)
+                #expect(read < Self.margin)
+                // It goes on writing at the place where the final figures begin.
+                try eventually(within: .seconds(10), "the slow command to write over the others' work") {
+                    try Contents.text(of: mount.below + "/file").hasPrefix("progress")
+                }
+                // The next access is where the contents that were left are kept at the latest.
+                _ = try Self.read(file)
+                let kept = try Self.kept(file)
+                let status = try mount.status()
+                #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText)")
+                #expect(status.counters.kept > 0)
+                checkForced(status, except: [.suspended])
+            }
+        }
+
+        @Test("6. A slow `command > file` delays others for `hold`, and what a writer takes from it is kept")
+        func redirection() throws {
+            try Self.withFile { mount, file in
+                let slow = try Script(
+                    "for ((i = 0; i < 1000; i++)); do echo \"slow line $i\"; sleep 0.1; done >\"$1\""
+                ).start(file)
+                try eventually(within: .seconds(10), "the slow command's third line") {
+                    try Contents.text(of: mount.below + "/file").contains("slow line 2")
+                }
+                let read = try Self.read(file)
+                Self.report("slow command > file", "a reader", read, Self.hold)
+                #expect(read < Self.hold + Self.margin)
+                let written = try Self.write("replaced", to: file)
+                // The contest with the reader has used `hold` up.
+                Self.report("slow command > file suspended before", "a writer", written, .zero)
+                #expect(written < Self.margin)
+                let kept = try Self.kept(file)
+                #expect(kept.contains { $0.hasPrefix("slow line 0\nslow line 1\nslow line 2\n") }, "\(kept)")
+                #expect(slow.hasEnded == false)
+                checkForced(try mount.status(), except: [.suspended])
+                try slow.end()
+            }
+        }
+    }
+}
+
+extension Mounted.KeepingOpen {
+    private static func withFile(_ body: (MountedDirectory, _ file: String) throws -> Void) throws {
+        try MountedDirectory.with(bounds, prepare: { try Contents.write("first line\n", to: $0 + "/file") }) {
+            mount in
+            try body(mount, mount.path + "/file")
+            try mount.checkDataPath()
+        }
+    }
+
+    /// The holder is a sibling of whoever the body starts.
+    private static func withHolder(
+        _ habit: String, _ body: (MountedDirectory, _ file: String) throws -> Void
+    ) throws {
+        try withFile { mount, file in
+            let board = try Board()
+            let holder = try Worker(board, row: 1, "hold", habit, file)
+            try holder.waitUntilReady()
+            try body(mount, file)
+            board.stop()
+            try holder.finish()
+        }
+    }
+
+    private static func write(_ text: String, to file: String) throws -> Duration {
+        try timed { try Script("echo \"$2\" >\"$1\"").run(file, text, within: .seconds(100)) }.took
+    }
+
+    private static func read(_ file: String) throws -> Duration {
+        try timed { try Program("cat").run(file, within: .seconds(100)) }.took
+    }
+
+    private static func report(_ holder: String, _ who: String, _ took: Duration, _ bound: Duration) {
+        print("6. under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
+    }
+
+    /// Every content that was kept of a file, restored by the command.
+    private static func kept(_ file: String) throws -> [String] {
+        let place = try Lab.freshDirectory("restored")
+        let list = try TruceCommand.run("kept", file).text
+        return try list.split(separator: "\n").map { line in
+            let id = String(line.prefix { $0 != " " })
+            try TruceCommand.run("kept", file, "--restore", id, "\(place)/\(id)")
+            return try Contents.text(of: "\(place)/\(id)")
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Evidence 1. No torn opens (design, section 1): between a writer's open and its close nobody else's open of
+    /// that file succeeds.
+    @Suite struct TakingTurns {
+        static let rounds = 1_000
+        static let leastWins = 900
+
+        @Test(
+            "1. Two writers rewrite one file 1,000 times each under a reader: no read is torn or empty",
+            arguments: Form.allCases)
+        func rewriting(form: Form) throws {
+            let plain = try Contest(form, in: Lab.freshDirectory("plain")).play(rounds: 200)
+            print("1. \(form.rawValue) on a plain directory: \(plain)")
+            try MountedDirectory.with { mount in
+                let contest = try Contest(form, in: mount.path)
+                let figures = try contest.play(rounds: Self.rounds)
+                let status = try mount.status()
+                print("1. \(form.rawValue) on the mount: \(figures)")
+                print("   \(status.counters.summary)")
+
+                #expect(figures.torn == 0)
+                #expect(figures.empty == 0)
+                #expect(figures.reads >= Self.rounds)
+                for writer in figures.writers {
+                    #expect(writer.rounds >= Self.rounds)
+                    // Of every 1,000 tries; what failed counts as a try.
+                    #expect(writer.wins * Self.rounds >= (writer.rounds + writer.failures) * Self.leastWins)
+                    #expect(writer.failures == 0 || form.mayBeReplacedTwice, "\(writer.lastError)")
+                    #expect(writer.failures == 0 || writer.lastError == String(cString: strerror(ESTALE)))
+                }
+                // Renaming a new file over the old one concerns nobody: claims follow the old inode.
+                if form != .renameOver { #expect(status.counters.waited > 0) }
+                try mount.checkDataPath()
+                checkForced(status)
+            }
+        }
+    }
+
+    enum Form: String, CaseIterable, Sendable {
+        case inPlace = "in-place"
+        case renameOver = "rename-over"
+        case unlinkCreate = "unlink-create"
+
+        /// A writer that waits for the file the other one just made finds that one gone, looks again, and may find
+        /// the next one gone as well: then it gets ESTALE (design, section 5.11).
+        var mayBeReplacedTwice: Bool { self == .unlinkCreate }
+    }
+
+    /// Two writers and a reader of one file, siblings, as fast as they can.
+    struct Contest {
+        /// What a writer did. A win is a turn that was its own: it ran from open to close without an error, and just
+        /// before the close its handle read back what it wrote, from end to end.
+        struct Writer {
+            var rounds, wins, replaced, failures: Int
+            var lastError: String
+        }
+
+        struct Figures: CustomStringConvertible {
+            var writers: [Writer]
+            var reads, complete, torn, empty, missing, stale, failures: Int
+            var took: Duration
+
+            var description: String {
+                let share = Double(torn + empty) / Double(max(reads, 1)) * 100
+                let turns = writers.map {
+                    "\($0.rounds) rewrites, \($0.wins) won, \($0.replaced) unlinked meanwhile, \($0.failures) failed"
+                }
+                return """
+                    \(complete) whole reads, \(torn) torn, \(empty) empty (\(Int(share.rounded())) %), \
+                    \(missing) found no file, \(stale) ESTALE, \(failures) failed; writers: \
+                    \(turns.joined(separator: "; ")); \(took.milliseconds) ms
+                    """
+            }
+        }
+
+        private let form: Form
+        private let file: String
+
+        init(_ form: Form, in directory: String) throws {
+            self.form = form
+            file = directory + "/document"
+            try Contents.write("", to: file)
+        }
+
+        /// They go on until each writer has its rounds and the reader as many whole reads that began while both
+        /// writers were running.
+        func play(rounds: Int) throws -> Figures {
+            let board = try Board()
+            let writers = try (1...2).map { number in
+                try Worker(board, row: number, "rewrite", file, form.rawValue, String(number))
+            }
+            for writer in writers { try writer.waitUntilReady() }
+            let reader = try Worker(board, row: 3, "read", file)
+            let (_, took) = try timed {
+                board.beginCounting()
+                try eventually(within: .seconds(100), "\(rounds) rounds of each\n\(Self.rows(board))") {
+                    writers.allSatisfy { $0.rounds >= rounds } && reader[6] >= rounds
+                }
+                board.stop()
+            }
+            for worker in writers + [reader] { try worker.finish() }
+            return Self.figures(writers, reader, took)
+        }
+
+        private static func rows(_ board: Board) -> String {
+            (1...3).map { row in (0..<12).map { String(board[row, $0]) }.joined(separator: " ") }
+                .joined(separator: "\n")
+        }
+
+        private static func figures(_ writers: [Worker], _ reader: Worker, _ took: Duration) -> Figures {
+            let turns = writers.map {
+                Writer(
+                    rounds: $0.rounds, wins: $0[4], replaced: $0[5], failures: $0.failures,
+                    lastError: $0.lastError)
+            }
+            return Figures(
+                writers: turns, reads: reader[6] + reader[7] + reader[8], complete: reader[6],
+                torn: reader[7],
+                empty: reader[8], missing: reader[9], stale: reader[10], failures: reader.failures, took: took
+            )
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import Synchronization
+
+/// Where mounted tests work and what they run; `Scripts/test` says so by the environment.
+package enum Lab {
+    package enum DataPath: String, Sendable { case passthrough, daemon }
+
+    /// A missing variable fails the test: a mounted test that was not run has shown nothing.
+    package static func variable(_ name: String) throws -> String {
+        guard let value = getenv(name) else {
+            throw Failure("\(name) is not set: mounted tests are started by Scripts/test")
+        }
+        return String(cString: value)
+    }
+
+    package static var directory: String { get throws { try variable("TRUCE_LAB") } }
+    package static var dataPath: DataPath {
+        get throws {
+            let name = try variable("TRUCE_DATA")
+            guard let mode = DataPath(rawValue: name) else { throw Failure("TRUCE_DATA cannot be '\(name)'") }
+            return mode
+        }
+    }
+
+    private static let number = Atomic<Int>(0)
+
+    /// A new directory in the lab. Everybody may walk through it, since tests act as other users, too.
+    package static func freshDirectory(_ name: String) throws -> String {
+        let number = Self.number.add(1, ordering: .relaxed).newValue
+        let path = "\(try directory)/\(name)-\(getpid())-\(number)"
+        guard mkdir(path, 0o755) == 0 else { throw Failure("\(path): \(describe(errno))") }
+        return path
+    }
+}
+
+/// The command `truce` under test.
+package enum TruceCommand {
+    package static func start(
+        _ arguments: String..., with environment: [String: String] = [:]
+    ) throws -> RunningProgram {
+        try command(arguments, environment).start()
+    }
+
+    @discardableResult
+    package static func run(
+        _ arguments: String..., with environment: [String: String] = [:],
+        within bound: Duration = .seconds(60)
+    ) throws -> Outcome {
+        try command(arguments, environment).attempt(within: bound).succeeding()
+    }
+
+    package static func attempt(
+        _ arguments: String..., with environment: [String: String] = [:],
+        within bound: Duration = .seconds(60)
+    ) throws -> Outcome {
+        try command(arguments, environment).attempt(within: bound)
+    }
+
+    static func runAll(_ arguments: [String]) throws {
+        _ = try command(arguments, [:]).attempt(within: .seconds(60)).succeeding()
+    }
+
+    private static func command(_ arguments: [String], _ environment: [String: String]) throws -> Command {
+        Command(executable: try Lab.variable("TRUCE_BINARY"), []).adding(arguments, nil, environment, .none)
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+package import Testing
+
+/// What `truce status --json` says. Spelled out once more instead of using the product's own types: the names are
+/// an interface that scripts rely on, and a changed name has to fail here.
+package struct MountStatus: Decodable, Sendable {
+    package struct Counters: Decodable, Sendable {
+        package var granted: UInt64
+        package var waited: UInt64
+        package var asked: UInt64
+        package var forfeited: UInt64
+        package var proceeded: UInt64
+        package var yielded: UInt64
+        package var suspended: UInt64
+        package var bounced: UInt64
+        package var parkedUnderLock: UInt64
+        package var estale: UInt64
+        package var interrupted: UInt64
+        package var kept: UInt64
+        package var read: UInt64
+        package var write: UInt64
+
+        /// For the figures a test prints: what is not 0.
+        package var summary: String {
+            let named: [(String, UInt64)] = [
+                ("granted", granted), ("waited", waited), ("asked", asked), ("forfeited", forfeited),
+                ("proceeded", proceeded), ("yielded", yielded), ("suspended", suspended),
+                ("bounced", bounced),
+                ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
+                ("kept", kept), ("READ", read), ("WRITE", write),
+            ]
+            return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        }
+    }
+
+    package struct Options: Decodable, Sendable {
+        package var dataPath: String
+        package var wait: UInt64
+        package var hold: UInt64
+        package var idle: UInt64
+        package var policy: String
+    }
+
+    package struct Actor: Decodable, Sendable {
+        package var pid: Int32
+        package var program: String
+    }
+
+    package struct Waiting: Decodable, Sendable {
+        package var path: String
+        package var actor: Actor
+    }
+
+    package struct Step: Decodable, Sendable {
+        package var sequence: UInt64
+        package var milliseconds: UInt64
+        package var step: String
+        package var actor: Actor?
+        package var path: String
+        package var detail: String
+    }
+
+    package var pid: Int32
+    package var options: Options
+    package var counters: Counters
+    package var waiting: [Waiting]
+    package var journal: [Step]
+
+    package init(json: [UInt8]) throws {
+        do {
+            self = try JSONDecoder().decode(Self.self, from: Data(json))
+        } catch {
+            throw Failure(
+                "truce status --json: \(error)\n\(String(decoding: json.prefix(2000), as: UTF8.self))")
+        }
+    }
+
+    /// The journal as lines, for the message of a failed expectation.
+    package var journalText: String {
+        journal.map { step in
+            let actor = step.actor.map { "\($0.program)[\($0.pid)]" } ?? "-"
+            return "\(step.sequence) \(step.milliseconds) \(step.step) \(actor) \(step.path) \(step.detail)"
+        }.joined(separator: "\n")
+    }
+}
+
+/// The ways in which Truce goes ahead over somebody.
+package enum ForcedStep: Sendable, CaseIterable { case proceeded, suspended, forfeited }
+
+/// Every mounted test ends with this: nobody was passed over, unless that is what the test is about.
+///
+/// A holder with nothing to lose that lets others pass has *yielded*, which is no forced step.
+package func checkForced(
+    _ status: MountStatus, except subject: Set<ForcedStep> = [],
+    sourceLocation: SourceLocation = #_sourceLocation
+) {
+    let counters = status.counters
+    let forced: [(ForcedStep, UInt64)] = [
+        (.proceeded, counters.proceeded), (.suspended, counters.suspended), (.forfeited, counters.forfeited),
+    ]
+    for (step, count) in forced where !subject.contains(step) {
+        #expect(
+            count == 0, "\(count) were \(step)\n\(status.journalText.suffix(4000))",
+            sourceLocation: sourceLocation)
+    }
+}

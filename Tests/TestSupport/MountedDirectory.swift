@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import Synchronization
+
+/// A new directory of the lab with Truce mounted over it, in the data mode of the run.
+///
+///     try MountedDirectory.with("hold=1s") { mount in … }
+package final class MountedDirectory: Sendable {
+    /// Where the mount is seen.
+    package let path: String
+    /// The directory below, to look at what is really there: by a descriptor opened before the mount. Other
+    /// processes of the same user reach it by this path, too, as long as the test lives.
+    package let below: String
+    private let source: Int32
+    private let dataPath: Lab.DataPath
+    private let options: [String]
+    private let daemon = Mutex<Int32?>(nil)
+
+    /// Mounts, runs the body, unmounts and checks that this worked. After a failure nothing is left mounted, either.
+    @discardableResult
+    package static func with<Result>(
+        _ options: String..., prepare: (_ source: String) throws -> Void = { _ in },
+        body: (MountedDirectory) throws -> Result
+    ) throws -> Result {
+        let mount = try MountedDirectory(options)
+        do {
+            try prepare(mount.path)
+            try mount.mount()
+            let result = try body(mount)
+            try mount.unmount()
+            return result
+        } catch {
+            mount.abandon()
+            throw error
+        }
+    }
+
+    /// The directory, not mounted yet.
+    package init(_ options: [String]) throws {
+        path = try Lab.freshDirectory("mount")
+        dataPath = try Lab.dataPath
+        self.options = options + (dataPath == .daemon ? ["data=daemon"] : [])
+        source = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard source >= 0 else { throw Failure("\(path): \(describe(errno))") }
+        below = "/proc/\(getpid())/fd/\(source)"
+    }
+
+    deinit { close(source) }
+
+    package var daemonPID: Int32 {
+        get throws {
+            guard let pid = daemon.withLock({ $0 }) else { throw Failure("\(path) is not mounted") }
+            return pid
+        }
+    }
+
+    /// Mounts once more after `unmount` or after the daemon's death.
+    package func mount() throws {
+        let words = options.isEmpty ? [] : ["-o", options.joined(separator: ",")]
+        try TruceCommand.runAll(["mount", path] + words)
+        let status = try status()
+        daemon.withLock { $0 = status.pid }
+    }
+
+    package func status() throws -> MountStatus {
+        try MountStatus(json: try TruceCommand.run("status", "--json", path).output)
+    }
+
+    package var counters: MountStatus.Counters { get throws { try status().counters } }
+
+    /// Fails if the data did not travel the way this run is about.
+    package func checkDataPath() throws {
+        let found = try status().options.dataPath
+        guard found == dataPath.rawValue else { throw Failure("the data path is \(found), not \(dataPath)") }
+    }
+
+    /// Unmounts as a user does, and waits for the end of the daemon.
+    package func unmount() throws {
+        let pid = try daemonPID
+        try TruceCommand.run("unmount", path)
+        daemon.withLock { $0 = nil }
+        guard try !Self.isMounted(path) else {
+            throw Failure("\(path) is still mounted after 'truce unmount'")
+        }
+        try eventually(within: .seconds(10), "the end of daemon \(pid) after 'truce unmount'") {
+            !Self.isAlive(pid)
+        }
+    }
+
+    /// Takes the mount away by all means; for what a failed test left.
+    package func abandon() {
+        do {
+            if try Self.isMounted(path) { _ = try TruceCommand.attempt("unmount", "--lazy", path) }
+            if try Self.isMounted(path) { _ = try Program("fusermount3").attempt("-u", "-z", path) }
+        } catch {
+            print("\(path) could not be unmounted: \(error)")
+        }
+        guard let pid = daemon.withLock({ $0 }) else { return }
+        do {
+            try eventually(within: .seconds(3), "the end of daemon \(pid)") { !Self.isAlive(pid) }
+        } catch {
+            // Our own daemon: it has been asked to go and its mount is gone.
+            _ = kill(pid, SIGKILL)
+        }
+    }
+
+    package static func isMounted(_ path: String) throws -> Bool {
+        try Program("findmnt").attempt("--types", "fuse.truce", "--mountpoint", path).isSuccess
+    }
+
+    /// Whether a process exists and is no zombie.
+    package static func isAlive(_ pid: Int32) -> Bool {
+        guard let state = ProcessStatus(of: pid)?["State"] else { return false }
+        return !state.hasPrefix("Z")
+    }
+}
+
+/// `/proc/PID/status`.
+package struct ProcessStatus: Sendable {
+    private let fields: [String: String]
+
+    /// Nothing if there is no such process.
+    package init?(of pid: Int32) {
+        guard let bytes = Contents.ofFile("/proc/\(pid)/status") else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        fields = lines.reduce(into: [:]) { fields, line in
+            let parts = line.split(separator: ":", maxSplits: 1)
+            if parts.count == 2 {
+                fields[String(parts[0])] = parts[1].drop { $0 == "\t" || $0 == " " }.description
+            }
+        }
+    }
+
+    package subscript(_ name: String) -> String? { fields[name] }
+    package var threads: Int? { self["Threads"].flatMap { Int($0) } }
+}
+
+/// Whole files, read and written by the test itself; so never where somebody competes for them.
+package enum Contents {
+    /// Nothing if the file cannot be opened or read.
+    package static func ofFile(_ path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var found: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            guard count >= 0 else { return nil }
+            guard count > 0 else { return found }
+            found += buffer[..<count]
+        }
+    }
+
+    package static func text(of path: String) throws -> String {
+        guard let bytes = ofFile(path) else { throw Failure("\(path) cannot be read: \(describe(errno))") }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    package static func write(_ text: String, to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw Failure("\(path): \(describe(errno))") }
+        defer { close(descriptor) }
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { throw Failure("\(path): \(describe(errno))") }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import Dispatch
+import Glibc
+import Synchronization
+
+/// A child of the test. When nobody refers to it any more it is ended, with its process group.
+package final class RunningProgram: Sendable {
+    package let pid: Int32
+    private let what: String
+    private let output: CapturedFile
+    private let errors: CapturedFile
+    private let keyboard: Mutex<Int32?>
+    private let reaper: Reaper
+
+    init(pid: Int32, what: String, output: CapturedFile, errors: CapturedFile, keyboard: Int32?) {
+        self.pid = pid
+        self.what = what
+        self.output = output
+        self.errors = errors
+        self.keyboard = Mutex(keyboard)
+        reaper = Reaper(of: pid)
+    }
+
+    deinit {
+        endInput()
+        // The whole group: a shell's children would outlive it.
+        reaper.send(SIGKILL, toGroup: true)
+        _ = reaper.ending(within: .seconds(10))
+    }
+
+    /// What it has printed so far.
+    package var text: String { output.text }
+    package var errorText: String { errors.text }
+    package var hasEnded: Bool { reaper.ending(within: .zero) != nil }
+
+    /// The signal does not reach a process that has ended and been waited for, nor one that got its number.
+    package func send(_ signal: Int32) { reaper.send(signal, toGroup: false) }
+
+    package func type(_ text: String) throws {
+        try keyboard.withLock { (keyboard) throws in
+            guard let keyboard else { throw Failure("\(what): has no keyboard") }
+            var bytes = Array(text.utf8)[...]
+            while !bytes.isEmpty {
+                let count = bytes.withUnsafeBytes { write(keyboard, $0.baseAddress, $0.count) }
+                guard count > 0 else { throw Failure("\(what): cannot be typed at: \(describe(errno))") }
+                bytes = bytes.dropFirst(count)
+            }
+        }
+    }
+
+    package func endInput() {
+        keyboard.withLock { keyboard in
+            if let open = keyboard { close(open) }
+            keyboard = nil
+        }
+    }
+
+    /// Waits for its end; one that does not end in time is killed, and the error says what it was.
+    package func wait(within bound: Duration, for reason: String = "its end") throws -> Outcome {
+        guard let status = reaper.ending(within: bound) else {
+            reaper.send(SIGKILL, toGroup: true)
+            throw Failure(
+                "waited \(bound) for \(reason) of '\(what)'\n\(text.suffix(2000))\(errorText.suffix(2000))")
+        }
+        return Outcome(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
+    }
+
+    /// Asks it and all it started to end, by a signal, and waits for that.
+    @discardableResult
+    package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws -> Outcome {
+        reaper.send(signal, toGroup: true)
+        let outcome = try wait(within: bound, for: "the end by signal \(signal)")
+        try eventually(within: bound, "the end of all that '\(what)' started") {
+            kill(-pid, 0) != 0 && errno == ESRCH
+        }
+        return outcome
+    }
+}
+
+/// How a program ended, and what it printed.
+package struct Outcome: Sendable {
+    package enum Ending: Hashable, Sendable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    package let what: String
+    package let ending: Ending
+    package let output: [UInt8]
+    package let errorOutput: [UInt8]
+
+    package var text: String { String(decoding: output, as: UTF8.self) }
+    package var errorText: String { String(decoding: errorOutput, as: UTF8.self) }
+    package var isSuccess: Bool { ending == .exited(0) }
+
+    @discardableResult
+    package func succeeding() throws -> Outcome {
+        guard isSuccess else {
+            throw Failure("'\(what)' ended with \(ending)\n\(text.suffix(2000))\(errorText.suffix(2000))")
+        }
+        return self
+    }
+}
+
+/// Waits for one child on a thread of its own, so that any number of others can wait for it with a bound.
+private final class Reaper: Sendable {
+    private let pid: Int32
+    private let ended = DispatchSemaphore(value: 0)
+    private let ending = Mutex<Outcome.Ending?>(nil)
+
+    init(of pid: Int32) {
+        self.pid = pid
+        let thread = DispatchQueue(label: "reaper of \(pid)")
+        thread.async { [self] in reap() }
+    }
+
+    private func reap() {
+        var information = siginfo_t()
+        // The number stays the child's until it is waited for, which happens under the lock that signals take.
+        while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        ending.withLock { ending in
+            var status: Int32 = 0
+            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+            let signal = status & 0x7f
+            ending = signal == 0 ? .exited((status >> 8) & 0xff) : .signalled(signal)
+        }
+        ended.signal()
+    }
+
+    func send(_ signal: Int32, toGroup: Bool) {
+        ending.withLock { ending in
+            if ending == nil { _ = kill(toGroup ? -pid : pid, signal) }
+        }
+    }
+
+    func ending(within bound: Duration) -> Outcome.Ending? {
+        let (seconds, attoseconds) = bound.components
+        let interval = DispatchTimeInterval.nanoseconds(
+            Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+        guard ended.wait(timeout: .now() + interval) == .success else { return nil }
+        ended.signal()
+        return ending.withLock { $0 }
+    }
+}
+
+/// What a child writes: a file without a name. Unlike a pipe it is never full, and nobody has to read along.
+final class CapturedFile: Sendable {
+    let descriptor: Int32
+
+    init() throws {
+        guard let file = tmpfile() else { throw Failure("tmpfile: \(describe(errno))") }
+        defer { fclose(file) }
+        descriptor = dup(fileno(file))
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
+
+    deinit { close(descriptor) }
+
+    func fill(with bytes: [UInt8]) throws {
+        guard bytes.withUnsafeBytes({ pwrite(descriptor, $0.baseAddress, $0.count, 0) }) == bytes.count else {
+            throw Failure("the input of a program cannot be stored: \(describe(errno))")
+        }
+    }
+
+    var bytes: [UInt8] {
+        var found: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = buffer.withUnsafeMutableBytes {
+                pread(descriptor, $0.baseAddress, $0.count, off_t(found.count))
+            }
+            guard count > 0 else { return found }
+            found += buffer[..<count]
+        }
+    }
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// Numbers that workers count and tests look at while they run: 64 rows of 16, in a file outside the mount.
+///
+/// Row 0 is the test's own; see `Tests/TestWorker` for what the others mean.
+package final class Board: Sendable {
+    package static let rows = 64
+    package static let columns = 16
+    let path: String
+    private let descriptor: Int32
+
+    package init() throws {
+        path = try Lab.freshDirectory("board") + "/board"
+        descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0, ftruncate(descriptor, off_t(Self.rows * Self.columns * 8)) == 0 else {
+            throw Failure("\(path): \(describe(errno))")
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    package subscript(row: Int, column: Int) -> Int {
+        get {
+            var value: UInt64 = 0
+            pread(descriptor, &value, 8, off_t((row * Self.columns + column) * 8))
+            return Int(value)
+        }
+        set {
+            var value = UInt64(newValue)
+            pwrite(descriptor, &value, 8, off_t((row * Self.columns + column) * 8))
+        }
+    }
+
+    /// From now on readers count what they see.
+    package func beginCounting() { self[0, 1] = 1 }
+    /// Every worker of the board ends after its present round.
+    package func stop() { self[0, 0] = 1 }
+}
+
+/// The small program of `Tests/TestWorker`, which does in a tight loop what tests need somebody to do.
+package struct Worker: Sendable {
+    package let board: Board
+    package let row: Int
+    package let program: RunningProgram
+
+    /// - Parameter row: where on the board it counts; 1 or higher, each row for one worker.
+    package init(_ board: Board, row: Int, _ arguments: String...) throws {
+        self.board = board
+        self.row = row
+        program = try Command(executable: try Self.path, [board.path, String(row)] + arguments).start()
+    }
+
+    package subscript(_ column: Int) -> Int { board[row, column] }
+    package var isReady: Bool { self[0] != 0 }
+    package var rounds: Int { self[1] }
+    package var failures: Int { self[2] }
+    package var lastError: String { String(cString: strerror(Int32(self[3]))) }
+
+    package func waitUntilReady(within bound: Duration = .seconds(20)) throws {
+        try eventually(within: bound, "worker \(row) to be ready\n\(program.errorText)") {
+            if program.hasEnded && !isReady { throw Failure("worker \(row) ended: \(program.errorText)") }
+            return isReady
+        }
+    }
+
+    /// Waits for its end after `board.stop()`.
+    package func finish(within bound: Duration = .seconds(30)) throws {
+        _ = try program.wait(within: bound, for: "the end of worker \(row)").succeeding()
+    }
+
+    /// It is built beside the test bundle.
+    private static var path: String {
+        get throws {
+            var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+            let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+            guard count > 0 else { throw Failure("/proc/self/exe: \(describe(errno))") }
+            let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/TestWorker"
+        }
+    }
+}
