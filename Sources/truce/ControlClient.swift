@@ -123,7 +123,7 @@ struct ControlClient: ~Copyable {
     ) throws(CommandFailure) -> Value {
         do {
             let message = try JSONForm.encode(RequestMessage(id: .number(id), request))
-            try socket.send(Framing.lines.frame(message))
+            try send(Framing.lines.frame(message), socket)
             let bytes = try receive(socket, &reader)
             return try ResponseMessage<Value>(decoding: bytes).outcome.get()
         } catch let failure as Failure {
@@ -132,6 +132,15 @@ struct ControlClient: ~Copyable {
             throw CommandFailure(.timedOut, "the daemon did not answer within \(timeoutSeconds) s")
         } catch {
             throw CommandFailure(.failed, "the daemon's answer could not be understood: \(error)")
+        }
+    }
+
+    /// Whoever is refused is told why and hung up on at once, maybe before anything could be sent.
+    private static func send(_ bytes: [UInt8], _ socket: borrowing OwnedDescriptor) throws(Errno) {
+        do throws(Errno) {
+            try socket.send(bytes)
+        } catch {
+            guard error == .brokenPipe else { throw error }
         }
     }
 
