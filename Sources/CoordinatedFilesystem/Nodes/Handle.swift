@@ -92,10 +92,8 @@ final class Handle: Claimant {
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
 
-    var access: Access {
-        guard mayWrite || truncates else { return .read }
-        return .write(truncates ? .updating : .forMerging)
-    }
+    /// A handle without a claim has the access it would have on a document.
+    var access: Access { AccessTable.opening(flags, of: .document) ?? .read }
 
     var account: Account {
         Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }

@@ -37,7 +37,7 @@ extension CoordinatedFilesystem {
     private func claim(_ creation: Creation, reply: consuming Reply) {
         let handle = creation.handle
         guard handle.isClaimed else { return finish(creation, reply: reply) }
-        let request = Request(handle.claim, .handle, Request.Part(handle.item, .write(.forReplacing)))
+        let request = Request(handle.claim, .handle, Request.Part(handle.item, AccessTable.creating))
         switch engine.claim(request, by: handle) {
         case .granted: finish(creation, reply: reply)
         case .waiting:

@@ -111,6 +111,12 @@ extension CoordinatedFilesystem {
 extension Handle {
     var file: SharedFile? { state.withLock { $0.descriptor } }
 
+    /// Whoever uses the file just now keeps it open until then.
+    func closeFile() {
+        let file = state.withLock { $0.descriptor.take() }
+        withExtendedLifetime(file) {}
+    }
+
     /// A real descriptor also for files whose data the kernel moves, opened when first needed.
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }

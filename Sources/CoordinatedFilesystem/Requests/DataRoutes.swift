@@ -72,6 +72,15 @@ extension CoordinatedFilesystem {
         return allowed
     }
 
+    /// An immutable or append-only file refuses what the kernel's reopening would allow: ask the file below.
+    func checkProtection(
+        _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
+    ) throws(Errno) {
+        guard !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity]) else { return }
+        handle.node.state.withLock { $0.mayBypass = false }
+        _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
+    }
+
     private func hasCapabilities(_ descriptor: SharedDescriptor) -> Bool {
         do throws(Errno) {
             let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)

@@ -40,15 +40,9 @@ extension CoordinatedFilesystem {
             isClaimed: isCoordinated(node, flags: flags), processes: processes)
     }
 
-    /// Whether opening a file is an access in the sense of the arbiter, by the class of the file.
+    /// Whether opening a file is an access in the sense of the arbiter.
     func isCoordinated(_ node: Node, flags: Int32) -> Bool {
-        guard node.kind == S_IFREG else { return false }
-        switch node.itemClass {
-        case .document, .background: return true
-        case .private, .database: return false
-        // Appenders and readers of a log do not wait for each other; who rewrites it does.
-        case .log: return flags & O_TRUNC != 0 || (flags & O_ACCMODE != O_RDONLY && flags & O_APPEND == 0)
-        }
+        node.kind == S_IFREG && AccessTable.opening(flags, of: node.itemClass) != nil
     }
 
     private func park(_ handle: Handle, hasBeenStale: Bool, reply: consuming Reply) {
@@ -142,15 +136,16 @@ extension CoordinatedFilesystem {
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil
     ) throws(Errno) -> DataRoute {
+        if handle.mayWrite || handle.truncates {
+            let status = try descriptor.descriptor.status()
+            try checkProtection(status, of: handle, through: descriptor)
+            handle.state.withLock { state in
+                state.baseline = Stamp(status)
+                state.isBaselineBlurred = isBlurred(status)
+            }
+        }
         let route = try enterRoute(of: handle.node, through: descriptor)
         do throws(Errno) {
-            if handle.mayWrite || handle.truncates {
-                let status = try descriptor.descriptor.status()
-                handle.state.withLock { state in
-                    state.baseline = Stamp(status)
-                    state.isBaselineBlurred = isBlurred(status)
-                }
-            }
             if case .daemon = route {
                 let file: OwnedDescriptor
                 if let created = created.take() {
@@ -177,6 +172,8 @@ extension CoordinatedFilesystem {
     /// Ends a handle: its data, what was kept for it, and its claim, in this order.
     func close(_ handle: Handle) {
         guard handles.remove(handle.id) != nil else { return }
+        // The journal may remember the handle for long; its file must not stay open as long.
+        handle.closeFile()
         leaveRoute(of: handle.node)
         // A shared mapping changes the file without the kernel noticing that our times are old.
         if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }

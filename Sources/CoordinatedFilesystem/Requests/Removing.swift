@@ -27,9 +27,10 @@ extension CoordinatedFilesystem {
         guard let node, status.isRegularFile else {
             return unlink(change, node, status, isDirectory: isDirectory, reply: reply)
         }
+        guard let reply = delayVacating(change, of: node, reply: reply) else { return }
         let claim = engine.makeClaimID()
         let writers = claimChange(
-            claim, change, Request.Part(node.item, .write(.forDeleting)), nil, endangering: node)
+            claim, change, Request.Part(node.item, AccessTable.removing), nil, endangering: node)
         guard !writers.isEmpty else {
             unlink(change, node, status, isDirectory: isDirectory, reply: reply)
             return engine.end(claim)

@@ -29,10 +29,11 @@ extension CoordinatedFilesystem {
         guard let node = move.node, move.status.isRegularFile || move.target != nil else {
             return carryOut(move, reply: reply)
         }
+        guard let reply = delayVacating(move.from, of: node, reply: reply) else { return }
         let claim = engine.makeClaimID()
         let writers = claimChange(
-            claim, move.from, Request.Part(node.item, .write(.forMoving)),
-            move.target.map { Request.Part($0.item, .write(.forReplacing)) },
+            claim, move.from, Request.Part(node.item, AccessTable.moving),
+            move.target.map { Request.Part($0.item, AccessTable.movingOnto) },
             endangering: move.isExchange ? nil : move.target)
         guard let target = move.target, !writers.isEmpty else {
             carryOut(move, reply: reply)

@@ -20,8 +20,8 @@ extension CoordinatedFilesystem {
         }
         let claim = engine.makeClaimID()
         let resizer = Resizer(claim, node, thread: thread, processes: processes)
-        let option: WritingOption = change.size == 0 ? .updating : .forMerging
-        let request = Request(claim, .request, Request.Part(node.item, .write(option)))
+        let access = AccessTable.resizing(to: change.size ?? 0)
+        let request = Request(claim, .request, Request.Part(node.item, access))
         switch engine.claim(request, by: resizer) {
         case .granted(let grant): carryOut(change, on: node, claim, grant, reply: reply)
         case .waiting:

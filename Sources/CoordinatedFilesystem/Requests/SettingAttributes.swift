@@ -15,7 +15,7 @@ extension CoordinatedFilesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        guard change.size != nil, handle == nil, isCoordinated(node, flags: O_WRONLY) else {
+        guard change.size != nil, handle == nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
             return apply(change, to: node, through: handle.flatMap { handles[$0] }, reply: reply)
         }
         resize(node, change, reply: reply)
@@ -57,7 +57,7 @@ extension CoordinatedFilesystem {
 
     /// What was found out about a file's privileges holds no longer.
     func reconsiderBypass(of node: Node) {
-        node.state.withLock { if $0.opens == 0 { $0.mayBypass = nil } }
+        node.state.withLock { $0.mayBypass = nil }
     }
 }
 

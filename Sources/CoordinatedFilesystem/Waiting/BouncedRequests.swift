@@ -57,7 +57,7 @@ extension CoordinatedFilesystem {
         guard let bounce = bounces[thread] else { return }
         switch bounce.cause {
         case .resizing(_, let claim): engine.force(claim)
-        case .lookup: answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
+        case .lookup, .vacating: answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
         }
     }
 }

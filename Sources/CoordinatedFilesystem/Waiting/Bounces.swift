@@ -21,6 +21,8 @@ final class Bounces: Sendable {
         case resizing(NodeID, ClaimID)
         /// A look at a vacated name.
         case lookup(name: [UInt8])
+        /// A step that would vacate a name again, while others are on their way back to it.
+        case vacating(name: [UInt8])
     }
 
     struct Bounce: Sendable {
@@ -85,6 +87,16 @@ final class Bounces: Sendable {
         state.withLock { state in
             state.bounces.filter { $0.value.directory == directory && $0.value.cause == .lookup(name: name) }
                 .map { ($0.key, $0.value.serial) }.sorted { $0.1 < $1.1 }
+        }
+    }
+
+    /// Whether a thread whose wait for a vacated name is over has not looked again yet.
+    func isLookupReturning(to name: [UInt8], in directory: NodeID) -> Bool {
+        guard !isQuiet else { return false }
+        return state.withLock { state in
+            state.bounces.values.contains {
+                $0.isSettled && $0.directory == directory && $0.cause == .lookup(name: name)
+            }
         }
     }
 

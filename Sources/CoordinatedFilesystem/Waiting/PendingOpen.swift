@@ -61,6 +61,12 @@ final class Returns: Sendable {
         return open
     }
 
+    /// Whether a thread is on its way back to a document it found replaced.
+    func isExpected(at item: ItemID) -> Bool {
+        guard !isQuiet else { return false }
+        return opens.withLock { $0.values.contains { $0.item == item } }
+    }
+
     func remove(_ open: PendingOpen) -> Bool {
         let isRemoved = opens.withLock { opens in
             opens[open.thread] === open && opens.removeValue(forKey: open.thread) != nil

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Guarantee 1: what a step goes over is kept before the step, on the disk, whatever is killed afterwards.
+///
+/// One test for each caller of `keep`. In all of them one program has the document open and has written to it, another
+/// one goes over that, the daemon is killed, and the next one still has the bytes.
+extension Mounted {
+    @Suite struct Keeping {
+        static let old = "written by the holder"
+        /// Nobody yields, and nobody waits for long.
+        static let impatient = "wait=500ms,hold=60s,idle=60s"
+        /// Holders yield soon, and there is time to wait for it.
+        static let yielding = "wait=20s,hold=1s,idle=200ms"
+
+        struct Stage {
+            let mount: MountedDirectory
+            let document: String
+            /// Has the document open as "h" and has written `old` to it.
+            let holder: Actor
+            /// Somebody else.
+            let other: Actor
+
+            func below() -> String? {
+                Contents.ofFile(mount.below + "/document").map { String(decoding: $0, as: UTF8.self) }
+            }
+        }
+
+        @Test("An open that truncates what a suspended writer wrote")
+        func truncatingOverSuspended() throws {
+            try Self.keeps([Self.old], as: "claim", Self.yielding, forced: [.suspended]) { stage in
+                #expect(try stage.other.must("read", stage.document) == Self.old)
+                try stage.other.must("open", "w", stage.document, "O_WRONLY|O_TRUNC")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test(
+            "An open that went ahead when its wait was over",
+            arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
+        func proceeding(flags: String) throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
+                try stage.other.must("open", "w", stage.document, flags)
+                try stage.other.must("write", "w", "new")
+                #expect(stage.below()?.hasPrefix("new") == true)
+                #expect(try stage.mount.counters.proceeded == 1)
+            }
+        }
+
+        @Test("A truncation by path that went ahead over a claim", arguments: ["0", "7"])
+        func truncating(length: String) throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
+                try stage.other.must("truncate", stage.document, length)
+                #expect(stage.below() == String(Self.old.prefix(Int(length) ?? 0)))
+            }
+        }
+
+        @Test("A removal of a file that somebody else is writing")
+        func unlinking() throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
+                try stage.other.must("unlink", stage.document)
+                #expect(stage.below() == nil)
+            }
+        }
+
+        @Test("A replacement of a file that somebody else is writing")
+        func renamingOver() throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
+                try stage.other.must("put", stage.document + "-new", "new")
+                try stage.other.must("rename", stage.document + "-new", stage.document)
+                #expect(stage.below() == "new")
+            }
+        }
+
+        @Test("What is written to a removed file is kept with it, and forgotten if nothing was")
+        func writingToRemoved() throws {
+            let prepare = { (source: String) in try Contents.write("", to: source + "/document") }
+            try MountedDirectory.with(Self.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let (holder, other) = (try Actor(), try Actor())
+                for text in ["more", ""] {
+                    try other.must("put", document, "begun ")
+                    try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                    try other.must("unlink", document)
+                    #expect(try mount.kept("document").count == (text.isEmpty ? 2 : 1))
+                    if !text.isEmpty { try holder.must("write", "h", text) }
+                    try holder.must("close", "h")
+                }
+                try eventually(within: .seconds(10), "the second file to be dropped") {
+                    try mount.kept("document").count == 1
+                }
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
+                #expect(try Contents.text(of: restored) == "begun more")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("What a writer leaves while a suspended one may still write over it")
+        func leftBesideSuspended() throws {
+            let left = "left by another"
+            try Self.keeps([Self.old, left], as: "suspended-writer", Self.yielding, forced: [.suspended]) {
+                stage in
+                try stage.other.must("put", stage.document, left)
+                // The next grant, by which what was left is kept.
+                #expect(try Actor().must("read", stage.document) == left)
+                try stage.holder.must("write", "h", "over it")
+                #expect(stage.below() != left)
+            }
+        }
+
+        /// Plays a scene, kills the daemon and reads what was kept from the next one.
+        private static func keeps(
+            _ contents: [String], as cause: String, _ options: String, forced: Set<ForcedStep> = [],
+            _ scene: (Stage) throws -> Void
+        ) throws {
+            let prepare = { (source: String) in try Contents.write("", to: source + "/document") }
+            try MountedDirectory.with(options, prepare: prepare) { mount in
+                let stage = Stage(
+                    mount: mount, document: mount.path + "/document", holder: try Actor(), other: try Actor())
+                try stage.holder.must("open", "h", stage.document, "O_WRONLY")
+                try stage.holder.must("write", "h", old)
+                try scene(stage)
+                let status = try mount.status()
+                #expect(status.counters.kept == contents.count, "\(status.journalText)")
+                checkForced(status, except: forced)
+                try mount.kill()
+                try mount.mount()
+                let place = try Lab.freshDirectory("restored")
+                var found: [String] = []
+                let entries = try mount.kept("document")
+                for (id, _) in entries {
+                    try mount.restore(id, to: "\(place)/\(id)")
+                    found.append(try Contents.text(of: "\(place)/\(id)"))
+                }
+                // The newest is listed first.
+                #expect(found == contents.reversed())
+                #expect(entries.first?.cause == cause)
+            }
+        }
+    }
+}
