@@ -19,6 +19,9 @@ struct Stamp: Hashable, Sendable {
         changed = status.changed
     }
 
+    /// Whether nothing was written in between. Names that come and go change the third time only.
+    func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
+
     /// Two different stamps give different numbers but for an accident of one in 2⁶⁴.
     var number: UInt64 {
         var number: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -48,7 +48,8 @@ final class Keeper: Sendable {
         do throws(StoreError) {
             let descriptor = try Self.descriptor(of: handle.node)
             do throws(Errno) {
-                guard Stamp(try descriptor.descriptor.status()) != baseline else { return }
+                let stamp = Stamp(try descriptor.descriptor.status())
+                guard baseline.map({ !$0.hasSameContents(as: stamp) }) ?? true else { return }
             } catch {
                 throw StoreError.io(error)
             }
@@ -89,7 +90,7 @@ final class Keeper: Sendable {
         guard !links.isEmpty, let store else { return }
         do throws(Errno) {
             let stamp = Stamp(try handle.node.descriptor().descriptor.status())
-            for link in links where link.stamp == stamp {
+            for link in links where link.stamp.hasSameContents(as: stamp) {
                 do throws(StoreError) {
                     try store.drop(link.id, reason: "nothing was written to it any more")
                     engine.journal.note(.dropped, at: Engine.now, by: handle, "\(link.id)")
