@@ -19,7 +19,7 @@ enum MountFinder {
     static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         let resolved: [UInt8]
         do throws(Errno) {
-            resolved = try ResolvedPath.bytes(of: path)
+            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
         } catch .noEntry {
             throw CommandFailure(.notFound, "'\(path.shown)' does not exist")
         } catch {
@@ -29,6 +29,14 @@ enum MountFinder {
             throw CommandFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
         }
         return mount
+    }
+
+    /// A mount answers its own user and root, and nobody else may unmount it.
+    static func checkOwner(of mount: MountEntry) throws(CommandFailure) {
+        guard let owner = mount.user, geteuid() != 0, owner != geteuid() else { return }
+        throw CommandFailure(
+            .denied,
+            "the mount at '\(mount.mountpoint.shown)' belongs to user \(owner); ask that user, or root")
     }
 }
 
@@ -46,6 +54,7 @@ struct ControlClient: ~Copyable {
 
     /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
     init(to mount: MountEntry) throws(CommandFailure) {
+        try MountFinder.checkOwner(of: mount)
         let place = mount.mountpoint.shown
         let socket = try Self.connection(to: mount)
         let peer: PeerCredentials
