@@ -127,7 +127,7 @@ struct Watch {
         }
     }
 
-    /// - Parameter span: how long a program is watched that goes on; without it, 10 s for it to be gone.
+    /// `span` is how long a program is watched that goes on; without it, 10 s for it to be gone.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> Seen {
         let clock = ContinuousClock()
         let began = clock.now
