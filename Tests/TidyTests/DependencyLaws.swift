@@ -55,6 +55,8 @@ enum DependencyLaws {
     }
 
     private static func importFindings(in file: TextFile, room: String, allowed: Set<String>) -> [Finding] {
+        // In prose, a line may begin with the word.
+        guard file.language == .swift || file.language == .c else { return [] }
         // `package import struct Module.Name` imports from Module as `import Module` does.
         let pattern = /^\s*(?:@\w+\s+)*(?:\w+\s+)?import\s+(?:[a-z]+\s+(?=[A-Z]))?(\w+)/
         return zip(1..., file.codeLines).compactMap { number, line in

@@ -4,11 +4,12 @@
 ///
 /// How a call is recognised, so that none is forgotten:
 /// - in bash: the name of every simple command. A function that calls its own arguments (`"$@"`) is a prefix and
-///   has to be in the table `prefixes`, so that what follows it counts as a command too;
+///   has to be in the table `prefixes`, so that what follows it counts as a command too; what `bash -c` is given in
+///   quotes is read as well;
 /// - in python: scripts start no programs at all;
 /// - in Swift tests: `Program("vim")` with a literal names a program, `Script("…")` with a literal is shell text that
 ///   is read as a script is. Both are TestSupport's; elsewhere a test may neither start a process by itself nor
-///   name a path of a program nor hand text to a shell by `-c`.
+///   name a path of a program nor start a shell as a program.
 struct InstallList {
     let programs: Set<String>
 
@@ -23,17 +24,20 @@ struct InstallList {
     /// Commands that start the command in their arguments, and how many arguments come before it. Options and
     /// assignments do not count.
     static let prefixes: [String: Int] = [
-        "sudo": 0, "env": 0, "exec": 0, "command": 0, "timeout": 1, "xargs": 0, "unshare": 0, "strace": 0,
-        "as_root": 0, "in_lab": 0, "check": 1, "expect": 1, "timed": 0, "hold": 0, "processes_inside": 1,
+        "sudo": 0, "env": 0, "exec": 0, "command": 0, "timeout": 1, "xargs": 0, "unshare": 0, "setpriv": 0,
+        "strace": 0, "as_root": 0, "in_lab": 0, "check": 1, "expect": 1, "timed": 0, "hold": 0,
+        "processes_inside": 1,
         "process_links": 0, "test_run": 2,
     ]
 
+    /// Options whose value is a word of its own.
+    static let optionsWithValue: Set<String> = ["--propagation"]
+
     static let builtins: Set<String> = [
-        ":", ".", "[", "break", "builtin", "cd", "command", "continue", "declare", "echo", "exec", "exit",
-        "export",
-        "for", "kill", "let", "local", "mapfile", "printf", "pwd", "read", "readonly", "return", "set",
-        "shift",
-        "shopt", "source", "test", "trap", "true", "type", "ulimit", "umask", "unset", "wait",
+        ":", ".", "[", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval", "exec",
+        "exit", "export", "for", "kill", "let", "local", "mapfile", "printf", "pwd", "read", "readonly",
+        "return", "set", "shift", "shopt", "source", "test", "trap", "true", "type", "ulimit", "umask",
+        "unset", "wait",
     ]
 
     /// `functions` are those of all scripts: a script may call what a file it sources defines.
@@ -51,11 +55,27 @@ struct InstallList {
                     )
                 ]
             }
-            return Self.calls(of: command.words[...])
+            let inner = Self.texts(in: command).flatMap {
+                findings(inShell: $0, path: path, firstLine: line, functions: known)
+            }
+            let unknown = Self.calls(of: command.words[...])
                 .filter { !programs.contains($0) && !known.contains($0) && !Self.builtins.contains($0) }
                 // A script of our own.
                 .filter { !$0.hasPrefix("./") }
                 .map { Finding(path: path, line: line, what: "\($0) is in no package of the install list") }
+            return inner + unknown
+        }
+    }
+
+    /// What a command hands to a shell by `-c`, as far as it is there to be read.
+    private static func texts(in command: ShellCommand) -> [String] {
+        let words = command.words
+        return words.indices.dropLast(2).compactMap { index in
+            let (option, text) = (words[index + 1].text, words[index + 2])
+            guard ["bash", "sh"].contains(words[index].text), option.firstMatch(of: /^-\w*c$/) != nil else {
+                return nil
+            }
+            return text.isDynamic ? nil : text.text
         }
     }
 
@@ -71,7 +91,12 @@ struct InstallList {
         if name.text == "command", words.dropFirst().first?.text == "-v" { return [] }
         var found = [name.text]
         if let skipped = prefixes[name.text] {
-            let arguments = words.dropFirst().filter { !$0.text.hasPrefix("-") && !$0.text.contains("=") }
+            let arguments = zip(words, words.dropFirst())
+                .filter { before, word in
+                    !word.text.hasPrefix("-") && !word.text.contains("=")
+                        && !optionsWithValue.contains(before.text)
+                }
+                .map(\.1)
             found += calls(of: arguments.dropFirst(skipped)[...])
         }
         if name.text == "find", let executed = words.firstIndex(where: { $0.text.hasPrefix("-exec") }) {
@@ -87,13 +112,14 @@ struct InstallList {
     }
 
     func findings(inSwift file: TextFile, functions: Set<String>) -> [Finding] {
-        let doors = /\b(posix_spawnp?|exec[vl]p?e?|popen|system|Process)\(|"\/(usr\/)?s?bin\/|"-c"/
+        let doors =
+            /\b(posix_spawnp?|exec[vl]p?e?|popen|system|Process)\(|"\/(usr\/)?s?bin\/|Program\(\s*"(ba|da|z)?sh"/
         let lines = file.lines.map { $0.firstMatch(of: /^\s*\/\//) == nil ? $0 : "" }
         let text = lines.joined(separator: "\n")
         func line(_ index: String.Index) -> Int { text[..<index].filter { $0 == "\n" }.count + 1 }
 
         var found = file.findings(of: doors, in: lines, "programs are started by Program(\"name\") only")
-        for call in text.matches(of: /\b(Program|Script)\(\s*(?!")/) {
+        for call in text.matches(of: /\b(Program|Script)\(\s*(?![\s"])/) {
             found.append(Finding(path: file.path, line: line(call.range.lowerBound), what: "not a literal"))
         }
         for call in text.matches(of: /\bProgram\(\s*"([^"]*)"/) where !programs.contains(String(call.1)) {

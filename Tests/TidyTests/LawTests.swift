@@ -41,6 +41,13 @@ import Testing
         #expect(DependencyLaws.findings(in: TextFile(path: path, text: lawful + text)).count == 1)
     }
 
+    @Test("Prose may begin a line with the word import")
+    func prose() {
+        let text = TextFile(
+            path: "Sources/truce/truce.docc/A.md", text: "who would have to\nimport Arbitration\n")
+        #expect(DependencyLaws.findings(in: text) == [])
+    }
+
     @Test(
         "A name is not taken for a word of the language",
         arguments: ["open.finish()", "open(path)", "open = true", "publicWords in file"])
