@@ -93,7 +93,7 @@ struct InstallList {
         func line(_ index: String.Index) -> Int { text[..<index].filter { $0 == "\n" }.count + 1 }
 
         var found = file.findings(of: doors, in: lines, "programs are started by Program(\"name\") only")
-        for call in text.matches(of: /\b(Program|Script)\(\s*(?!")/) {
+        for call in text.matches(of: /\b(Program|Script)\((?!\s*")/) {
             found.append(Finding(path: file.path, line: line(call.range.lowerBound), what: "not a literal"))
         }
         for call in text.matches(of: /\bProgram\(\s*"([^"]*)"/) where !programs.contains(String(call.1)) {
