@@ -27,6 +27,7 @@ extension Mounted {
                 #expect(try Contents.text(of: mount.below + "/file") == "under tail\n")
                 let status = try mount.status()
                 #expect(status.counters.waited > 0)
+                #expect(status.counters.yielded > 0)
                 checkForced(status)
                 try tail.end()
             }
@@ -48,6 +49,7 @@ extension Mounted {
                 #expect(less.hasEnded == false)
                 let status = try mount.status()
                 #expect(status.counters.waited > 0)
+                #expect(status.counters.yielded + status.counters.suspended > 0)
                 // It is in the middle of the file, so it is passed over, and what it showed is kept.
                 checkForced(status, except: [.suspended])
                 try less.type("q")
@@ -64,7 +66,10 @@ extension Mounted {
                 let written = try Self.write("under an idle holder", to: file)
                 Self.report("an idle O_RDWR holder", "a writer", written, .zero)
                 #expect(written < Self.margin)
-                checkForced(try mount.status())
+                let status = try mount.status()
+                // There was a claim, and it let the others pass.
+                #expect(status.counters.yielded > 0)
+                checkForced(status)
             }
         }
 
@@ -103,6 +108,7 @@ extension Mounted {
                 let status = try mount.status()
                 #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText())")
                 #expect(status.counters.kept > 0)
+                #expect(status.counters.suspended > 0)
                 checkForced(status, except: [.suspended])
             }
         }
@@ -126,7 +132,9 @@ extension Mounted {
                 let kept = try Self.kept(file)
                 #expect(kept.contains { $0.hasPrefix("slow line 0\nslow line 1\nslow line 2\n") }, "\(kept)")
                 #expect(slow.hasEnded == false)
-                checkForced(try mount.status(), except: [.suspended])
+                let status = try mount.status()
+                #expect(status.counters.suspended > 0)
+                checkForced(status, except: [.suspended])
                 try slow.end()
             }
         }
@@ -138,6 +146,7 @@ extension Mounted.KeepingOpen {
         try MountedDirectory.with(bounds, prepare: { try Contents.write("first line\n", to: $0 + "/file") }) {
             mount in
             try body(mount, mount.path + "/file")
+            print("   \(try mount.counters.summary)")
             try mount.checkDataPath()
         }
     }

@@ -108,23 +108,23 @@ struct Saver: Sendable, CustomTestStringConvertible {
 
     static let all = [vim, vimInPlace, neovim, emacs, nano, sed, git]
 
-    static let loop = "for i in range(\(saves)) | call append('$', 'save ' . i) | write | endfor"
+    static let loop = "+for i in range(\(saves)) | call append('$', 'save ' . i) | write | endfor"
 
     static let vim = Saver(name: "vim, renaming") { directory in
         try Program("vim").run(
-            "-N", "-u", "NONE", "-i", "NONE", "-es", "-c", "set backupcopy=no", "-c", loop, "-c", "quit",
+            "-N", "-u", "NONE", "-i", "NONE", "-es", "+set backupcopy=no", loop, "+quit",
             "document.txt", at: directory)
     }
 
     static let vimInPlace = Saver(name: "vim, copying") { directory in
         try Program("vim").run(
-            "-N", "-u", "NONE", "-i", "NONE", "-es", "-c", "set backupcopy=yes", "-c", loop, "-c", "quit",
+            "-N", "-u", "NONE", "-i", "NONE", "-es", "+set backupcopy=yes", loop, "+quit",
             "document.txt", at: directory)
     }
 
     static let neovim = Saver(name: "Neovim") { directory in
         try Program("nvim").run(
-            "--headless", "-u", "NONE", "-i", "NONE", "-es", "-c", loop, "-c", "quit", "document.txt",
+            "--headless", "-u", "NONE", "-i", "NONE", "-es", loop, "+quit", "document.txt",
             at: directory)
     }
 
