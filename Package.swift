@@ -32,7 +32,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     ],
     targets: [
         // The pure middle: no I/O, no clock, no thread, no Foundation.
@@ -93,7 +93,7 @@ let package = Package(
             "CommandTests",
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
-                "LinuxSystem",
+                "LinuxSystem", "VersionStore",
             ]),
     ],
     swiftLanguageModes: [.v6]

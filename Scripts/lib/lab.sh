@@ -5,10 +5,12 @@
 # every process and every mount that has to do with the lab was made by this run and by nobody else.
 
 lab=
+lab_is_roots=
 
-# make_lab BINARY sets `lab` and `lab_truce`.
+# make_lab BINARY [root] sets `lab` and `lab_truce`. With `root`, some of the run is done as root.
 make_lab() {
     local parent
+    lab_is_roots=${2:-}
     for parent in /var/tmp "${XDG_CACHE_HOME:-$HOME/.cache}"; do
         is_temporary "$parent" && continue
         mkdir -p "$parent"
@@ -31,6 +33,12 @@ is_temporary() {
     return 1
 }
 
+# in_lab COMMAND... as whoever may see and remove everything the run has made. A run that is all the user's own asks
+# nobody for a password.
+in_lab() {
+    if [[ -n $lab_is_roots ]]; then as_root "$@"; else "$@"; fi
+}
+
 # The fuse.truce mounts of this run, the innermost first.
 lab_mounts() {
     local mountpoint
@@ -41,10 +49,10 @@ lab_mounts() {
     done
 }
 
-# The processes of this run: those that execute its binary, work in the lab or hold something of it open. As root,
-# because the links of another user's process are not ours to read.
+# The processes of this run: those that execute its binary, work in the lab or hold something of it open. The links
+# of another user's process are not ours to read.
 lab_processes() {
-    processes_inside "$lab" as_root
+    processes_inside "$lab" in_lab
 }
 
 # Ends what the run left, by name, and removes the lab. Returns 1 if anything was left; says what.
@@ -54,7 +62,7 @@ remove_lab() {
     cd /
     while read -r mountpoint; do
         say "LEFT BEHIND: a mount on $mountpoint"
-        as_root fusermount3 -u -z "$mountpoint" || true
+        in_lab fusermount3 -u -z "$mountpoint" || true
         clean=1
     done < <(lab_mounts)
     # A daemon whose mount is gone needs a moment to end.
@@ -64,10 +72,10 @@ remove_lab() {
     done
     while read -r process rest; do
         say "LEFT BEHIND: process $process, $rest"
-        as_root kill -KILL "$process" 2>/dev/null || true
+        in_lab kill -KILL "$process" 2>/dev/null || true
         clean=1
     done < <(lab_processes)
-    as_root rm -rf --one-file-system "$lab"
+    in_lab rm -rf --one-file-system "$lab"
     lab=
     return "$clean"
 }

@@ -52,6 +52,9 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
+    /// Whether a claim lets others pass because nothing had changed under it (Y3).
+    public func hasYieldedClean(_ claim: ClaimID) -> Bool { claims[claim]?.isClean ?? false }
+
     /// The oldest suspended write claim of somebody else on an item this claim writes: the contents this
     /// claim leaves must be kept before it ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {

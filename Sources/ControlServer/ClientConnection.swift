@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import CoordinationEngine
-import Glibc
 import LinuxSystem
 import NIOCore
 import NIOPosix
@@ -15,7 +14,7 @@ final class ClientConnection: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private let peer: PeerCredentials
+    private let peer: Peer
     private let service: Service
     /// Why this client is sent away, if it is.
     private let refusal: Failure?
@@ -26,7 +25,7 @@ final class ClientConnection: ChannelDuplexHandler {
     private var hasInputEnded = false
     private var isReadDelayed = false
 
-    init(of peer: PeerCredentials, to service: Service, refusal: Failure?) {
+    init(of peer: Peer, to service: Service, refusal: Failure?) {
         self.peer = peer
         self.service = service
         self.refusal = refusal
@@ -110,7 +109,7 @@ final class ClientConnection: ChannelDuplexHandler {
         case _ where !isInitialized:
             send(Reply(to: id, .failure(.notInitialized)), context)
         case .success(.status):
-            let form = StatusForm(service.status.status(), mount: service.mount, pid: getpid())
+            let form = StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id)
             send(Reply(to: id, .success(.status(form))), context)
         case .success(.keptList(let parameters)):
             work(id, context) { try $0.list(parameters, for: $1) }
@@ -127,13 +126,14 @@ final class ClientConnection: ChannelDuplexHandler {
         isInitialized = true
         return .success(
             .initialize(
-                InitializeResult(version: service.mount.version, pid: getpid(), mount: service.mount.form)))
+                InitializeResult(
+                    version: service.mount.version, pid: OwnProcess.id, mount: service.mount.form)))
     }
 
     /// Reads from the store on a thread that may block, and answers from this one.
     private func work(
         _ id: MessageID, _ context: ChannelHandlerContext,
-        _ body: @escaping @Sendable (any KeptContents, PeerCredentials) throws -> Response
+        _ body: @escaping @Sendable (any KeptContents, Peer) throws -> Response
     ) {
         guard let kept = service.kept else {
             return send(Reply(to: id, .failure(.notFound("this mount keeps nothing"))), context)
@@ -185,7 +185,7 @@ final class ClientConnection: ChannelDuplexHandler {
 }
 
 extension KeptContents {
-    func list(_ parameters: KeptListParameters, for peer: PeerCredentials) throws -> Response {
+    func list(_ parameters: KeptListParameters, for peer: Peer) throws -> Response {
         // The path was checked when the message was decoded.
         let all = try entries(under: parameters.path.bytes ?? [], for: peer)
         return .keptList(
@@ -194,7 +194,7 @@ extension KeptContents {
                 isTruncated: all.count > ProtocolLimits.listEntries))
     }
 
-    func read(_ parameters: KeptReadParameters, for peer: PeerCredentials) throws -> Response {
+    func read(_ parameters: KeptReadParameters, for peer: Peer) throws -> Response {
         let bytes = try read(parameters.id, at: parameters.offset, count: parameters.length, for: peer)
         return .keptRead(KeptReadResult(content: bytes, isAtEnd: bytes.count < parameters.length))
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 package import CoordinationEngine
-import Glibc
 package import LinuxSystem
 import NIOCore
 import NIOPosix
@@ -69,26 +68,23 @@ package final class ControlServer: Sendable {
         try group.syncShutdownGracefully()
     }
 
-    /// The kernel noted who connected; nothing a client says about itself matters.
     private static func admit(
         _ channel: any Channel, to service: Service, counting connections: ConnectionCount
     ) -> EventLoopFuture<Void> {
-        guard let options = channel as? any SocketOptionProvider else {
-            return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
-        }
-        // PeerCredentials has the layout of struct ucred: three numbers of 32 bits, pid first.
-        let peer: EventLoopFuture<PeerCredentials> = options.unsafeGetSocketOption(
-            level: .socket, name: .init(rawValue: SO_PEERCRED))
-        return peer.flatMapThrowing { peer in
+        channel.eventLoop.makeCompletedFuture {
+            let pipeline = channel.pipeline.syncOperations
+            guard
+                let peer = try pipeline.withUnsafeTransportIfAvailable(
+                    of: NIOBSDSocket.Handle.self, { try Peer(of: $0) })
+            else { throw ChannelError.operationUnsupported }
             let refusal = refusal(of: peer, by: service, counting: connections)
-            let connection = ClientConnection(of: peer, to: service, refusal: refusal)
-            try channel.pipeline.syncOperations.addHandler(connection)
+            try pipeline.addHandler(ClientConnection(of: peer, to: service, refusal: refusal))
             if refusal == nil { channel.closeFuture.whenComplete { _ in connections.leave(peer.user) } }
         }
     }
 
     private static func refusal(
-        of peer: PeerCredentials, by service: Service, counting connections: ConnectionCount
+        of peer: Peer, by service: Service, counting connections: ConnectionCount
     ) -> Failure? {
         guard peer.user == 0 || peer.user == service.mount.user else {
             return .denied(

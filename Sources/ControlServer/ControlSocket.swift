@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 package import LinuxSystem
 
 /// Why no socket could be made.
@@ -53,16 +52,18 @@ package struct ControlSocket: ~Copyable, Sendable {
         let directory = try SocketDirectory.open(candidate, user: user)
         let name = try freeName(for: mountpoint, in: directory)
         let listener = try UnixSocket.listen(as: name, in: directory, mode: candidate.socketMode)
-        guard let inode = inode(of: name, in: directory) else { throw .noEntry }
+        let inode = try inode(of: name, in: directory)
         return ControlSocket(
             path: candidate.path + "/" + name, name: name, inode: inode, directory: directory,
             listener: listener)
     }
 
-    private static func inode(of name: String, in directory: borrowing OwnedDescriptor) -> UInt64? {
-        var status = stat()
-        let result = fstatat(directory.rawValue, name, &status, AT_SYMLINK_NOFOLLOW)
-        return result == 0 ? UInt64(status.st_ino) : nil
+    private static func inode(
+        of name: String, in directory: borrowing OwnedDescriptor
+    ) throws(Errno) -> UInt64 {
+        try NameBytes(Array(name.utf8)).withName { (name) throws(Errno) in
+            try directory.status(of: name).inode
+        }
     }
 
     /// A name that follows from the mountpoint, so that the next daemon takes the place of a dead one.
@@ -94,7 +95,15 @@ package struct ControlSocket: ~Copyable, Sendable {
     }
 
     /// Takes the name away, unless another socket has it by now.
-    package consuming func remove() {
-        if Self.inode(of: name, in: directory) == inode { unlinkat(directory.rawValue, name, 0) }
+    package consuming func remove() throws(Errno) {
+        do throws(Errno) {
+            guard try Self.inode(of: name, in: directory) == inode else { return }
+            try NameBytes(Array(name.utf8)).withName { (name) throws(Errno) in
+                try directory.remove(name, isDirectory: false)
+            }
+        } catch .noEntry {
+            // Somebody tidied up before.
+            return
+        }
     }
 }

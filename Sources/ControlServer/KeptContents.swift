@@ -8,11 +8,11 @@ package import LinuxSystem
 /// the content and those the document has now.
 package protocol KeptContents: Sendable {
     /// What was kept of documents at or below a path, relative to the mount's root, the newest first.
-    func entries(under path: [UInt8], for peer: PeerCredentials) throws(KeptFailure) -> [KeptForm]
+    func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm]
 
     /// Up to `count` bytes; fewer than that mean the end.
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: PeerCredentials
+        _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8]
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import LinuxSystem
 
 /// Where sockets may lie, in the order in which places are tried.
@@ -47,10 +46,8 @@ package enum SocketDirectory {
             let status = try OwnedDescriptor.openPath(parent).status()
             guard status.user == user else { throw .notPermitted }
         }
-        if mkdir(candidate.path, candidate.mode) != 0, Errno.last != .exists { throw .last }
-        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-        let directory = OwnedDescriptor(
-            adopting: try retryingOnInterrupt { Glibc.open(candidate.path, flags) })
+        _ = try OwnedDescriptor.makeDirectory(at: candidate.path, mode: candidate.mode)
+        let directory = try OwnedDescriptor.openDirectory(at: candidate.path)
         let status = try directory.status()
         guard status.user == user, status.mode & 0o777 & ~candidate.mode == 0 else { throw .notPermitted }
         return directory

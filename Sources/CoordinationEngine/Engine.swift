@@ -152,6 +152,10 @@ package final class Engine: Sendable {
 
     func submit(_ event: Event) { carryOut(event) }
 
+    package func hasYieldedClean(_ claim: ClaimID) -> Bool {
+        state.withLock { $0.arbiter.hasYieldedClean(claim) }
+    }
+
     package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -75,7 +74,7 @@ extension KeptFiles {
     private func examine(_ file: borrowing OwnedDescriptor) throws(StoreError) -> Contents {
         guard !isReadOnly else { throw .readOnly }
         let status = try storing { () throws(Errno) in try file.status() }
-        guard status.mode & S_IFMT == S_IFREG else { throw .notAFile }
+        guard status.isRegularFile else { throw .notAFile }
         let list = try storing { () throws(Errno) in try file.accessControlList() }
         return Contents(status: status, rights: FileRights(status, accessControlList: list))
     }

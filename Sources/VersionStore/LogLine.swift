@@ -10,7 +10,7 @@ struct LogLine: Codable, Sendable {
 
     var event: Event
     var id: String
-    /// ISO 8601, for people; `nanoseconds` is what is read back.
+    /// ISO 8601 in UTC to the millisecond, for people; `nanoseconds` is what is read back.
     var time: String
     var nanoseconds: Int64
     /// Why it was kept, or dropped.
@@ -87,8 +87,12 @@ struct LogLine: Codable, Sendable {
         }
     }
 
+    /// `2026-11-21T00:35:00.923Z`
     private static func readable(_ nanoseconds: Int64) -> String {
-        Date(timeIntervalSince1970: Double(nanoseconds) / 1e9)
-            .formatted(.iso8601.time(includingFractionalSeconds: true))
+        // Foundation's own milliseconds are off by one for every other moment: a Date is a binary fraction.
+        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+        let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+        let milliseconds = String(1_000 + rest / 1_000_000).dropFirst()
+        return "\(text.dropLast()).\(milliseconds)Z"
     }
 }

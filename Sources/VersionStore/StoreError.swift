@@ -1,4 +1,3 @@
-import Glibc
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
@@ -22,10 +21,10 @@ package enum StoreError: Error, Hashable, Sendable {
 
     init(_ error: Errno) {
         self =
-            switch error.rawValue {
-            case EPERM, EACCES: .noRight
-            case ENOSPC, EDQUOT: .noSpace
-            case EROFS: .readOnly
+            switch error {
+            case .notPermitted, .noAccess: .noRight
+            case .noSpace, .quotaExceeded: .noSpace
+            case .readOnly: .readOnly
             default: .io(error)
             }
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import LinuxSystem
 
 /// The directories and files of a store.
@@ -40,7 +39,7 @@ struct StoreLayout: ~Copyable {
         do throws(Errno) {
             return try home.openAppending(Self.log)
         } catch {
-            guard error.rawValue == EROFS else { throw StoreError(error) }
+            guard error == .readOnly else { throw StoreError(error) }
             isReadOnly = true
             return try storing { () throws(Errno) in try home.open(Self.log) }
         }
@@ -63,9 +62,9 @@ struct StoreLayout: ~Copyable {
         do throws(Errno) {
             return try StoreDirectory.open(home, in: root)
         } catch {
-            switch error.rawValue {
-            case ENOTDIR, ELOOP: throw .foreign("it is not a directory")
-            case EACCES: throw .foreign("it belongs to somebody else")
+            switch error {
+            case .notADirectory, .linkLoop: throw .foreign("it is not a directory")
+            case .noAccess: throw .foreign("it belongs to somebody else")
             default: throw StoreError(error)
             }
         }
@@ -73,8 +72,8 @@ struct StoreLayout: ~Copyable {
 
     private static func checkOwner(_ home: borrowing StoreDirectory) throws(StoreError) {
         let status = try storing { () throws(Errno) in try home.status() }
-        guard status.user == geteuid() else {
-            throw .foreign("it belongs to user \(status.user), not to user \(geteuid())")
+        guard status.user == OwnProcess.user else {
+            throw .foreign("it belongs to user \(status.user), not to user \(OwnProcess.user)")
         }
         guard status.mode & 0o777 == 0o700 else {
             throw .foreign("its mode is \(String(status.mode & 0o777, radix: 8)), not 700")

@@ -19,7 +19,7 @@ enum MountFinder {
     static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         let resolved: [UInt8]
         do throws(Errno) {
-            resolved = try ResolvedPath.bytes(of: path)
+            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
         } catch .noEntry {
             throw CommandFailure(.notFound, "'\(path.shown)' does not exist")
         } catch {
@@ -29,6 +29,14 @@ enum MountFinder {
             throw CommandFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
         }
         return mount
+    }
+
+    /// A mount answers its own user and root, and nobody else may unmount it.
+    static func checkOwner(of mount: MountEntry) throws(CommandFailure) {
+        guard let owner = mount.user, geteuid() != 0, owner != geteuid() else { return }
+        throw CommandFailure(
+            .denied,
+            "the mount at '\(mount.mountpoint.shown)' belongs to user \(owner); ask that user, or root")
     }
 }
 
@@ -46,6 +54,7 @@ struct ControlClient: ~Copyable {
 
     /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
     init(to mount: MountEntry) throws(CommandFailure) {
+        try MountFinder.checkOwner(of: mount)
         let place = mount.mountpoint.shown
         let socket = try Self.connection(to: mount)
         let peer: PeerCredentials
@@ -114,7 +123,7 @@ struct ControlClient: ~Copyable {
     ) throws(CommandFailure) -> Value {
         do {
             let message = try JSONForm.encode(RequestMessage(id: .number(id), request))
-            try socket.send(Framing.lines.frame(message))
+            try send(Framing.lines.frame(message), socket)
             let bytes = try receive(socket, &reader)
             return try ResponseMessage<Value>(decoding: bytes).outcome.get()
         } catch let failure as Failure {
@@ -123,6 +132,15 @@ struct ControlClient: ~Copyable {
             throw CommandFailure(.timedOut, "the daemon did not answer within \(timeoutSeconds) s")
         } catch {
             throw CommandFailure(.failed, "the daemon's answer could not be understood: \(error)")
+        }
+    }
+
+    /// Whoever is refused is told why and hung up on at once, maybe before anything could be sent.
+    private static func send(_ bytes: [UInt8], _ socket: borrowing OwnedDescriptor) throws(Errno) {
+        do throws(Errno) {
+            try socket.send(bytes)
+        } catch {
+            guard error == .brokenPipe else { throw error }
         }
     }
 

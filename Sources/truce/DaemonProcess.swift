@@ -35,7 +35,7 @@ struct DaemonProcess: Sendable {
         } catch {
             failure = CommandFailure(.failed, "\(error)")
         }
-        socket.remove()
+        remove(socket)
         if let failure { throw failure }
     }
 
@@ -112,6 +112,14 @@ struct DaemonProcess: Sendable {
             return log.write("the source cannot be locked: \(Errno.last)")
         }
         throw CommandFailure(.failed, SourceHolder.sentence(about: target.source, lock))
+    }
+
+    private func remove(_ socket: consuming ControlSocket) {
+        do throws(Errno) {
+            try socket.remove()
+        } catch {
+            log.write("the control socket could not be removed: \(error)")
+        }
     }
 
     private func makeSocket() throws(CommandFailure) -> ControlSocket {

@@ -55,7 +55,7 @@ struct Kept: ParsableCommand {
     ) throws(CommandFailure) {
         let resolved: [UInt8]
         do throws(Errno) {
-            resolved = try ResolvedPath.bytes(of: path)
+            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
         } catch {
             throw CommandFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
         }

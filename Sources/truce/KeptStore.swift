@@ -15,7 +15,7 @@ final class KeptStore: KeptContents {
         self.root = root
     }
 
-    func entries(under path: [UInt8], for peer: PeerCredentials) throws(KeptFailure) -> [KeptForm] {
+    func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
         let all = try storing { () throws(StoreError) in try store.list(under: path) }
         var forms: [KeptForm] = []
         for entry in all.reversed() where try mayRead(entry, peer) { forms.append(KeptForm(entry)) }
@@ -23,7 +23,7 @@ final class KeptStore: KeptContents {
     }
 
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: PeerCredentials
+        _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         guard let id = KeptID(id) else { throw .notFound }
         let entry = try storing { () throws(StoreError) in try store.entry(id) }
@@ -34,11 +34,8 @@ final class KeptStore: KeptContents {
         }
     }
 
-    /// Of the peer's groups only the primary one is known for certain; what another one would open stays
-    /// closed.
-    private func mayRead(_ entry: KeptEntry, _ peer: PeerCredentials) throws(KeptFailure) -> Bool {
-        entry.mayBeRead(
-            by: Reader(user: peer.user, groups: [peer.group]), now: try presentRights(of: entry.path))
+    private func mayRead(_ entry: KeptEntry, _ peer: Peer) throws(KeptFailure) -> Bool {
+        entry.mayBeRead(by: Reader(peer), now: try presentRights(of: entry.path))
     }
 
     /// Nil if there is no such document any more.
@@ -68,6 +65,10 @@ final class KeptStore: KeptContents {
             throw .denied
         }
     }
+}
+
+extension Reader {
+    init(_ peer: Peer) { self.init(user: peer.user, groups: peer.groups) }
 }
 
 extension KeptForm {

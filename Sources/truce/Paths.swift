@@ -46,6 +46,22 @@ enum ResolvedPath {
         }
     }
 
+    /// The same for a path whose last parts may be gone: what was kept of a file outlives its name.
+    static func bytes(ofMaybeMissing path: [UInt8]) throws(Errno) -> [UInt8] {
+        do throws(Errno) {
+            return try bytes(of: path)
+        } catch {
+            guard error == .noEntry else { throw error }
+            let slash = UInt8(ascii: "/")
+            let absolute = try absolute(path)
+            guard let last = absolute.lastIndex(of: slash), last > 0 else { throw error }
+            let name = absolute[(last + 1)...]
+            // What stands above a directory that is not there is anybody's guess.
+            guard !name.elementsEqual("..".utf8) else { throw error }
+            return try bytes(ofMaybeMissing: Array(absolute[..<last])) + [slash] + name
+        }
+    }
+
     /// By the text alone: no trailing slash, no `.`; the working directory's name asks no file system.
     private static func absolute(_ path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")

@@ -16,6 +16,7 @@ struct Unmount: ParsableCommand {
 
     func run() throws {
         let mount = try mount()
+        try MountFinder.checkOwner(of: mount)
         let daemon = Daemon.watched(of: mount)
         do throws(Detaching.Obstacle) {
             try Detaching.detach(mount.mountpoint, lazily: lazy)

@@ -139,14 +139,14 @@ struct ControlServerTests {
         let second = try directory.makeSocket()
         #expect(first.path != second.path)
         let (firstPath, secondPath) = (first.path, second.path)
-        second.remove()
+        try second.remove()
         #expect(access(secondPath, F_OK) != 0)
         // The listener is closed and the name stays, as after a SIGKILL.
         try directory.abandon(first)
         #expect(access(firstPath, F_OK) == 0)
         let third = try directory.makeSocket()
         #expect(third.path == firstPath)
-        third.remove()
+        try third.remove()
     }
 
     @Test("design.md 9: /run/truce for root; $XDG_RUNTIME_DIR, /run/user/UID, /tmp/truce-UID for users")
@@ -170,6 +170,6 @@ struct ControlServerTests {
         #expect(chmod(directory.socketDirectory, 0o755) == 0 || mkdir(directory.socketDirectory, 0o755) == 0)
         let first = try directory.makeSocket()
         #expect(!first.path.hasPrefix(directory.path + "/"))
-        first.remove()
+        try first.remove()
     }
 }

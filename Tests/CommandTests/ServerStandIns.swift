@@ -18,7 +18,7 @@ struct FixedStatus: StatusSource {
 
 /// A store with one content.
 struct OneContent: KeptContents {
-    func entries(under path: [UInt8], for peer: PeerCredentials) throws(KeptFailure) -> [KeptForm] {
+    func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
         [
             KeptForm(
                 id: "0123456789abcdef", path: Array("a".utf8), cause: "claim", time: 0, size: 4, user: 0,
@@ -27,7 +27,7 @@ struct OneContent: KeptContents {
     }
 
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: PeerCredentials
+        _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         guard id == "0123456789abcdef" else { throw .notFound }
         return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
@@ -78,7 +78,7 @@ func withServer(_ body: (RunningServer) throws -> Void) throws -> [String] {
         status: FixedStatus(), kept: OneContent(), log: { log.append($0) })
     let result = Result { try body(RunningServer(path: socket.path)) }
     try server.stop()
-    socket.remove()
+    try socket.remove()
     try result.get()
     return log.lines
 }

@@ -99,7 +99,7 @@ struct Stage {
         guard let evidence, let actor else { return }
         let vacancy = Vacancy(
             directory: Self.folder, name: name, document: Self.document, oldNode: node, actor: actor,
-            evidence: evidence, opened: now)
+            evidence: evidence, opened: now, claim: ClaimID(1))
         told.append(
             vacancies.open(vacancy) ? "vacated \(String(decoding: name, as: UTF8.self))" : "too many")
     }

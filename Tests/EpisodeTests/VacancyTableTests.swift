@@ -15,7 +15,7 @@ struct VacancyTableTests {
     ) -> Vacancy {
         Vacancy(
             directory: directory, name: Array(name.utf8), document: Stage.document, oldNode: NodeNumber(9),
-            actor: actor, evidence: .backupName, opened: opened)
+            actor: actor, evidence: .backupName, opened: opened, claim: ClaimID(1))
     }
 
     private func open(_ vacancy: Vacancy, in table: inout VacancyTable) {

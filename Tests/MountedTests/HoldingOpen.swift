@@ -26,11 +26,11 @@ extension Mounted {
                 let parked = try mount.status()
                 let during = try #require(ProcessStatus(of: mount.daemonPID))
                 #expect(parked.waiting.count == Self.opens)
-                #expect(crowd[11] == 0, "granted before the release")
+                #expect(crowd[.opened] == 0, "granted before the release")
 
                 holding.stop()
                 let took = try eventually(within: .seconds(20), "all opens to be granted") {
-                    crowd[11] + crowd.failures == Self.opens
+                    crowd[.opened] + crowd.failures == Self.opens
                 }
                 try crowd.finish()
                 try holder.finish()
@@ -39,7 +39,7 @@ extension Mounted {
                     "5. \(Self.opens) parked opens were granted within \(took.milliseconds) ms of the release; threads"
                         + " of the daemon \(before.threads ?? 0), with all parked \(during.threads ?? 0); resident"
                         + " \(before["VmRSS"] ?? ""), with all parked \(during["VmRSS"] ?? "")")
-                #expect(crowd[11] == Self.opens, "\(crowd.failures) failed: \(crowd.lastError)")
+                #expect(crowd[.opened] == Self.opens, "\(crowd.failures) failed: \(crowd.lastError)")
                 #expect(during.threads == before.threads)
                 #expect(status.waiting.isEmpty)
                 try mount.checkDataPath()

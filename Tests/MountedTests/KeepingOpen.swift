@@ -101,7 +101,7 @@ extension Mounted {
                 _ = try Self.read(file)
                 let kept = try Self.kept(file)
                 let status = try mount.status()
-                #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText)")
+                #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText())")
                 #expect(status.counters.kept > 0)
                 checkForced(status, except: [.suspended])
             }

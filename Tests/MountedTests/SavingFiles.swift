@@ -21,10 +21,12 @@ extension Mounted {
                 print("   \(status.counters.summary)")
 
                 #expect(figures.lookups >= Self.lookups)
-                #expect(figures.missing * 1_000_000 < figures.lookups)
-                #expect(figures.stale == 0)
+                // ESTALE is no better than ENOENT for a program that looks at a document.
+                #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
                 #expect(figures.failures == 0, "\(figures.lastErrors)")
-                #expect(figures.empty == 0)
+                // Who opened the file and stood still before the first byte for 250 ms has let the writer pass,
+                // and sees what it would see below.
+                #expect(figures.empty <= status.counters.yielded)
                 let below = try Contents.text(of: mount.below + "/" + saver.document)
                 #expect(below == saver.expected(afterRuns: figures.runs))
                 #expect(status.counters.waited + status.counters.bounced > 0)
@@ -62,10 +64,10 @@ extension Mounted {
 
         /// An open looks the name up as a stat does.
         var lookups: Int { sum { $0.rounds } }
-        var missing: Int { sum { $0[9] } }
-        var stale: Int { sum { $0[10] } }
+        var missing: Int { sum { $0[.missing] } }
+        var stale: Int { sum { $0[.stale] } }
         var failures: Int { sum { $0.failures } }
-        var empty: Int { sum { $0[8] } }
+        var empty: Int { sum { $0[.empty] } }
         var lastErrors: [String] { watchers.map(\.lastError) }
 
         private func sum(_ number: (Worker) -> Int) -> Int { watchers.map(number).reduce(0, +) }

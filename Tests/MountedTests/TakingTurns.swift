@@ -98,8 +98,10 @@ extension Mounted {
             let reader = try Worker(board, row: 3, "read", file)
             let (_, took) = try timed {
                 board.beginCounting()
-                try eventually(within: .seconds(100), "\(rounds) rounds of each\n\(Self.rows(board))") {
-                    writers.allSatisfy { $0.rounds >= rounds } && reader[6] >= rounds
+                try eventually(
+                    within: .seconds(100), "\(rounds) rounds of each\n\((writers + [reader]).map(\.numbers))"
+                ) {
+                    writers.allSatisfy { $0.rounds >= rounds } && reader[.complete] >= rounds
                 }
                 board.stop()
             }
@@ -107,21 +109,18 @@ extension Mounted {
             return Self.figures(writers, reader, took)
         }
 
-        private static func rows(_ board: Board) -> String {
-            (1...3).map { row in (0..<12).map { String(board[row, $0]) }.joined(separator: " ") }
-                .joined(separator: "\n")
-        }
-
         private static func figures(_ writers: [Worker], _ reader: Worker, _ took: Duration) -> Figures {
             let turns = writers.map {
                 Writer(
-                    rounds: $0.rounds, wins: $0[4], replaced: $0[5], failures: $0.failures,
+                    rounds: $0.rounds, wins: $0[.wins], replaced: $0[.gone], failures: $0.failures,
                     lastError: $0.lastError)
             }
             return Figures(
-                writers: turns, reads: reader[6] + reader[7] + reader[8], complete: reader[6],
-                torn: reader[7],
-                empty: reader[8], missing: reader[9], stale: reader[10], failures: reader.failures, took: took
+                writers: turns, reads: reader[.complete] + reader[.torn] + reader[.empty],
+                complete: reader[.complete],
+                torn: reader[.torn],
+                empty: reader[.empty], missing: reader[.missing], stale: reader[.stale],
+                failures: reader.failures, took: took
             )
         }
     }

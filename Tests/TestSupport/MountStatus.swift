@@ -56,6 +56,7 @@ package struct MountStatus: Decodable, Sendable {
         package var sequence: UInt64
         package var milliseconds: UInt64
         package var step: String
+        package var claim: UInt64?
         package var actor: Actor?
         package var path: String
         package var detail: String
@@ -76,11 +77,15 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
-    /// The journal as lines, for the message of a failed expectation.
-    package var journalText: String {
-        journal.map { step in
+    /// The journal as lines, for the message of a failed expectation: all of it, or what led to the first step of
+    /// a kind.
+    package func journalText(upTo step: String? = nil) -> String {
+        let end = journal.firstIndex { $0.step == step } ?? journal.count - 1
+        return journal.prefix(end + 1).suffix(60).map { step in
             let actor = step.actor.map { "\($0.program)[\($0.pid)]" } ?? "-"
-            return "\(step.sequence) \(step.milliseconds) \(step.step) \(actor) \(step.path) \(step.detail)"
+            let claim = step.claim.map { "#\($0)" } ?? "-"
+            return
+                "\(step.sequence) \(step.milliseconds) \(step.step) \(claim) \(actor) \(step.path) \(step.detail)"
         }.joined(separator: "\n")
     }
 }
@@ -101,7 +106,7 @@ package func checkForced(
     ]
     for (step, count) in forced where !subject.contains(step) {
         #expect(
-            count == 0, "\(count) were \(step)\n\(status.journalText.suffix(4000))",
+            count == 0, "\(count) were \(step)\n\(status.journalText(upTo: "\(step)"))",
             sourceLocation: sourceLocation)
     }
 }

@@ -38,6 +38,19 @@ package final class Board: Sendable {
     package func stop() { self[0, 0] = 1 }
 }
 
+/// What a worker counts, in the order of `Tests/TestWorker/board.h`, which says more.
+package enum Column: Int, CaseIterable, Sendable {
+    case ready, rounds, failures, lastError
+    /// Writers: turns that were their own, and files that were unlinked meanwhile.
+    case wins, gone
+    /// Readers: what they found.
+    case complete, torn, empty
+    /// ENOENT and ESTALE.
+    case missing, stale
+    /// Opens that returned.
+    case opened
+}
+
 /// The small program of `Tests/TestWorker`, which does in a tight loop what tests need somebody to do.
 package struct Worker: Sendable {
     package let board: Board
@@ -51,11 +64,16 @@ package struct Worker: Sendable {
         program = try Command(executable: try Self.path, [board.path, String(row)] + arguments).start()
     }
 
-    package subscript(_ column: Int) -> Int { board[row, column] }
-    package var isReady: Bool { self[0] != 0 }
-    package var rounds: Int { self[1] }
-    package var failures: Int { self[2] }
-    package var lastError: String { String(cString: strerror(Int32(self[3]))) }
+    package subscript(_ column: Column) -> Int { board[row, column.rawValue] }
+    package var isReady: Bool { self[.ready] != 0 }
+    package var rounds: Int { self[.rounds] }
+    package var failures: Int { self[.failures] }
+    package var lastError: String { String(cString: strerror(Int32(self[.lastError]))) }
+
+    /// All it counted, for the message of a failed test.
+    package var numbers: String {
+        "worker \(row): " + Column.allCases.map { "\($0) \(self[$0])" }.joined(separator: ", ")
+    }
 
     package func waitUntilReady(within bound: Duration = .seconds(20)) throws {
         try eventually(within: bound, "worker \(row) to be ready\n\(program.errorText)") {

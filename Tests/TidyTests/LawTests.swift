@@ -30,11 +30,21 @@ import Testing
             ("Sources/ControlServer/A.swift", "import CoordinatedFilesystem"),
             ("Sources/VersionStore/A.swift", "@preconcurrency import Glibc"),
             ("Sources/LinuxSystem/A.swift", "public struct Errno {}"),
+            ("Sources/LinuxSystem/A.swift", "@objc public private(set) var a = 1"),
+            ("Sources/LinuxSystem/A.swift", "    open override func close()"),
+            ("Sources/truce/A.swift", "import Foundation"),
             ("Sources/CLinux/include/A.h", "#include <fuse3/fuse_lowlevel.h>"),
             ("Sources/Utilities/A.swift", "import Coordination"),
         ])
     func planted(path: String, text: String) {
         let lawful = "// import CFuse\nlet text = \"import CFuse\"\n"
         #expect(DependencyLaws.findings(in: TextFile(path: path, text: lawful + text)).count == 1)
+    }
+
+    @Test(
+        "A name is not taken for a word of the language",
+        arguments: ["open.finish()", "open(path)", "open = true", "publicWords in file"])
+    func names(text: String) {
+        #expect(DependencyLaws.findings(in: TextFile(path: "Sources/truce/A.swift", text: text)) == [])
     }
 }

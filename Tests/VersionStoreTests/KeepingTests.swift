@@ -120,6 +120,22 @@ struct KeepingTests {
         #expect(try sandbox.text(of: "a") == "old")
     }
 
+    @Test(
+        "issue 2, point 5: a line says when, as one moment in UTC for people and scripts",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (2_999_999, "1970-01-01T00:00:00.002Z"),
+            (1_795_221_300_923_456_789, "2026-11-21T00:35:00.923Z"),
+            (1_709_251_199_999_999_999, "2024-02-29T23:59:59.999Z"),
+        ])
+    func time(nanoseconds: Int64, text: String) throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store(clock: { nanoseconds })
+        try sandbox.write("old", to: "a")
+        let id = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        #expect(try sandbox.text(of: ".truce/kept.log").contains("\"time\":\"\(text)\""))
+        #expect(try store.entry(id).time == nanoseconds)
+    }
+
     @Test("workers keep at once: every ID is its own, every line is whole")
     func concurrency() async throws {
         let sandbox = try Sandbox()

@@ -21,10 +21,13 @@ package struct Vacancy: Hashable, Sendable {
     package let actor: Actor
     package let evidence: Evidence
     package let opened: Instant
+    /// What keeps the document for the actor until the window closes. Part of the vacancy, because the name
+    /// may be vacated again before the end of this window was carried out.
+    package let claim: ClaimID
 
     package init(
         directory: NodeNumber, name: [UInt8], document: ItemID, oldNode: NodeNumber, actor: Actor,
-        evidence: Evidence, opened: Instant
+        evidence: Evidence, opened: Instant, claim: ClaimID
     ) {
         self.directory = directory
         self.name = name
@@ -33,6 +36,7 @@ package struct Vacancy: Hashable, Sendable {
         self.actor = actor
         self.evidence = evidence
         self.opened = opened
+        self.claim = claim
     }
 
     /// When the window ends however busy the actor is.

@@ -45,6 +45,8 @@ final class Handle: Claimant {
         var isOpen = false
         /// Contents that were kept by a link before others replaced or deleted the file.
         var keptLinks: [KeptLink] = []
+        /// The claim made when the handle, having yielded, turned out to write after all.
+        var renewed: ClaimID?
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
         /// Noted when somebody met the claim; the program may be gone when it is told of.
@@ -89,6 +91,8 @@ final class Handle: Claimant {
     }
 
     var id: HandleID { HandleID(claim.rawValue) }
+    /// The claim in force.
+    var currentClaim: ClaimID { state.withLock { $0.renewed } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
 

@@ -27,18 +27,21 @@ extension CoordinatedFilesystem {
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
             let creation = Creation(handle, status: status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
-            claim(creation, reply: reply)
-            if let fill { closeWindow(fill.vacancy, because: .filled) }
+            claim(creation, fill, reply: reply)
         } catch {
             reply.fail(error)
         }
     }
 
-    private func claim(_ creation: Creation, reply: consuming Reply) {
+    /// Claims the new file, then ends the window of the name it fills, then answers: in this order nobody
+    /// who waited for the name gets in between, and the name is not vacated again before the window is gone.
+    private func claim(_ creation: Creation, _ fill: Fill?, reply: consuming Reply) {
         let handle = creation.handle
-        guard handle.isClaimed else { return finish(creation, reply: reply) }
         let request = Request(handle.claim, .handle, Request.Part(handle.item, AccessTable.creating))
-        switch engine.claim(request, by: handle) {
+        let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
+        if let fill { closeWindow(fill.vacancy, because: .filled) }
+        switch admission {
+        case nil: finish(creation, reply: reply)
         case .granted: finish(creation, reply: reply)
         case .waiting:
             // The file was there after all, made around the mount, and somebody holds it. The kernel holds

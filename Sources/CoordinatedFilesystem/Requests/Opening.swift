@@ -179,16 +179,16 @@ extension CoordinatedFilesystem {
         if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }
         let hasMore = handle.state.withLock { !$0.keptLinks.isEmpty || $0.writesToOrphan }
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
-            hasMore || engine.suspendedWriter(beside: handle.claim) != nil
+            hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil
         else {
-            if handle.isClaimed { engine.end(handle.claim) }
+            if handle.isClaimed { engine.end(handle.currentClaim) }
             return handle.node.unpin()
         }
         engine.workers.run { [self] in
             keeper.closing(handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if engine.suspendedWriter(beside: handle.claim) != nil { keeper.keepLeft(by: handle) }
-            engine.end(handle.claim)
+            if engine.suspendedWriter(beside: handle.currentClaim) != nil { keeper.keepLeft(by: handle) }
+            engine.end(handle.currentClaim)
             handle.node.unpin()
         }
     }

@@ -15,10 +15,15 @@ extension CoordinatedFilesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        guard change.size != nil, handle == nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
-            return apply(change, to: node, through: handle.flatMap { handles[$0] }, reply: reply)
+        let handle = handle.flatMap { handles[$0] }
+        guard change.size != nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
+            return apply(change, to: node, through: handle, reply: reply)
         }
-        resize(node, change, reply: reply)
+        guard let handle else { return resize(node, change, reply: reply) }
+        guard handle.isClaimed, engine.hasYieldedClean(handle.currentClaim) else {
+            return apply(change, to: node, through: handle, reply: reply)
+        }
+        renewClaim(of: handle, then: change, reply: reply)
     }
 
     /// Carries a change out and answers.

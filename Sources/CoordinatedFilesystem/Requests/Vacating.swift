@@ -38,12 +38,13 @@ extension CoordinatedFilesystem {
         evidence: Vacancy.Evidence, thread: Int32
     ) {
         let document = node.item
-        let vacancy = Vacancy(
-            directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
-            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: evidence, opened: Engine.now)
         // First the claim that keeps the document's waiters waiting, then the holders that have the old
         // file open go their way; the other order would let the waiters through in between.
         let claim = engine.makeClaimID()
+        let vacancy = Vacancy(
+            directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
+            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: evidence, opened: Engine.now,
+            claim: claim)
         let subject = VacancyClaimant(
             NameSubject(name, in: directory, thread: thread),
             party: processes.currentParty(ofThread: thread))
@@ -53,11 +54,12 @@ extension CoordinatedFilesystem {
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
         node.state.withLock { $0.item = orphan }
-        let isOpen = episodes.change { state in
-            guard state.windows.open(vacancy) else { return false }
-            state.claims[document] = claim
-            return true
+        let (isOpen, forgotten): (Bool, Fill?) = episodes.change { state in
+            // A window of the same name would mean that its filling was missed.
+            let forgotten = state.windows.fills(vacancy.name, in: vacancy.directory, by: nil)
+            return (state.windows.open(vacancy), forgotten)
         }
+        if let forgotten { closeWindow(forgotten.vacancy, because: .windowClosed) }
         guard isOpen else { return engine.end(claim) }
         engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
         watchWindows()
@@ -65,10 +67,9 @@ extension CoordinatedFilesystem {
 
     /// A window closed: the document's claim ends and whoever looked the name up looks again.
     func closeWindow(_ vacancy: Vacancy, because step: JournalEntry.Step) {
-        let claim = episodes.change { $0.claims.removeValue(forKey: vacancy.document) }
-        engine.journal.note(
-            step, at: Engine.now, claim: claim, by: nil, String(decoding: vacancy.name, as: UTF8.self))
-        if let claim { engine.end(claim) }
+        let claimant = engine.claimant(of: vacancy.claim)
+        engine.journal.note(step, at: Engine.now, claim: vacancy.claim, by: claimant)
+        engine.end(vacancy.claim)
         let directory = NodeID(vacancy.directory.rawValue)
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
             settleLookup(serial, by: thread, in: directory)

@@ -10,8 +10,6 @@ final class Episodes: Sendable {
     struct State {
         var recogniser = Recogniser()
         var windows = VacancyTable()
-        /// The claims that hold vacated documents.
-        var claims: [ItemID: ClaimID] = [:]
         var isWatched = false
     }
 
