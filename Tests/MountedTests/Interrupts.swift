@@ -127,7 +127,7 @@ struct Watch {
         }
     }
 
-    /// `span` is how long a program is watched that goes on; without it, 10 s for it to be gone.
+    /// Sends a signal and watches the program: for `span` one that goes on, else until it is gone, 10 s at most.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> Seen {
         let clock = ContinuousClock()
         let began = clock.now

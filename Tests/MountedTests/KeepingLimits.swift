@@ -65,7 +65,7 @@ extension Mounted {
             #expect(
                 outcome.text == """
                     0644 then 0644: 1 listed, 0 contents+
-                    0000 then 0644: 1 listed, 6
+                    0000 then 0644: 0 listed, 6
                     0644 then 0000: 0 listed, 6
 
                     """, "\(outcome.text)\(outcome.errorText)")
@@ -78,7 +78,7 @@ extension Mounted {
         /// A user mounts, where he may: in a mount namespace whose /dev/fuse is for everybody.
         private static let asUser = Script(
             """
-            exec unshare --mount --propagation private bash -c '
+            exec unshare --mount --propagation=private bash -c '
                 mount -t tmpfs none /dev
                 mknod -m 666 /dev/null c 1 3
                 mknod -m 666 /dev/fuse c 10 229

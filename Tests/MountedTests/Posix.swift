@@ -97,10 +97,11 @@ extension Mounted {
         }
 
         private static let makeAndRemove = Script(
-            "mkdir \"$1/many\"; cd \"$1/many\"; eval \"touch {1..$2}\"; cd ..; rm -r many")
+            "mkdir \"$1/many\"; cd \"$1/many\"; for ((i = 0; i < $2; i++)); do true >\"$i\"; done; cd ..; rm -r many"
+        )
 
         private static func descriptors(of process: Int32) throws -> Int {
-            let listed = try Script("ls /proc/$1/fd | wc -l").run("\(process)").text
+            let listed = try Script("set -- /proc/$1/fd/*; echo $#").run("\(process)").text
             return Int(listed.dropLast()) ?? 0
         }
 

@@ -97,7 +97,7 @@ extension Mounted {
                         exec setpriv --reuid=12345 --regid=12345 --clear-groups "$1" "$2" "$3"
                         """
                     ).attempt(try Lab.variable("TRUCE_BINARY"), words, mount.path)
-                    try Wrong(words, code: 6, mount.path).check(outcome, in: mount.path)
+                    try Wrong(words, code: 6, "user").check(outcome, in: mount.path)
                 }
                 #expect(try MountedDirectory.isMounted(mount.path))
             }
@@ -108,7 +108,7 @@ extension Mounted {
         /// In a mount namespace of its own, with a /dev that has nothing but what every program needs.
         private static let withoutDevice = Script(
             """
-            exec unshare --mount --propagation private bash -c '
+            exec unshare --mount --propagation=private bash -c '
                 mount -t tmpfs none /dev
                 mknod -m 666 /dev/null c 1 3
                 exec "$1" mount "$2"' bash "$1" "$2"
@@ -117,7 +117,7 @@ extension Mounted {
         /// `$3` is the mode of a /dev/fuse in a mount namespace of its own.
         private static let asOther = Script(
             """
-            exec unshare --mount --propagation private bash -c '
+            exec unshare --mount --propagation=private bash -c '
                 mount -t tmpfs none /dev
                 mknod -m 666 /dev/null c 1 3
                 mknod -m 600 /dev/fuse c 10 229

@@ -57,7 +57,7 @@ package struct Worker: Sendable {
     package let row: Int
     package let program: RunningProgram
 
-    /// - Parameter row: where on the board it counts; 1 or higher, each row for one worker.
+    /// `row` is where on the board it counts; 1 or higher, each row for one worker.
     package init(_ board: Board, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
