@@ -10,7 +10,7 @@ import LinuxSystem
 /// middle of the next one could only be told that the document does not exist.
 extension CoordinatedFilesystem {
     /// How long such a step waits; those on their way need microseconds, unless they do not run.
-    private static let longestDelay = Span.milliseconds(100)
+    private static let longestDelay = Span.milliseconds(500)
     private static let interval = Span.milliseconds(1)
 
     /// Answers a step that has to wait and returns nothing; gives the reply of any other back.
