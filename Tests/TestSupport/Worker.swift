@@ -57,7 +57,7 @@ package struct Worker: Sendable {
     package let row: Int
     package let program: RunningProgram
 
-    /// `row` is where on the board it counts; 1 or higher, each row for one worker.
+    /// Starts it. The row, 1 or higher, is where on the board it counts; each worker has one of its own.
     package init(_ board: Board, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
