@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
+package import Coordination
 import Glibc
 
 /// Which access a kernel request is.
 ///
 /// The one place where requests of the kernel become words of the arbiter. What is not here takes no claim:
 /// links, directories and nodes that are made, attributes, and everything that goes through an open handle.
-enum AccessTable {
+package enum AccessTable {
     /// OPEN. Nil if a file of this class is opened without a claim.
-    static func opening(_ flags: Int32, of itemClass: ItemClass) -> Access? {
+    package static func opening(_ flags: Int32, of itemClass: ItemClass) -> Access? {
         let mayWrite = flags & O_ACCMODE != O_RDONLY
         let truncates = flags & O_TRUNC != 0
         switch itemClass {
@@ -24,14 +24,14 @@ enum AccessTable {
     }
 
     /// SETATTR of the size without a handle.
-    static func resizing(to size: Int64) -> Access { .write(size == 0 ? .updating : .forMerging) }
+    package static func resizing(to size: Int64) -> Access { .write(size == 0 ? .updating : .forMerging) }
 
     /// CREATE of a new name.
-    static let creating = Access.write(.forReplacing)
+    package static let creating = Access.write(.forReplacing)
     /// UNLINK.
-    static let removing = Access.write(.forDeleting)
+    package static let removing = Access.write(.forDeleting)
     /// The source of a RENAME.
-    static let moving = Access.write(.forMoving)
+    package static let moving = Access.write(.forMoving)
     /// The target of a RENAME, if there is one.
-    static let movingOnto = Access.write(.forReplacing)
+    package static let movingOnto = Access.write(.forReplacing)
 }

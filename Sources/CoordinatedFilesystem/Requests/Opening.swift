@@ -81,9 +81,7 @@ extension CoordinatedFilesystem {
 
     /// Opens a file whose claim was granted, or that has none.
     func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
-        guard let grant, !grant.passed.isEmpty, handle.mayWrite || handle.truncates else {
-            return complete(handle, reply: reply)
-        }
+        guard let grant, endangers(grant) else { return complete(handle, reply: reply) }
         // What the passed writer left would be lost under this one: keep it first, on a worker.
         let parked = Parked(reply)
         engine.workers.run { [self] in
@@ -95,6 +93,16 @@ extension CoordinatedFilesystem {
                 return reply.fail(.busy)
             }
             complete(handle, reply: reply)
+        }
+    }
+
+    /// Whether somebody who was passed has written what would be lost now.
+    ///
+    /// A writer that yielded clean may have written since, which its file tells.
+    func endangers(_ grant: Grant) -> Bool {
+        grant.passed.contains { passed in
+            guard passed.isClean, let writer = handles[HandleID(passed.claim.rawValue)] else { return true }
+            return writer.observe() != .clean
         }
     }
 
@@ -187,7 +195,9 @@ extension CoordinatedFilesystem {
         engine.workers.run { [self] in
             keeper.closing(handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if engine.suspendedWriter(beside: handle.currentClaim) != nil { keeper.keepLeft(by: handle) }
+            if engine.suspendedWriter(beside: handle.currentClaim) != nil {
+                keeper.keepLeft(in: handle.node, by: handle)
+            }
             engine.end(handle.currentClaim)
             handle.node.unpin()
         }

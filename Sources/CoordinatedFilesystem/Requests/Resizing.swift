@@ -88,7 +88,8 @@ extension CoordinatedFilesystem {
     private func carryOut(
         _ change: AttributeChange, on node: Node, _ claim: ClaimID, _ grant: Grant, reply: consuming Reply
     ) {
-        guard !grant.passed.isEmpty || engine.suspendedWriter(beside: claim) != nil else {
+        let isEndangering = endangers(grant)
+        guard isEndangering || engine.suspendedWriter(beside: claim) != nil else {
             apply(change, to: node, reply: reply)
             return engine.end(claim)
         }
@@ -96,12 +97,14 @@ extension CoordinatedFilesystem {
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
             defer { engine.end(claim) }
+            let claimant = engine.claimant(of: claim)
             do throws(StoreError) {
-                try keeper.keepContents(of: node, because: .claim, by: engine.claimant(of: claim))
+                if isEndangering { try keeper.keepContents(of: node, because: .claim, by: claimant) }
             } catch {
                 return reply.fail(.busy)
             }
             apply(change, to: node, reply: reply)
+            if engine.suspendedWriter(beside: claim) != nil { keeper.keepLeft(in: node, by: claimant) }
         }
     }
 }

@@ -31,14 +31,15 @@ final class Keeper: Sendable {
         note(id, cause, of: node, by: subject)
     }
 
-    /// Keeps what a handle leaves behind while a suspended one may still write to the same file.
+    /// Keeps what somebody leaves behind while a suspended handle may still write to the same file.
     ///
     /// Nothing can be refused any more: a failure is logged.
-    func keepLeft(by handle: Handle) {
+    func keepLeft(in node: Node, by subject: (any JournalSubject)?) {
         do throws(StoreError) {
-            try keepContents(of: handle.node, because: .suspendedWriter, by: handle)
+            try keepContents(of: node, because: .suspendedWriter, by: subject)
         } catch {
-            engine.say("left contents that could not be kept (\(error))", handle.account)
+            let account = subject?.account ?? Account(thread: 0) { node.path }
+            engine.say("left contents that could not be kept (\(error))", account)
         }
     }
 
