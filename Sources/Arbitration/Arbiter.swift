@@ -52,6 +52,9 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
+    /// One of those a claim waits for (Q1); nil if it waits for nobody.
+    public func obstacle(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }
+
     /// Whether a claim lets others pass because nothing had changed under it (Y3).
     public func hasYieldedClean(_ claim: ClaimID) -> Bool { claims[claim]?.isClean ?? false }
 

@@ -60,9 +60,7 @@ extension Engine {
                 isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant,
                 suspension.rawValue)
             return isForced
-                ? .say(
-                    Saying(what: "suspended (\(suspension.rawValue)): \(claim)", account: claimant.account))
-                : nil
+                ? .say(Saying(what: words(for: suspension), account: claimant.account)) : nil
         }
     }
 
@@ -108,8 +106,10 @@ extension Engine {
         case .refused(.busy): what = "was refused after waiting \(span)"
         default: return
         }
-        let account = entry.claimant.account
-        timers.soon { [self] in say(what, account) }
+        let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
+        timers.soon { [self] in
+            say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
+        }
     }
 
     private func perform(_ task: Task) {
@@ -124,10 +124,22 @@ extension Engine {
         }
     }
 
+    private func words(for suspension: Suspension) -> String {
+        switch suspension {
+        case .yielded: "let others pass"
+        case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
+        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
+        case .held: "kept others out for \(bounds.hold) and was passed"
+        }
+    }
+
     /// Writes one line to the log: who, what, and the path.
     package func say(_ what: String, _ account: Account) {
-        let program = account.currentProgram
-        let who = program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
-        log("\(who) (\(account.thread)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
+        log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
+    }
+
+    private static func name(of account: Account) -> String {
+        let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
+        return "\(program) (\(account.thread))"
     }
 }

@@ -26,6 +26,8 @@ package final class Engine: Sendable {
     struct Entry {
         let claimant: any Claimant
         var standing: Standing
+        /// Whom it waited for first.
+        var obstacle: (any Claimant)?
     }
 
     struct State {
@@ -91,7 +93,10 @@ package final class Engine: Sendable {
     /// What became of a claim while its first effects were carried out.
     private func admission(of claim: ClaimID) -> Admission {
         let admission: Admission = state.withLock { state in
-            guard case .decided(.granted(let grant)) = state.claims[claim]?.standing else { return .waiting }
+            guard case .decided(.granted(let grant)) = state.claims[claim]?.standing else {
+                state.noteObstacle(of: claim)
+                return .waiting
+            }
             state.settle(claim, .held)
             return .granted(grant)
         }
@@ -167,6 +172,11 @@ package final class Engine: Sendable {
 }
 
 extension Engine.State {
+    mutating func noteObstacle(of claim: ClaimID) {
+        guard let obstacle = arbiter.obstacle(of: claim), let index = claims.index(forKey: claim) else { return }
+        claims.values[index].obstacle = claims[obstacle]?.claimant
+    }
+
     mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
         guard let index = claims.index(forKey: claim) else { return }
         claims.values[index].standing = standing
@@ -178,7 +188,8 @@ extension Engine {
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
         state.withLock { state in
             guard let standing = state.claims[claim]?.standing else { return }
-            state.claims[claim] = Entry(claimant: claimant, standing: standing)
+            let obstacle = state.claims[claim]?.obstacle
+            state.claims[claim] = Entry(claimant: claimant, standing: standing, obstacle: obstacle)
         }
     }
 }

@@ -15,19 +15,21 @@ extension Engine {
 
     /// Claims that wait now, the oldest first.
     private var waitingClaims: [WaitingClaim] {
-        let waiting: [(ClaimID, any Claimant, Instant)] = state.withLock { state in
-            state.claims.compactMap { claim, entry in
+        let waiting: [(ClaimID, Entry, Instant)] = state.withLock { state in
+            for claim in state.claims.keys { state.noteObstacle(of: claim) }
+            return state.claims.compactMap { claim, entry in
                 switch entry.standing {
-                case .waiting(let since), .waitingTelling(let since, _): (claim, entry.claimant, since)
+                case .waiting(let since), .waitingTelling(let since, _): (claim, entry, since)
                 case .decided, .held: nil
                 }
             }
         }
-        return waiting.sorted { $0.0 < $1.0 }.map { claim, claimant, since in
-            let account = claimant.account
+        return waiting.sorted { $0.0 < $1.0 }.map { claim, entry, since in
+            let account = entry.claimant.account
             return WaitingClaim(
-                claim: claim, actor: Self.actor(account), access: claimant.access, path: account.path(),
-                since: since)
+                claim: claim, actor: Self.actor(account), access: entry.claimant.access,
+                path: account.path(), since: since,
+                holders: entry.obstacle.map { [Self.actor($0.account)] } ?? [])
         }
     }
 
