@@ -173,7 +173,9 @@ package final class Engine: Sendable {
 
 extension Engine.State {
     mutating func noteObstacle(of claim: ClaimID) {
-        guard let obstacle = arbiter.obstacle(of: claim), let index = claims.index(forKey: claim) else { return }
+        guard let obstacle = arbiter.obstacle(of: claim), let index = claims.index(forKey: claim) else {
+            return
+        }
         claims.values[index].obstacle = claims[obstacle]?.claimant
     }
 
