@@ -36,6 +36,31 @@ struct Stamp: Hashable, Sendable {
     }
 }
 
+/// A file that was kept for its writers, until the last of them has closed it.
+final class KeptFile: Sendable {
+    private struct State {
+        var writers: Int
+        var isChanged = false
+    }
+
+    let id: KeptID
+    private let state: Mutex<State>
+
+    init(_ id: KeptID, writers: Int) {
+        self.id = id
+        state = Mutex(State(writers: writers))
+    }
+
+    /// A writer closed it. Returns whether it was the last and none of them has written anything.
+    func isNeedless(afterOneThat hasWritten: Bool) -> Bool {
+        state.withLock { state in
+            state.writers -= 1
+            state.isChanged = state.isChanged || hasWritten
+            return state.writers == 0 && !state.isChanged
+        }
+    }
+}
+
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 final class Handle: Claimant {
     struct State {
@@ -46,19 +71,14 @@ final class Handle: Claimant {
         /// The baseline is too young for the clock of the file system to tell a later change.
         var isBaselineBlurred = false
         var isOpen = false
-        /// Contents that were kept by a link before others replaced or deleted the file.
-        var keptLinks: [KeptLink] = []
+        /// The file was kept by a link before others replaced or deleted it.
+        var keptFiles: [KeptFile] = []
         /// The claim made when the handle, having yielded, turned out to write after all.
         var renewed: ClaimID?
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
         /// Noted when somebody met the claim; the program may be gone when it is told of.
         var program: [UInt8]?
-    }
-
-    struct KeptLink: Sendable {
-        let id: KeptID
-        let stamp: Stamp
     }
 
     /// A real descriptor, alive until the last request that uses it is done.
@@ -114,6 +134,17 @@ final class Handle: Claimant {
 
     func observe() -> Observation {
         mayWrite ? observeWriter() : processes.observeReader(thread: thread, of: node)
+    }
+
+    /// Whether the file may have changed since the handle could write to it.
+    var mayHaveWritten: Bool {
+        let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
+        do throws(Errno) {
+            let stamp = Stamp(try node.descriptor().descriptor.status())
+            return isBlurred || baseline.map { !$0.hasSameContents(as: stamp) } ?? true
+        } catch {
+            return true
+        }
     }
 
     private func observeWriter() -> Observation {

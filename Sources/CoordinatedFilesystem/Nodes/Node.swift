@@ -100,6 +100,16 @@ final class Node: Sendable {
     ///
     /// Throws ESTALE if what is found under the node's name is another file by now.
     func descriptor() throws(Errno) -> SharedDescriptor {
+        do throws(Errno) {
+            return try findDescriptor()
+        } catch {
+            // A rename may have come between reading the name and opening it; a second look sees the new one.
+            guard error == .noEntry || error == .stale else { throw error }
+            do throws(Errno) { return try findDescriptor() } catch { throw .stale }
+        }
+    }
+
+    private func findDescriptor() throws(Errno) -> SharedDescriptor {
         let (cached, parent, name, hasName) = state.withLock {
             ($0.descriptor, $0.parent, $0.name, $0.hasName)
         }
@@ -161,6 +171,9 @@ final class Node: Sendable {
         unpin()
     }
 
+    /// Its last name did not go after all.
+    func isOrphanNoMore() { state.withLock { $0.isOrphan = false } }
+
     /// The kernel forgot the inode; whoever still works on it keeps the descriptor until then.
     func forgotten() {
         let dropped: SharedDescriptor? = state.withLock { state in
@@ -168,12 +181,21 @@ final class Node: Sendable {
             return state.pins == 0 ? state.descriptor.take() : nil
         }
         withExtendedLifetime(dropped) {}
+        closeBackingIfUnused()
+    }
+
+    /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
+    func closeBackingIfUnused() {
+        let backing: BackingID? = state.withLock { state in
+            state.isForgotten && state.opens == 0 ? state.backing.take() : nil
+        }
+        if let backing { connection.closeBacking(backing) }
     }
 
     /// What the file is called has changed, or was learned anew.
     func found(_ name: NameBytes, in parent: Node) {
         let former: Node? = state.withLock { state in
-            guard state.parent !== parent || state.name != name else { return nil }
+            guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
             state.name = name
             state.hasName = true
             return state.parent.replace(with: parent)

@@ -32,6 +32,7 @@ extension CoordinatedFilesystem {
             state.opens -= 1
             if state.opens == 0 { state.dataRoute = nil }
         }
+        node.closeBackingIfUnused()
     }
 
     private func chooseRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {

@@ -27,7 +27,11 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let request = Request(handle.claim, .handle, Request.Part(handle.item, handle.access))
         switch engine.claim(request, by: handle) {
-        case .granted(let grant): finish(handle, grant: grant, reply: reply)
+        case .granted(let grant):
+            // Another file may have taken the name since the kernel looked it up.
+            guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
+            let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
+            admit(open, grant, reply: reply)
         case .waiting: park(handle, hasBeenStale: hasBeenStale, reply: reply)
         }
     }
@@ -55,7 +59,9 @@ extension CoordinatedFilesystem {
         }
         let token = parking.makeToken()
         reply.tellInterrupts(token)
-        let open = PendingOpen(handle, reply: reply, token: token, hasBeenStale: hasBeenStale)
+        let open = PendingOpen(handle, token: token, hasBeenStale: hasBeenStale)
+        let parked = Parked(reply)
+        open.state.withLock { $0.reply = parked }
         enterParking(open)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
     }
@@ -101,7 +107,7 @@ extension CoordinatedFilesystem {
     /// A writer that yielded clean may have written since, which its file tells.
     func endangers(_ grant: Grant) -> Bool {
         grant.passed.contains { passed in
-            guard passed.isClean, let writer = handles[HandleID(passed.claim.rawValue)] else { return true }
+            guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else { return true }
             return writer.observe() != .clean
         }
     }
@@ -113,12 +119,17 @@ extension CoordinatedFilesystem {
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {
-                if handle.truncates {
-                    try descriptor.descriptor.truncate(to: 0)
-                    try stripPrivileges(of: node, writtenBy: caller)
-                }
                 route = try beginData(of: handle, through: descriptor)
             } catch {
+                node.unpin()
+                throw error
+            }
+            do throws(Errno) {
+                // Last, because an open that fails must leave the file alone.
+                if handle.truncates { try truncate(handle, through: descriptor, for: caller) }
+            } catch {
+                handle.closeFile()
+                leaveRoute(of: node)
                 node.unpin()
                 throw error
             }
@@ -140,6 +151,21 @@ extension CoordinatedFilesystem {
         }
     }
 
+    private func truncate(
+        _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
+    ) throws(Errno) {
+        try descriptor.descriptor.truncate(to: 0)
+        try stripPrivileges(of: handle.node, writtenBy: caller)
+        noteBaseline(of: handle, try descriptor.descriptor.status())
+    }
+
+    private func noteBaseline(of handle: Handle, _ status: FileStatus) {
+        handle.state.withLock { state in
+            state.baseline = Stamp(status)
+            state.isBaselineBlurred = isBlurred(status)
+        }
+    }
+
     /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil
@@ -147,10 +173,7 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates {
             let status = try descriptor.descriptor.status()
             try checkProtection(status, of: handle, through: descriptor)
-            handle.state.withLock { state in
-                state.baseline = Stamp(status)
-                state.isBaselineBlurred = isBlurred(status)
-            }
+            noteBaseline(of: handle, status)
         }
         let route = try enterRoute(of: handle.node, through: descriptor)
         do throws(Errno) {
@@ -185,7 +208,7 @@ extension CoordinatedFilesystem {
         leaveRoute(of: handle.node)
         // A shared mapping changes the file without the kernel noticing that our times are old.
         if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }
-        let hasMore = handle.state.withLock { !$0.keptLinks.isEmpty || $0.writesToOrphan }
+        let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
             hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil
         else {
@@ -193,9 +216,9 @@ extension CoordinatedFilesystem {
             return handle.node.unpin()
         }
         engine.workers.run { [self] in
-            keeper.closing(handle)
+            keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if engine.suspendedWriter(beside: handle.currentClaim) != nil {
+            if engine.suspendedWriter(beside: handle.currentClaim) != nil, handle.mayHaveWritten {
                 keeper.keepLeft(in: handle.node, by: handle)
             }
             engine.end(handle.currentClaim)

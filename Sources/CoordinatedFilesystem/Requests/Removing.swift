@@ -54,7 +54,7 @@ extension CoordinatedFilesystem {
         let admission = engine.claim(Request(claim, .nameChange, first, second), by: claimant)
         guard case .granted(let grant) = admission, !grant.passed.isEmpty, let node else { return [] }
         let party = claimant.identify()
-        return grant.passed.compactMap { handles[HandleID($0.claim.rawValue)] }
+        return grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
             .filter { $0.node === node && !$0.identify().isExempt(from: party) }
     }
 
@@ -62,7 +62,7 @@ extension CoordinatedFilesystem {
     /// was written.
     func keepFile(_ node: Node, for writers: [Handle], by subject: any JournalSubject) {
         keeper.keepFile(node, for: writers, because: .claim, by: subject)
-        for writer in writers where handles[writer.id] == nil { keeper.closing(writer) }
+        for writer in writers where handles[writer.id] == nil { keeper.letGo(of: writer) }
     }
 
     private func unlink(
@@ -76,6 +76,7 @@ extension CoordinatedFilesystem {
                 try below.descriptor.remove(name, isDirectory: isDirectory)
             }
         } catch {
+            node?.isOrphanNoMore()
             return reply.fail(error)
         }
         engine.journal.note(.unlinked, at: Engine.now, by: change.subject)

@@ -72,6 +72,7 @@ extension CoordinatedFilesystem {
                 }
             }
         } catch {
+            if !move.isExchange { move.target?.isOrphanNoMore() }
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")

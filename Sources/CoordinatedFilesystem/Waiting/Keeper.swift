@@ -45,15 +45,8 @@ final class Keeper: Sendable {
 
     /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
     func keepWritten(by handle: Handle) {
-        let baseline = handle.state.withLock { $0.baseline }
+        guard handle.mayHaveWritten else { return }
         do throws(StoreError) {
-            let descriptor = try Self.descriptor(of: handle.node)
-            do throws(Errno) {
-                let stamp = Stamp(try descriptor.descriptor.status())
-                guard baseline.map({ !$0.hasSameContents(as: stamp) }) ?? true else { return }
-            } catch {
-                throw StoreError.io(error)
-            }
             try keepContents(of: handle.node, because: .orphan, by: handle)
         } catch {
             engine.say(
@@ -71,36 +64,28 @@ final class Keeper: Sendable {
             let descriptor = try Self.descriptor(of: node)
             let id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
             note(id, cause, of: node, by: subject)
-            let stamp: Stamp
-            do throws(Errno) { stamp = Stamp(try descriptor.descriptor.status()) } catch {
-                throw StoreError.io(error)
-            }
-            // The last of them to close the file decides whether anything was written.
-            writers.last?.state.withLock { $0.keptLinks.append(Handle.KeptLink(id: id, stamp: stamp)) }
+            let file = KeptFile(id, writers: writers.count)
+            for writer in writers { writer.state.withLock { $0.keptFiles.append(file) } }
         } catch {
             engine.say("replaced or removed a file that could not be kept (\(error))", subject.account)
         }
     }
 
-    /// A handle closes: files kept for it that it did not change need not be kept.
-    func closing(_ handle: Handle) {
-        let links = handle.state.withLock { state in
-            defer { state.keptLinks = [] }
-            return state.keptLinks
+    /// A handle closes: a file to which none of its writers has written need not be kept.
+    func letGo(of handle: Handle) {
+        let files = handle.state.withLock { state in
+            defer { state.keptFiles = [] }
+            return state.keptFiles
         }
-        guard !links.isEmpty, let store else { return }
-        do throws(Errno) {
-            let stamp = Stamp(try handle.node.descriptor().descriptor.status())
-            for link in links where link.stamp.hasSameContents(as: stamp) {
-                do throws(StoreError) {
-                    try store.drop(link.id, reason: "nothing was written to it any more")
-                    engine.journal.note(.dropped, at: Engine.now, by: handle, "\(link.id)")
-                } catch {
-                    engine.say("kept a file that need not be kept (\(error))", handle.account)
-                }
+        guard !files.isEmpty, let store else { return }
+        let hasWritten = handle.mayHaveWritten
+        for file in files where file.isNeedless(afterOneThat: hasWritten) {
+            do throws(StoreError) {
+                try store.drop(file.id, reason: "nothing was written to it")
+                engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
+            } catch {
+                engine.say("kept a file that need not be kept (\(error))", handle.account)
             }
-        } catch {
-            engine.say("closed a kept file that cannot be looked at (\(error))", handle.account)
         }
     }
 

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Opens the file, unless another one has taken its name while the open waited.
-    private func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
+    func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
         engine.counters.stale.count()
@@ -61,7 +61,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Whether a handle's file is no longer the document, or is called by no name any more.
-    private func isReplaced(_ handle: Handle) -> Bool {
+    func isReplaced(_ handle: Handle) -> Bool {
         handle.node.state.withLock { $0.item != handle.item || !$0.hasName }
     }
 
@@ -114,16 +114,13 @@ extension CoordinatedFilesystem {
         let token = open.token
         reply.tellInterrupts(token)
         let parked = Parked(reply)
+        enterParking(open)
         let decision: Engine.Decision? = open.state.withLock { state in
             state.visit += 1
             state.handle = handle
             if state.decision == nil { state.reply = parked }
             return state.decision
         }
-        if let decision {
-            if let reply = parked.take() { conclude(open, decision, reply: reply) }
-        } else {
-            enterParking(open)
-        }
+        if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
     }
 }

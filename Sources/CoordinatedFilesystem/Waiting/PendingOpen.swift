@@ -32,12 +32,12 @@ final class PendingOpen: Sendable {
     let state: Mutex<State>
 
     /// `hasBeenStale` says that an earlier open of the same name used up the kernel's one retry.
-    init(_ handle: Handle, reply: consuming Reply, token: UInt, hasBeenStale: Bool) {
+    init(_ handle: Handle, token: UInt, hasBeenStale: Bool) {
         claim = handle.claim
         item = handle.item
         thread = handle.thread
         self.token = token
-        state = Mutex(State(reply: Parked(reply), handle: handle, hasBeenStale: hasBeenStale))
+        state = Mutex(State(handle: handle, hasBeenStale: hasBeenStale))
     }
 }
 
