@@ -62,13 +62,24 @@ public struct Arbiter: Sendable {
     /// claim leaves must be kept before it ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         // Y8.
+        oldestWriter(beside: claim) { $0.suspension != nil }
+    }
+
+    /// Whether somebody else was given the item after this claim let others pass: what its handle still
+    /// writes goes over that writer's contents (Y8).
+    public func isOverruled(_ claim: ClaimID) -> Bool {
+        guard claims[claim]?.suspension != nil else { return false }
+        return oldestWriter(beside: claim) { $0.suspension == nil } != nil
+    }
+
+    private func oldestWriter(beside claim: ClaimID, where matches: (Claim) -> Bool) -> ClaimID? {
         guard let claim = claims[claim] else { return nil }
         var oldest: ClaimID?
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[part.item] else { return }
             let found = docket.held.writers.first { id in
                 guard id != claim.id, let other = claims[id] else { return false }
-                return other.suspension != nil && !areExempt(claim, other)
+                return matches(other) && !areExempt(claim, other)
             }
             if let found { oldest = min(found, oldest ?? found) }
         }

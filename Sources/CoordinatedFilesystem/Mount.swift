@@ -76,6 +76,11 @@ package final class Mount: StatusSource {
     /// long enough for that.
     package func serve() throws(Errno) {
         try session.serve(filesystem, threads: Self.loopThreads)
+        // The last handles may have left something to keep.
+        let end = Engine.now + Self.longestFarewell
+        if !engine.workers.finish(until: end.nanoseconds) {
+            engine.log("ended with work undone after \(Self.longestFarewell)")
+        }
     }
 
     /// Takes the mount away; from any thread. Lazily, files that are open stay so.
@@ -103,6 +108,9 @@ extension Mount {
     private static let loopThreads = 2
     /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
     private static let workerThreads = 4
+
+    /// How long the work that is left may take when the mount is gone: a copy of the largest file that is kept.
+    private static let longestFarewell = Span.seconds(30)
 
     private static let features: ConnectionFeatures = [
         .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes,

@@ -42,7 +42,39 @@ extension Engine {
             return (tasks, ended)
         }
         withExtendedLifetime(ended) {}
-        for task in tasks { perform(task) }
+        run(tasks)
+    }
+
+    /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
+    /// it: ten thousand opens that end each other's waits must not nest.
+    private func run(_ tasks: [Task]) {
+        if let turn = Turn.current { return turn.tasks.append(contentsOf: tasks) }
+        guard !tasks.isEmpty else { return }
+        let turn = Turn(tasks)
+        turn.enter()
+        defer { turn.leave() }
+        while let task = turn.next() { perform(task) }
+    }
+
+    /// The tasks of one thread, while it does them.
+    private final class Turn {
+        var tasks: [Task]
+        private var first = 0
+
+        init(_ tasks: [Task]) { self.tasks = tasks }
+
+        static var current: Turn? {
+            ThreadSlot.turn.value.map { Unmanaged<Turn>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        func enter() { ThreadSlot.turn.value = Unmanaged.passUnretained(self).toOpaque() }
+        func leave() { ThreadSlot.turn.value = nil }
+
+        func next() -> Task? {
+            guard first < tasks.count else { return nil }
+            defer { first += 1 }
+            return tasks[first]
+        }
     }
 
     private func task(for effect: Effect, at now: Instant, in state: inout State) -> Task? {
@@ -107,7 +139,7 @@ extension Engine {
         default: return
         }
         let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
-        timers.soon { [self] in
+        workers.run { [self] in
             say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
         }
     }
@@ -120,7 +152,7 @@ extension Engine {
             workers.run { [self] in submit(.observed(claim, claimant.observe())) }
         case .wake(let moment):
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
-        case .say(let saying): say(saying.what, saying.account)
+        case .say(let saying): workers.run { [self] in say(saying.what, saying.account) }
         }
     }
 

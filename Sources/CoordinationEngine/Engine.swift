@@ -161,6 +161,10 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
     }
 
+    package func isOverruled(_ claim: ClaimID) -> Bool {
+        state.withLock { $0.arbiter.isOverruled(claim) }
+    }
+
     package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }

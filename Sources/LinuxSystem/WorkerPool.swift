@@ -10,17 +10,21 @@ import Synchronization
 package final class WorkerPool: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
-        /// Jobs before this index are done; they are dropped in bulk.
+        /// Jobs before this index were taken; they are dropped in bulk.
         var first = 0
+        /// Jobs that are under way.
+        var running = 0
     }
 
     private let state = Mutex(State())
     private let tickets: OwnedDescriptor
+    private let finished: Signal
 
     package init(threads: Int) throws(Errno) {
         let descriptor = clinux_event(1)
         guard descriptor >= 0 else { throw .last }
         tickets = OwnedDescriptor(adopting: descriptor)
+        finished = try Signal()
         for _ in 0..<threads {
             try JoinableThread { [self] in work() }.detach()
         }
@@ -36,7 +40,22 @@ package final class WorkerPool: Sendable {
         while true {
             var ticket: UInt64 = 0
             guard Glibc.read(tickets.rawValue, &ticket, 8) == 8 else { continue }
-            next()?()
+            guard let job = next() else { continue }
+            job()
+            state.withLock { $0.running -= 1 }
+            finished.raise()
+        }
+    }
+
+    /// Waits until no job is left or under way, or until a moment of the monotonic clock in nanoseconds.
+    ///
+    /// Nobody may add jobs meanwhile. Returns whether all are done.
+    package func finish(until moment: UInt64) -> Bool {
+        while true {
+            let isDone = state.withLock { $0.first == $0.jobs.count && $0.running == 0 }
+            if isDone { return true }
+            guard MonotonicClock.nanoseconds < moment else { return false }
+            finished.wait(until: moment)
         }
     }
 
@@ -45,6 +64,7 @@ package final class WorkerPool: Sendable {
             guard state.first < state.jobs.count else { return nil }
             let job = state.jobs[state.first]
             state.first += 1
+            state.running += 1
             if state.first == state.jobs.count || state.first > 1024 {
                 state.jobs.removeFirst(state.first)
                 state.first = 0

@@ -19,8 +19,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             become(caller)
             let below = try directory.descriptor()
-            let created = try below.descriptor.create(
-                name, flags: flags & (O_ACCMODE | O_EXCL | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC), mode: mode)
+            let created = try makeFile(name, in: below, flags: flags, mode: mode)
             let status = try created.status()
             let node = nodes.introduce(status, as: name.copy(), in: directory)
             let fill = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
@@ -30,6 +29,19 @@ extension CoordinatedFilesystem {
             claim(creation, fill, reply: reply)
         } catch {
             reply.fail(error)
+        }
+    }
+
+    /// Only ever a new file: one that was made around the mount meanwhile was neither claimed nor checked for
+    /// the caller. The kernel looks it up and opens it instead.
+    private func makeFile(
+        _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
+    ) throws(Errno) -> OwnedDescriptor {
+        do throws(Errno) {
+            let below = flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC) | O_EXCL
+            return try directory.descriptor.create(name, flags: below, mode: mode)
+        } catch {
+            throw error == .exists && flags & O_EXCL == 0 ? .stale : error
         }
     }
 

@@ -10,7 +10,10 @@ extension CoordinatedFilesystem {
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
-        let hasReturned = !bounces.isQuiet && finishLookup(of: name, by: reply.caller.thread)
+        // On its way back to something, the thread has used its one retry already.
+        let hasReturned =
+            !bounces.isQuiet
+            && (finishLookup(of: name, by: reply.caller.thread) || bounces[reply.caller.thread] != nil)
         do throws(Errno) {
             let status = try directory.descriptor().descriptor.status(of: name)
             introduce(status, as: name.copy(), in: directory, reply: reply)

@@ -107,7 +107,9 @@ extension CoordinatedFilesystem {
     /// A writer that yielded clean may have written since, which its file tells.
     func endangers(_ grant: Grant) -> Bool {
         grant.passed.contains { passed in
-            guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else { return true }
+            guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
+                return true
+            }
             return writer.observe() != .clean
         }
     }

@@ -4,6 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// Handles that yielded because they had written nothing, and now write.
 ///
@@ -15,14 +16,18 @@ extension CoordinatedFilesystem {
         let claim = engine.makeClaimID()
         let request = Request(claim, .handle, Request.Part(handle.node.item, AccessTable.resizing(to: 0)))
         switch engine.claim(request, by: handle) {
-        case .granted: finishRenewal(of: handle, by: claim, change, reply: reply)
+        case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:
             // The kernel holds the file's lock for this request, so the wait is short.
             engine.counters.parkedUnderLock.count()
             engine.journal.note(.parkedUnderLock, at: Engine.now, claim: claim, by: handle)
             let parked = Parked(reply)
-            engine.whenSettled(claim) { [self] _ in
-                if let reply = parked.take() { finishRenewal(of: handle, by: claim, change, reply: reply) }
+            engine.whenSettled(claim) { [self] decision in
+                guard let reply = parked.take() else { return }
+                switch decision {
+                case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
+                case .refused: reply.fail(.busy)
+                }
             }
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
                 engine.force(claim)
@@ -31,13 +36,29 @@ extension CoordinatedFilesystem {
     }
 
     private func finishRenewal(
-        of handle: Handle, by claim: ClaimID, _ change: AttributeChange, reply: consuming Reply
+        of handle: Handle, by claim: ClaimID, _ grant: Grant, _ change: AttributeChange,
+        reply: consuming Reply
     ) {
         let former = handle.currentClaim
         handle.state.withLock { $0.renewed = claim }
         engine.end(former)
         // Closed meanwhile: nobody else would end it.
         if handles[handle.id] == nil { engine.end(claim) }
-        apply(change, to: handle.node, through: handle, reply: reply)
+        cut(handle, change, isEndangering: endangers(grant), reply: reply)
+    }
+
+    /// Changes the size of an open file, and keeps what somebody else would lose by it.
+    func cut(_ handle: Handle, _ change: AttributeChange, isEndangering: Bool, reply: consuming Reply) {
+        guard isEndangering else { return apply(change, to: handle.node, through: handle, reply: reply) }
+        let parked = Parked(reply)
+        engine.workers.run { [self] in
+            guard let reply = parked.take() else { return }
+            do throws(StoreError) {
+                try keeper.keepContents(of: handle.node, because: .claim, by: handle)
+            } catch {
+                return reply.fail(.busy)
+            }
+            apply(change, to: handle.node, through: handle, reply: reply)
+        }
     }
 }

@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
 
     private func sendBack(_ claim: ClaimID, _ resizer: Resizer, below parent: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
-        let serial = bounces.begin(.resizing(resizer.node.id, claim), in: parent.id, by: thread)
+        let serial = beginBounce(.resizing(resizer.node.id, claim), in: parent.id, by: thread)
         noteBounce(by: resizer, claim)
         resizer.expectOutcome()
         engine.whenSettled(claim) { [self] decision in

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
         // It has waited already, and the kernel will not ask a third time.
         if bounces.finish(by: thread, where: { $0 == cause }) != nil { return reply }
         guard thread > 0, isAwaited(change, node.item) else { return reply }
-        let serial = bounces.begin(cause, in: change.directory.id, by: thread)
+        let serial = beginBounce(cause, in: change.directory.id, by: thread)
         noteBounce(by: change.subject)
         connection.invalidateAttributes(of: change.directory.id)
         lookAgain(serial, change, node.item, until: Engine.now + Self.longestDelay)

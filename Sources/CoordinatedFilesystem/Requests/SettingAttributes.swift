@@ -20,10 +20,10 @@ extension CoordinatedFilesystem {
             return apply(change, to: node, through: handle, reply: reply)
         }
         guard let handle else { return resize(node, change, reply: reply) }
-        guard handle.isClaimed, engine.hasYieldedClean(handle.currentClaim) else {
-            return apply(change, to: node, through: handle, reply: reply)
-        }
-        renewClaim(of: handle, then: change, reply: reply)
+        guard handle.isClaimed else { return apply(change, to: node, through: handle, reply: reply) }
+        let claim = handle.currentClaim
+        if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
+        cut(handle, change, isEndangering: engine.isOverruled(claim), reply: reply)
     }
 
     /// Carries a change out and answers.

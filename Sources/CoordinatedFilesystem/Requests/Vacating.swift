@@ -21,7 +21,7 @@ extension CoordinatedFilesystem {
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
         guard vacancy != nil else { return reply.fail(.noEntry) }
-        let serial = bounces.begin(.lookup(name: name.bytes), in: directory.id, by: thread)
+        let serial = beginBounce(.lookup(name: name.bytes), in: directory.id, by: thread)
         noteBounce(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
         // The window may have closed since it was looked at; then nobody else will answer the question.

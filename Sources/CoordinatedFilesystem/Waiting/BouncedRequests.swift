@@ -9,6 +9,13 @@ extension CoordinatedFilesystem {
     /// How long the kernel's retry is expected once its question is answered.
     private static let retryExpected = Span.seconds(1)
 
+    /// Notes that a thread's request is being sent back; returns the number of this bounce.
+    func beginBounce(_ cause: Bounces.Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
+        let (serial, former) = bounces.begin(cause, in: directory, by: thread)
+        if case .resizing(_, let claim) = former?.cause { engine.withdraw(claim) }
+        return serial
+    }
+
     func noteBounce(by subject: any JournalSubject, _ claim: ClaimID? = nil) {
         engine.counters.bounced.count()
         engine.journal.note(.bounced, at: Engine.now, claim: claim, by: subject)

@@ -50,16 +50,16 @@ final class Bounces: Sendable {
     /// Whether no request is on its way back, which is what the fast paths ask.
     var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Notes that a thread's request is being sent back; returns the number of this bounce.
-    func begin(_ cause: Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
+    /// Notes that a thread's request is being sent back. Returns the number of this bounce, and what the
+    /// thread was sent back for before, if it never returned to it.
+    func begin(_ cause: Cause, in directory: NodeID, by thread: Int32) -> (serial: UInt64, former: Bounce?) {
         state.withLock { state in
             let serial = state.nextSerial
             state.nextSerial += 1
             let bounce = Bounce(cause: cause, directory: directory, serial: serial)
-            if state.bounces.updateValue(bounce, forKey: thread) == nil {
-                count.add(1, ordering: .sequentiallyConsistent)
-            }
-            return serial
+            let former = state.bounces.updateValue(bounce, forKey: thread)
+            if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
+            return (serial, former)
         }
     }
 
