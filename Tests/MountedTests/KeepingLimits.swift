@@ -65,7 +65,7 @@ extension Mounted {
             #expect(
                 outcome.text == """
                     0644 then 0644: 1 listed, 0 contents+
-                    0000 then 0644: 0 listed, 6
+                    0000 then 0644: 1 listed, 6
                     0644 then 0000: 0 listed, 6
 
                     """, "\(outcome.text)\(outcome.errorText)")

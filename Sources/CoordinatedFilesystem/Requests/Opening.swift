@@ -27,13 +27,27 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let request = Request(handle.claim, .handle, Request.Part(handle.item, handle.access))
         switch engine.claim(request, by: handle) {
-        case .granted(let grant):
-            // Another file may have taken the name since the kernel looked it up.
-            guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
-            let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
-            admit(open, grant, reply: reply)
+        case .granted(let grant): admitAtOnce(handle, grant, hasBeenStale: hasBeenStale, reply: reply)
         case .waiting: park(handle, hasBeenStale: hasBeenStale, reply: reply)
         }
+    }
+
+    /// Opens a file that nobody kept waiting, unless a rename or an unlink was faster than the claim.
+    private func admitAtOnce(
+        _ handle: Handle, _ grant: Grant, hasBeenStale: Bool, reply: consuming Reply
+    ) {
+        let (item, hasName) = handle.node.state.withLock { ($0.item, $0.hasName) }
+        if hasName, item != handle.item {
+            // The file has become another document: the claim is about something nobody uses any more.
+            engine.end(handle.claim)
+            return begin(handle.node, flags: handle.flags, hasBeenStale: hasBeenStale, reply: reply)
+        }
+        // Reading what lost its name just now is what a moment earlier would have given.
+        guard !hasName, handle.mayWrite || handle.truncates else {
+            return finish(handle, grant: grant, reply: reply)
+        }
+        let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
+        admit(open, grant, reply: reply)
     }
 
     func makeHandle(
