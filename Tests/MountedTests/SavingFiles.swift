@@ -86,7 +86,7 @@ extension Mounted {
 struct Saver: Sendable, CustomTestStringConvertible {
     /// How often it saves in one run.
     static let saves = 40
-    static let mostRuns = 50
+    static let mostRuns = 500
 
     let name: String
     var document = "document.txt"
