@@ -52,6 +52,31 @@ extension Mounted {
             }
         }
 
+        /// Whoever is stopped in the middle of a request keeps a system from going to sleep.
+        @Test("A program that stays stopped while it waits is let through after 1 s")
+        func stopped() throws {
+            try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"").run(document)
+                let (holder, waiter) = (try Actor(), try Actor())
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try waiter.tell("open", "r", document, "O_RDONLY")
+                try mount.waitUntilParked(waiter.pid)
+                waiter.program.send(SIGSTOP)
+                let (_, took) = try timed {
+                    try eventually(within: .seconds(11), "the stopped program to be let through") {
+                        try mount.counters.proceeded == 1
+                    }
+                }
+                print("a stopped program was let through after \(took)")
+                waiter.program.send(SIGCONT)
+                #expect(try waiter.answer().hasPrefix("ok"))
+                try holder.must("close", "h")
+                try waiter.must("close", "r")
+                checkForced(try mount.status(), except: [.proceeded])
+            }
+        }
+
         @Test("A wait over 1 s is one line of the log: who waited, how long, for whom, and for what")
         func log() throws {
             let directory = try Lab.freshDirectory("log")

@@ -76,7 +76,8 @@ final class Parking: Sendable {
         if (status.pending | status.sharedPending) & bit(SIGKILL) != 0 { return .gone }
         if pending & asking != 0 { return .interrupted }
         let deadly = pending & ~harmless & ~stopping & ~status.caught & ~status.ignored
-        return deadly != 0 ? .interrupted : .waitOn(isStopped: pending & stopping != 0)
+        guard deadly == 0 else { return .interrupted }
+        return .waitOn(isStopped: pending & stopping != 0 || Freezers.isFreezing(thread: thread))
     }
 
     /// Signal n is bit n - 1 of the masks in `/proc/TID/status`.
