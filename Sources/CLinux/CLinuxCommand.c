@@ -28,3 +28,7 @@ void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTI
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
     return makedev(major_number, minor_number);
 }
+
+int clinux_spawn_close_from(void *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}

@@ -38,7 +38,7 @@ package struct Failure: Error, Hashable, Sendable, Codable {
     package static func notJSON() -> Failure { Failure(code: -32700, message: "this is not JSON") }
     package static func invalidRequest(_ why: String) -> Failure { Failure(code: -32600, message: why) }
     package static func unknownMethod(_ method: String) -> Failure {
-        Failure(code: -32601, message: "there is no method '\(method.prefix(100))'")
+        Failure(code: -32601, message: "there is no method '\(String(method.unicodeScalars.prefix(100)))'")
     }
     package static func invalidParameters(_ why: String) -> Failure { Failure(code: -32602, message: why) }
     package static func internalError(_ why: String) -> Failure { Failure(code: -32603, message: why) }

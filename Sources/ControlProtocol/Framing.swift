@@ -106,8 +106,9 @@ package struct FrameReader: Sendable {
             guard let colon = line.firstIndex(of: ":") else { return nil }
             guard line[..<colon].lowercased() == "content-length" else { continue }
             let digits = line[line.index(after: colon)...].drop { $0 == " " }
-            guard length == nil, digits.allSatisfy({ $0.isASCII && $0.isNumber }) else { return nil }
-            length = Int(digits)
+            guard length == nil, digits.allSatisfy({ $0.isASCII && $0.isNumber }), let value = Int(digits)
+            else { return nil }
+            length = value
         }
         return length
     }

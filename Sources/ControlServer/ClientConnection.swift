@@ -79,8 +79,8 @@ final class ClientConnection: ChannelDuplexHandler {
             }
         }
         context.flush()
-        if isIdle, hasInputEnded, outstanding == 0 {
-            context.close(promise: nil)
+        if isIdle, hasInputEnded, outstanding == 0, !isEnding {
+            closeAfterWrites(context)
         } else if isReadDelayed, mayServe(context) {
             read(context: context)
         }
@@ -171,9 +171,14 @@ final class ClientConnection: ChannelDuplexHandler {
 
     /// Says why, and closes once that has been sent.
     private func end(_ context: ChannelHandlerContext, with failure: Failure) {
-        isEnding = true
         note("closed: \(failure.message)")
         send(Reply(to: nil, .failure(failure)), context)
+        closeAfterWrites(context)
+    }
+
+    /// A client that reads slowly gets its replies all the same.
+    private func closeAfterWrites(_ context: ChannelHandlerContext) {
+        isEnding = true
         context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in
             context.close(promise: nil)
         }

@@ -11,6 +11,7 @@ package struct Spawning: ~Copyable {
     private var actions = posix_spawn_file_actions_t()
     /// Copies with numbers above every target, lest one `dup2` overwrites the source of the next.
     private var sources: [CInt] = []
+    private var highestPassed: CInt = 2
 
     package init(_ executable: String, arguments: [[UInt8]], environment: [String]) {
         self.executable = executable
@@ -34,12 +35,15 @@ package struct Spawning: ~Copyable {
     package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
         let copy = try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 32) }
         sources.append(copy)
+        highestPassed = max(highestPassed, number)
         posix_spawn_file_actions_adddup2(&actions, copy, number)
     }
 
     /// Starts it and returns its number; our copies of what was passed are closed then.
     package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
+        // What the caller happens to have open, a pipe or a lock, is none of the child's business.
+        clinux_spawn_close_from(&actions, max(3, highestPassed + 1))
         let argv = arguments.map { Self.copy($0) }
         let envp = environment.map { Self.copy(Array($0.utf8)) }
         defer { for pointer in argv + envp { pointer.deallocate() } }

@@ -61,7 +61,8 @@ struct ControlClient: ~Copyable {
         do throws(Errno) { peer = try PeerCredentials(of: socket.rawValue) } catch {
             throw Self.unreachable(error, place)
         }
-        guard peer.user == 0 || peer.user == geteuid() else {
+        let mayServe = peer.user == 0 || peer.user == geteuid() || (geteuid() == 0 && peer.user == mount.user)
+        guard mayServe else {
             throw CommandFailure(
                 .denied, "the mount at '\(place)' is served by user \(peer.user), whom you need not trust")
         }

@@ -41,8 +41,8 @@ struct Kept: ParsableCommand {
 
     func run() throws {
         let bytes = try RawArgument.bytes(of: path)
-        let mount = try MountFinder.mount(holding: bytes)
-        var client = try ControlClient(to: mount)
+        let mount = try Watchdog.guarding { try MountFinder.mount(holding: bytes) }
+        var client = try Watchdog.guarding { try ControlClient(to: mount) }
         if let restore, let to {
             try copy(restore, to: RawArgument.bytes(of: to), from: &client)
         } else {
@@ -93,7 +93,7 @@ extension KeptListResult {
     var text: String {
         var lines = entries.map { entry in
             let time = Date(timeIntervalSince1970: entry.time).formatted(.iso8601)
-            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path)\n"
+            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path.shown)\n"
         }
         if isTruncated { lines.append("(more; these are the newest)\n") }
         return lines.joined()

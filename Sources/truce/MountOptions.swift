@@ -83,6 +83,9 @@ package struct MountOptions: Hashable, Sendable {
     }
 
     private mutating func applyChoice(_ name: String, _ value: String) throws(CommandFailure) {
+        if Self.flags.contains(where: { $0.name == name }) {
+            throw CommandFailure(.usage, "option '\(name)' takes no value")
+        }
         switch name {
         case "policy":
             guard let policy = Policy(rawValue: value) else {

@@ -17,9 +17,11 @@ struct Status: ParsableCommand {
     var directory = "."
 
     func run() throws {
-        let mount = try MountFinder.mount(holding: RawArgument.bytes(of: directory))
-        var client = try ControlClient(to: mount)
-        let status = try client.status()
+        let status = try Watchdog.guarding {
+            let mount = try MountFinder.mount(holding: RawArgument.bytes(of: directory))
+            var client = try ControlClient(to: mount)
+            return try client.status()
+        }
         let bytes = json ? try JSONForm.encode(status) + [UInt8(ascii: "\n")] : Array(status.text.utf8)
         LineOutput.write(bytes, to: STDOUT_FILENO)
     }
@@ -28,18 +30,21 @@ struct Status: ParsableCommand {
 extension StatusForm {
     /// For people: the last ten steps only.
     var text: String {
-        var lines = ["\(mount.mountpoint)\(options.inPlace ? " (in place)" : " from \(mount.source)")"]
+        var lines = [
+            "\(mount.mountpoint.shown)\(options.inPlace ? " (in place)" : " from \(mount.source.shown)")"
+        ]
         lines.append("daemon: pid \(pid), truce \(version); data: \(options.dataPath)")
         lines.append("options: \(optionWords.joined(separator: ", "))")
         lines.append(contentsOf: counterLines)
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")
-            lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path) for \(holders)")
+            lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path.shown) for \(holders)")
         }
         for step in journal.suffix(10) {
             let who = step.actor.map { " \($0.text)" } ?? ""
             lines.append(
-                "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path) \(step.detail)")
+                "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path.shown) \(step.detail.shown)"
+            )
         }
         return lines.joined(separator: "\n") + "\n"
     }
@@ -71,5 +76,5 @@ extension StatusForm {
 }
 
 extension ActorForm {
-    fileprivate var text: String { "\(program) (pid \(pid))" }
+    fileprivate var text: String { "\(program.shown) (pid \(pid))" }
 }

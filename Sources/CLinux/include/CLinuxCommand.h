@@ -26,4 +26,6 @@ void clinux_log(int error, const char *line);
 
 // makedev(3) is a macro.
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
+// posix_spawn_file_actions_addclosefrom_np(3) hides behind _GNU_SOURCE; `actions` is a posix_spawn_file_actions_t.
+int clinux_spawn_close_from(void *actions, int first);
 #endif

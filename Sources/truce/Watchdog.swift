@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Ends the command if a mount does not answer: paths lead through it, and no system call has a time limit.
+enum Watchdog {
+    private static let patienceSeconds: UInt64 = 10
+
+    /// Does something that may wait for a daemon; after 10 s the process ends with the code for it.
+    ///
+    /// By a thread and not by a signal: a caught signal does not end a wait for a file system, the end of the
+    /// process does.
+    static func guarding<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
+        let alarm = try Alarm()
+        try JoinableThread { alarm.wait(seconds: patienceSeconds) }.detach()
+        defer { alarm.stop() }
+        return try body()
+    }
+
+    private final class Alarm: Sendable {
+        private let signal: Signal
+        private let isStopped = Atomic<Bool>(false)
+
+        init() throws(Errno) { signal = try Signal() }
+
+        func stop() {
+            isStopped.store(true, ordering: .releasing)
+            signal.raise()
+        }
+
+        func wait(seconds: UInt64) {
+            let end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
+            while !isStopped.load(ordering: .acquiring) {
+                guard MonotonicClock.nanoseconds < end else {
+                    LineOutput.write(
+                        "truce: the daemon did not answer within \(seconds) s\n", to: STDERR_FILENO)
+                    _exit(ExitStatus.timedOut.rawValue)
+                }
+                signal.wait(until: end)
+            }
+        }
+    }
+}
