@@ -70,7 +70,6 @@ final class Handle: Claimant {
         var baseline: Stamp?
         /// The baseline is too young for the clock of the file system to tell a later change.
         var isBaselineBlurred = false
-        var isOpen = false
         /// The file was kept by a link before others replaced or deleted it.
         var keptFiles: [KeptFile] = []
         /// The claim made when the handle, having yielded, turned out to write after all.
@@ -170,10 +169,4 @@ final class HandleTable: Sendable {
     subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
     func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
     func remove(_ id: HandleID) -> Handle? { handles.withLock { $0.removeValue(forKey: id) } }
-
-    /// The open handles of a node that may write.
-    func writers(of node: Node) -> [Handle] {
-        handles.withLock { $0.values.filter { $0.node === node && $0.mayWrite } }
-            .sorted { $0.claim < $1.claim }
-    }
 }

@@ -38,8 +38,6 @@ final class Parking: Sendable {
 
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
-    var count: Int { spots.withLock { $0.count } }
-
     func enter(_ token: UInt, _ spot: Spot) { spots.withLock { $0[token] = spot } }
     func leave(_ token: UInt) { spots.withLock { $0[token] = nil } }
 
