@@ -28,6 +28,20 @@ public struct Bounds: Hashable, Sendable {
     /// Long enough that a program about to close its
     /// file is never looked at, short enough that nobody notices.
     public var glance: Span = .milliseconds(10)
+    /// How long a presenter may take to relinquish.
+    public var relinquish: Span = .seconds(5)
+    /// How long a presenter may take to save.
+    public var save: Span = .seconds(10)
+    /// How long a presenter may take to accommodate a deletion.
+    public var deletion: Span = .seconds(5)
+    /// How far a presenter's progress may extend any of these, and the wait of those who wait for it.
+    public var progress: Span = .seconds(60)
+    /// How long a presenter that was asked to save is not asked again because of reads.
+    public var askAgain: Span = .seconds(2)
+    /// How long after the last step of a save its presenters are told.
+    public var trailing: Span = .milliseconds(100)
+    /// How long one forfeit answers for further accesses of the same process, counted from its last access.
+    public var excused: Span = .seconds(2)
     public var policy: Policy = .proceed
 
     public init() {}

@@ -15,6 +15,9 @@ public struct Request: Hashable, Sendable {
         /// A name that its party vacated in the middle of a save: granted like a name change, and ends
         /// when the name is filled again or its window closes.
         case episode
+        /// An access that was asked for over the control socket: ends when its holder says so or dies, and is
+        /// waited for by everybody, changes of names included.
+        case aware
     }
 
     public struct Part: Hashable, Sendable {
@@ -79,10 +82,13 @@ public struct Grant: Hashable, Sendable {
     public let basis: Basis
     /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
     public let passed: [Passed]
+    /// Presenters that refused or were silent, and that a write goes ahead over. Empty for reads.
+    public let unanswered: [PresenterID]
 
-    public init(basis: Basis, passed: [Passed] = []) {
+    public init(basis: Basis, passed: [Passed] = [], unanswered: [PresenterID] = []) {
         self.basis = basis
         self.passed = passed
+        self.unanswered = unanswered
     }
 }
 
@@ -90,6 +96,8 @@ public enum Refusal: String, Hashable, Sendable {
     /// The wait ran out under policy `fail`.
     case busy
     case withdrawn
+    /// A presenter answered an aware access with an error.
+    case presenterFailed
 }
 
 /// How a contested claim let others pass.

@@ -125,7 +125,8 @@ extension Engine {
                 hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
                 grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
         case .refused(.withdrawn): journal.note(.withdrawn, at: now, claim: claim, by: subject)
-        case .refused(.busy): journal.note(.refused, at: now, claim: claim, by: subject)
+        case .refused(.busy), .refused(.presenterFailed):
+            journal.note(.refused, at: now, claim: claim, by: subject)
         }
     }
 

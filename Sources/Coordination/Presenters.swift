@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Names one presenter for its whole life.
+public struct PresenterID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    public var description: String { "p\(rawValue)" }
+}
+
+/// Names one request to a presenter, until it is answered or forfeited.
+public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    public var description: String { "?\(rawValue)" }
+}
+
+/// Names one turn: what one program does with a presented item, as its presenter hears of it.
+///
+/// All accesses of one process that follow each other closely are one turn, so that a save in several steps is
+/// one relinquishment, one change and one reacquisition.
+public struct TurnID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: UInt64
+    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
+    public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    public var description: String { "t\(rawValue)" }
+}
+
+/// What a presenter is asked, and has to answer in time.
+///
+/// The names and their meaning are NSFilePresenter's.
+public enum PresenterRequest: String, Hashable, Sendable, CaseIterable {
+    case relinquishToReader
+    case relinquishToWriter
+    case save
+    case accommodateDeletion
+}
+
+/// What a presenter is told, with no answer expected.
+public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
+    /// The turn it relinquished to is over.
+    case reacquire
+    /// Contents or attributes were written.
+    case didChange
+    /// The item, or a directory above it, has another name.
+    case didMove
+}
+
+/// The messages that a presenter implements; those it does not count as consent and are not sent.
+public struct PresenterMessages: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let relinquishToReader = Self(rawValue: 1 << 0)
+    public static let relinquishToWriter = Self(rawValue: 1 << 1)
+    public static let save = Self(rawValue: 1 << 2)
+    public static let accommodateDeletion = Self(rawValue: 1 << 3)
+    public static let reacquire = Self(rawValue: 1 << 4)
+    public static let didChange = Self(rawValue: 1 << 5)
+    public static let didMove = Self(rawValue: 1 << 6)
+    public static let all = Self(rawValue: 0x7F)
+
+    public init(_ request: PresenterRequest) {
+        switch request {
+        case .relinquishToReader: self = .relinquishToReader
+        case .relinquishToWriter: self = .relinquishToWriter
+        case .save: self = .save
+        case .accommodateDeletion: self = .accommodateDeletion
+        }
+    }
+
+    public init(_ notice: PresenterNotice) {
+        switch notice {
+        case .reacquire: self = .reacquire
+        case .didChange: self = .didChange
+        case .didMove: self = .didMove
+        }
+    }
+}
+
+/// A registration by a connection for an item.
+public struct Presenter: Hashable, Sendable {
+    public let id: PresenterID
+    public let item: ItemID
+    /// Whose process shows the item; its own accesses and its children's are not put to it.
+    public let party: Party
+    public let messages: PresenterMessages
+
+    public init(_ id: PresenterID, of item: ItemID, by party: Party, _ messages: PresenterMessages) {
+        self.id = id
+        self.item = item
+        self.party = party
+        self.messages = messages
+    }
+}
+
+/// How a presenter answered.
+public enum Answer: String, Hashable, Sendable {
+    case done
+    /// It could not do what it was asked: aware callers fail, unmodified programs go ahead.
+    case failed
+}
+
+/// Who did or wants to do what, for those who are asked and told.
+public struct Cause: Hashable, Sendable {
+    public let party: Party
+    public let access: Access
+
+    public init(_ party: Party, _ access: Access) {
+        self.party = party
+        self.access = access
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Who has, wants and shows what, at one moment.
+package struct Census: Hashable, Sendable {
+    /// Oldest first.
+    package var claims: [ClaimReport]
+    package var presenters: [PresenterReport]
+
+    package init(claims: [ClaimReport] = [], presenters: [PresenterReport] = []) {
+        self.claims = claims
+        self.presenters = presenters
+    }
+}
+
+package struct ClaimReport: Hashable, Sendable {
+    package enum Standing: Hashable, Sendable {
+        case held
+        case suspended(Suspension)
+        case waiting
+    }
+
+    package var claim: ClaimID
+    package var actor: Actor
+    package var access: Access
+    /// Below the root of the mount, without a leading slash.
+    package var path: [UInt8]
+    package var standing: Standing
+    /// Since when it waits, or when it was granted.
+    package var since: Instant
+    /// Empty unless it waits: whom for, one clause each, chained to the end: `cat (712) waits for nvim (640) to
+    /// save notes.md, asked 1.2 s ago, 8.8 s left`.
+    package var reasons: [String]
+
+    package init(
+        claim: ClaimID, actor: Actor, access: Access, path: [UInt8], standing: Standing, since: Instant,
+        reasons: [String] = []
+    ) {
+        self.claim = claim
+        self.actor = actor
+        self.access = access
+        self.path = path
+        self.standing = standing
+        self.since = since
+        self.reasons = reasons
+    }
+}
+
+package struct PresenterReport: Hashable, Sendable {
+    /// A request that is not answered yet.
+    package struct Owed: Hashable, Sendable {
+        package var request: PresenterRequest
+        package var asked: Instant
+        package var deadline: Instant
+        /// On whose account.
+        package var actor: Actor
+
+        package init(request: PresenterRequest, asked: Instant, deadline: Instant, actor: Actor) {
+            self.request = request
+            self.asked = asked
+            self.deadline = deadline
+            self.actor = actor
+        }
+    }
+
+    package var presenter: PresenterID
+    package var actor: Actor
+    package var path: [UInt8]
+    package var messages: PresenterMessages
+    package var owed: [Owed]
+    /// It let three requests in a row go unanswered and is told, but not asked, until it answers.
+    package var isDemoted: Bool
+
+    package init(
+        presenter: PresenterID, actor: Actor, path: [UInt8], messages: PresenterMessages, owed: [Owed] = [],
+        isDemoted: Bool = false
+    ) {
+        self.presenter = presenter
+        self.actor = actor
+        self.path = path
+        self.messages = messages
+        self.owed = owed
+        self.isDemoted = isDemoted
+    }
+}
