@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "CLinuxCommand.h"
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
@@ -28,6 +29,8 @@ void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTI
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
     return makedev(major_number, minor_number);
 }
+
+int clinux_enter_mount_namespace(int descriptor) { return setns(descriptor, CLONE_NEWNS); }
 
 int clinux_spawn_close_from(void *actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);

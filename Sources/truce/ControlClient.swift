@@ -76,14 +76,22 @@ struct ControlClient: ~Copyable {
 
     private static func connection(to mount: MountEntry) throws(CommandFailure) -> OwnedDescriptor {
         do throws(Errno) {
-            return try UnixSocket.connect(to: socketPath(of: mount), timeout: timeoutSeconds)
+            return try UnixSocket.connect(to: attribute(of: mount), timeout: timeoutSeconds)
         } catch {
             throw unreachable(error, mount.mountpoint.shown)
         }
     }
 
-    /// From the attribute that the daemon serves at the root of its mount.
-    private static func socketPath(of mount: MountEntry) throws(Errno) -> [UInt8] {
+    /// Where the control socket of a mount is.
+    static func socketPath(of mount: MountEntry) throws(CommandFailure) -> [UInt8] {
+        try MountFinder.checkOwner(of: mount)
+        do throws(Errno) { return try attribute(of: mount) } catch {
+            throw unreachable(error, mount.mountpoint.shown)
+        }
+    }
+
+    /// What the daemon serves at the root of its mount.
+    private static func attribute(of mount: MountEntry) throws(Errno) -> [UInt8] {
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)

@@ -18,7 +18,7 @@ package struct Truce: ParsableCommand {
                 6 denied.
                 """,
             version: versions,
-            subcommands: [Mount.self, Unmount.self, Status.self, Kept.self, Serve.self])
+            subcommands: [Mount.self, Unmount.self, Status.self, Socket.self, Kept.self, Serve.self])
     }
 
     package init() {}
@@ -40,8 +40,12 @@ package struct Truce: ParsableCommand {
     /// ArgumentParser's own codes and its usage text after an error are not what conventions ask for:
     /// one sentence, and 2 for a wrong command line.
     package static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let subcommands = Set(configuration.subcommands.map { $0._commandName } + ["help"])
+        if let line = CalledByMount.arguments(of: CommandLine.arguments, subcommands: subcommands) {
+            CalledByMount.run(line, as: CommandLine.arguments[0])
+        }
         do {
-            let arguments = Array(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
             try command.run()
         } catch let failure as CommandFailure {
