@@ -88,12 +88,10 @@ final class ClientConnection: ChannelDuplexHandler {
 
     private func handle(_ message: [UInt8], _ context: ChannelHandlerContext) {
         do throws(Failure) {
-            let envelope = try Envelope(decoding: message)
-            switch envelope.kind {
-            case .response: note("it answered a question nobody asked")
-            // Nothing a client can ask for makes sense without an answer.
+            switch try Envelope(decoding: message) {
+            case .answer: note("it answered a question nobody asked")
             case .notification: break
-            case .request(let id): answer(id, envelope.request, context)
+            case .request(let id, let request): answer(id, request, context)
             }
         } catch {
             send(Reply(to: nil, .failure(error)), context)
@@ -115,6 +113,8 @@ final class ClientConnection: ChannelDuplexHandler {
             work(id, context) { try $0.list(parameters, for: $1) }
         case .success(.keptRead(let parameters)):
             work(id, context) { try $0.read(parameters, for: $1) }
+        case .success(let request):
+            send(Reply(to: id, .failure(.unknownMethod(request.method))), context)
         case .failure(let failure):
             send(Reply(to: id, .failure(failure)), context)
         }
