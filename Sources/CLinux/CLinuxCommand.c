@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
@@ -31,6 +32,13 @@ uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
 }
 
 int clinux_enter_mount_namespace(int descriptor) { return setns(descriptor, CLONE_NEWNS); }
+
+int clinux_signal_descriptor(const void *set) { return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK); }
+
+int clinux_next_signal(int descriptor) {
+    struct signalfd_siginfo information;
+    return read(descriptor, &information, sizeof information) == sizeof information ? (int)information.ssi_signo : 0;
+}
 
 int clinux_spawn_close_from(void *actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);

@@ -75,7 +75,3 @@ extension StatusForm {
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
     }
 }
-
-extension ActorForm {
-    fileprivate var text: String { "\(program.shown) (pid \(pid))" }
-}

@@ -18,7 +18,10 @@ package struct Truce: ParsableCommand {
                 6 denied.
                 """,
             version: versions,
-            subcommands: [Mount.self, Unmount.self, Status.self, Socket.self, Kept.self, Serve.self])
+            subcommands: [
+                Mount.self, Unmount.self, Status.self, Why.self, Ps.self, Kept.self, Read.self, Write.self,
+                Present.self, Socket.self, Serve.self,
+            ])
     }
 
     package init() {}
