@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Moments at which a claim must be looked at, the earliest first (a binary heap).
+/// Moments at which something must be looked at, the earliest first (a binary heap).
 ///
-/// Entries are never searched for: one that no longer says what its claim says is skipped when it comes up.
+/// Entries are never searched for: one that no longer says what its subject says is skipped when it comes up.
 struct Alarms: Sendable {
+    /// T4: those who are due at once take their turns in this order.
+    enum Subject: Hashable, Comparable, Sendable {
+        case question(QuestionID)
+        case turn(TurnID)
+        case claim(ClaimID)
+    }
+
     struct Alarm: Comparable, Sendable {
         let moment: Instant
-        let claim: ClaimID
+        let subject: Subject
 
-        /// T4: by moment, then by claim.
+        /// T4: by moment, then by subject.
         static func < (one: Self, other: Self) -> Bool {
-            one.moment == other.moment ? one.claim < other.claim : one.moment < other.moment
+            one.moment == other.moment ? one.subject < other.subject : one.moment < other.moment
         }
     }
 

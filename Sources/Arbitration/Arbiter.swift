@@ -16,6 +16,10 @@ public struct Arbiter: Sendable {
     var contests: [ClaimID: Contest] = [:]
     var parties: [ClaimID: Party] = [:]
     var holderKinship = Kinship()
+    /// Presenters, and what is going on with them; empty for nearly everybody.
+    var desk = PresenterDesk()
+    /// Live claims of nature `aware`, the only ones that name changes wait for.
+    var awareClaims = 0
     var waiterKinship = Kinship()
 
     var alarms = Alarms()
@@ -45,6 +49,15 @@ public struct Arbiter: Sendable {
         case .forced(let claim): force(claim, &effects)
         case .vacated(let document, let orphan): vacate(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
+        case .presented(let presenter): desk.insert(presenter)
+        case .removed(let presenter): removePresenter(presenter)
+        case .answered(let question, let presenter, let reply):
+            answer(question, by: presenter, reply, &effects)
+        case .progressed(let question): progress(question)
+        case .changed(let item, let cause, let claim, let stamp):
+            noteChange(of: item, cause, under: claim, stamp: stamp, &effects)
+        case .moved(let item, let party): noteMove(of: item, by: party, &effects)
+        case .lost(let item, let party): noteLoss(of: item, by: party, &effects)
         case .tick: tick(&effects)
         }
         settle(&effects)
@@ -91,7 +104,9 @@ public struct Arbiter: Sendable {
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
-        guard request.second == nil else { return false }
+        guard request.second == nil, desk.isEmpty || desk.presented[request.first.item] == nil else {
+            return false
+        }
         guard dockets[request.first.item, default: Docket()].enterAlone(request.claim, request.first.access)
         else { return false }
         var claim = Claim(request)
@@ -106,7 +121,7 @@ extension Arbiter {
         guard let entry = claims.index(forKey: id) else { return true }
         let claim = claims.values[entry]
         // One who was asked about has met somebody, and may have left traces.
-        guard claim.second == nil, claim.isHeld, !claim.isAsked,
+        guard claim.second == nil, claim.isHeld, !claim.isAsked, claim.nature != .aware,
             let place = dockets.index(forKey: claim.first.item)
         else { return false }
         guard dockets.values[place].held.readers.count + dockets.values[place].held.writers.count == 1,
@@ -120,6 +135,7 @@ extension Arbiter {
     private mutating func add(_ claim: Claim) {
         let previous = claims.updateValue(claim, forKey: claim.id)
         precondition(previous == nil, "a claim is made once")
+        if claim.nature == .aware { awareClaims += 1 }
     }
 }
 
@@ -131,6 +147,10 @@ extension Arbiter {
             add(claim)
             enter(claim)
             wait(claim, watching: watched, &effects)
+        } else if desk.isPresented(claim), claim.nature != .episode {
+            add(claim)
+            enter(claim)
+            wait(claim, watching: nil, &effects)
         } else {
             claim.isHeld = true
             add(claim)
@@ -142,7 +162,7 @@ extension Arbiter {
         guard let claim = claims[id] else { return }
         // Q4.
         guard claim.isHeld else { return refuse(claim, .withdrawn, &effects) }
-        forget(claim)
+        forget(claim, &effects)
     }
 
     private mutating func withdraw(_ id: ClaimID, _ effects: inout [Effect]) {
@@ -168,6 +188,7 @@ extension Arbiter {
             holderKinship.insert(id, of: party)
             newHolders.append(id)
             shaken.append(id)
+            if claim.nature == .episode { joinTurns(claim, party) }
         } else {
             waiterKinship.insert(id, of: party)
             unsettled.append(id)
@@ -179,12 +200,14 @@ extension Arbiter {
     mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
         effects.append(.refuse(claim.id, refusal))
         shakeContested(by: claim)
-        forget(claim)
+        forget(claim, &effects)
     }
 
     /// Removes every trace of a claim, and looks again at those who waited for it.
-    private mutating func forget(_ claim: Claim) {
+    private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
         leave(claim)
+        if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.nature == .aware, &effects) }
+        if claim.nature == .aware { awareClaims -= 1 }
         claims.removeValue(forKey: claim.id)
         waits.removeValue(forKey: claim.id)
         contests.removeValue(forKey: claim.id)

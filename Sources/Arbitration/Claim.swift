@@ -19,6 +19,8 @@ struct Claim: Sendable {
     /// Whether it may be held beside claims it meets (I1).
     var wentOver: Bool
     var suspension: Suspension?
+    /// How the file looked when presenters were last told of this writer (N4).
+    var toldStamp: UInt64?
 
     init(_ request: Request) {
         id = request.claim
@@ -30,10 +32,10 @@ struct Claim: Sendable {
         joinParts()
     }
 
-    /// G4.
-    var neverWaits: Bool { nature == .nameChange || nature == .episode }
     /// Y1, Y7.
-    var isBounded: Bool { nature == .handle || nature == .request }
+    var isBounded: Bool { nature == .handle || nature == .request || nature == .aware }
+    /// T1: whether it goes ahead when its time runs out.
+    func mayGoAhead(under policy: Policy) -> Bool { nature != .aware && (policy == .proceed || onlyReads) }
     var onlyReads: Bool { !first.access.isWrite && second?.access.isWrite != true }
     /// Whether everybody passes (Y3, Y4, Y6).
     var isFullySuspended: Bool { suspension.map { $0 != .idle } ?? false }
@@ -73,16 +75,19 @@ struct Claim: Sendable {
 
 /// What is known of a claim while it waits.
 struct Wait: Sendable {
-    let deadline: Instant
-    /// A claim that stands in its way; nil only while that is being looked for.
+    let began: Instant
+    /// Moves with the progress of presenters that are asked for it (P4).
+    var deadline: Instant
+    /// A claim that stands in its way; nil while that is being looked for, and while presenters are asked.
     var watched: ClaimID?
 }
 
 /// What is known of a holder while it keeps somebody out.
 struct Contest: Sendable {
-    let began: Instant
-    /// One who is kept out.
-    var contestant: ClaimID
+    /// When everybody passes (Y6).
+    let end: Instant
+    /// One who is kept out; nil if a presenter alone waits for it to be over.
+    var contestant: ClaimID?
     /// When it is looked at next; nil if it never is (Y7).
     var nextLook: Instant?
     var seen: Observation?

@@ -40,7 +40,8 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        guard let contestant = contestant(of: holder) else {
+        let contestant = contestant(of: holder)
+        guard contestant != nil || desk.isRelinquished(to: holder.id) else {
             contests.removeValue(forKey: holder.id)
             return
         }
@@ -58,11 +59,12 @@ extension Arbiter {
         }
     }
 
-    private mutating func begin(contest holder: Claim, by contestant: ClaimID) {
+    private mutating func begin(contest holder: Claim, by contestant: ClaimID?) {
         // Y2, Y7.
         let firstLook = holder.nature == .handle ? now + bounds.glance : nil
+        let hold = holder.nature == .aware ? bounds.holdAware : bounds.hold
         contests[holder.id] = Contest(
-            began: now, contestant: contestant, nextLook: firstLook, lastChange: now)
+            end: now + hold, contestant: contestant, nextLook: firstLook, lastChange: now)
         rearm(holder.id)
     }
 
@@ -121,10 +123,11 @@ extension Arbiter {
     /// Lets others pass, and looks again at those who watched and at the contest.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
         guard let entry = claims.index(forKey: id) else { return }
-        // Y8.
+        // Y8. (No claim comes or goes below, so the place stays.)
         let present = claims.values[entry].suspension
         guard present == nil || (present == .idle && suspension != .idle) else { return }
         claims.values[entry].suspension = suspension
+        tellBeforeSuspension(of: claims.values[entry], &effects)
         if claims.values[entry].isFullySuspended { contests.removeValue(forKey: id) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)

@@ -4,12 +4,14 @@ import Coordination
 /// How claims come to wait, and to be held.
 extension Arbiter {
     /// Puts a new claim in its place in the queue.
-    mutating func wait(_ claim: Claim, watching watched: ClaimID, _ effects: inout [Effect]) {
+    ///
+    /// One that watches nobody waits for presenters to be asked.
+    mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
         // T1.
         let deadline = now + bounds.wait
-        waits[claim.id] = Wait(deadline: deadline, watched: watched)
-        watchers[watched, default: []].append(claim.id)
-        alarms.insert(Alarms.Alarm(moment: deadline, claim: claim.id))
+        waits[claim.id] = Wait(began: now, deadline: deadline, watched: watched)
+        if let watched { watchers[watched, default: []].append(claim.id) }
+        alarms.insert(Alarms.Alarm(moment: deadline, subject: .claim(claim.id)))
         askWho(claim.id, &effects)
         shakeHolders(disputedBy: claim)
     }
@@ -33,9 +35,13 @@ extension Arbiter {
 
     /// Takes up a claim among the holders, and tells.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
-        effects.append(.grant(claim.id, Grant(basis: basis, passed: strangers(passedBy: claim))))
+        let unanswered = desk.isEmpty ? [] : unanswered(by: claim)
+        effects.append(
+            .grant(
+                claim.id,
+                Grant(basis: basis, passed: strangers(passedBy: claim), unanswered: unanswered)))
         enter(claim)
-        var meetsWaiters = false
+        var meetsWaiters = desk.isRelinquished(to: claim.id)
         claim.forEachPart { part in
             if let docket = dockets[part.item], !docket.waiting.isEmpty { meetsWaiters = true }
         }
@@ -88,7 +94,8 @@ extension Arbiter {
         for id in round {
             guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
             guard let watched = inTheWay(of: claim) else {
-                grant(claim, basis: .waited, &effects)
+                waits.values[wait].watched = nil
+                if isConsented(claim, &effects) { conclude(claim, &effects) }
                 continue
             }
             if waits.values[wait].watched != watched {
@@ -96,6 +103,15 @@ extension Arbiter {
                 watchers[watched, default: []].append(id)
             }
         }
+    }
+
+    /// Nothing stands in the way, and whoever was asked has answered or forfeited.
+    private mutating func conclude(_ claim: Claim, _ effects: inout [Effect]) {
+        // P12.
+        if bounds.policy == .fail, claim.nature != .aware, !unanswered(by: claim).isEmpty {
+            return refuse(claim, .busy, &effects)
+        }
+        grant(claim, basis: .waited, &effects)
     }
 
     /// Looks again at those who watched a claim that has ended, was suspended or identified.

@@ -33,11 +33,15 @@ extension Arbiter {
                 assert(isExcused || holder.suspension != nil || other.suspension != nil, "I1")
             }
         }
-        assert((contests[holder.id] != nil) == (keepsOutSomebody && holder.isBounded), "I3")
+        let isAwaited = keepsOutSomebody || desk.isRelinquished(to: holder.id)
+        assert((contests[holder.id] != nil) == (isAwaited && holder.isBounded), "I3")
     }
 
     private func checkWaiter(_ claim: Claim) {
-        guard let watched = waits[claim.id]?.watched else { return assertionFailure("I2: watches nobody") }
+        guard let watched = waits[claim.id]?.watched else {
+            let isAsking = desk.isPresented(claim) && !claim.isIdentified || desk.inquiries[claim.id] != nil
+            return assert(isAsking && !desk.isSettled(claim.id), "I2: watches nobody")
+        }
         assert(watchers[watched]?.contains(claim.id) ?? false, "I2: is not among the watchers")
         assert(inTheWay(of: claim) != nil, "I2: could be granted")
         assert(claims[watched] != nil, "I2: watches nobody who lives")
@@ -54,6 +58,31 @@ extension Arbiter {
         assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
         assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
         assert(unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty, "I4: something is left to do")
-        assert(contests.values.allSatisfy { waits[$0.contestant] != nil }, "I3: contestant")
+        assert(
+            contests.values.allSatisfy { $0.contestant.map { waits[$0] != nil } ?? true }, "I3: contestant")
+        assert(awareClaims == claims.values.count { $0.nature == .aware }, "I4: aware claims")
+        checkDesk()
+    }
+
+    private func checkDesk() {
+        let listed = desk.records.values.flatMap(\.turns)
+        assert(Set(listed) == Set(desk.turns.keys) && listed.count == desk.turns.count, "I5: turns")
+        for turn in desk.turns.values {
+            assert(
+                turn.members.allSatisfy { desk.inquiries[$0]?.turns.contains(turn.id) ?? false }, "I5: member"
+            )
+            assert(turn.end == nil || turn.members.isEmpty, "I5: ends while somebody is there")
+            assert(!turn.members.isEmpty || turn.end != nil || turn.question != nil, "I5: never ends")
+        }
+        for (claim, inquiry) in desk.inquiries {
+            assert(claims[claim] != nil, "I5: inquiry of nobody")
+            assert(
+                inquiry.turns.allSatisfy { desk.turns[$0]?.members.contains(claim) ?? false }, "I5: inquiry")
+        }
+        assert(desk.questions.values.allSatisfy { desk.records[$0.presenter] != nil }, "I5: question")
+        let owed = desk.questions.values.count { desk.records[$0.presenter]?.presenter.party.process != nil }
+        assert(owed == desk.debtors.values.reduce(0, +), "I5: debtors")
+        let shown = desk.presented.values.reduce(0) { $0 + $1.count }
+        assert(shown == desk.records.count, "I5: presented")
     }
 }

@@ -15,6 +15,11 @@ extension Arbiter {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
         for id in everybody(at: incoming) { move(id, from: incoming, to: document) }
+        // P11.
+        for presenter in desk.presented[incoming] ?? [] {
+            desk.leave(presenter)
+            desk.enter(presenter, at: document)
+        }
         lookAgain(at: document)
         if let orphan { lookAgain(at: orphan) }
     }

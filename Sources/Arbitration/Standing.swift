@@ -9,12 +9,25 @@ extension Arbiter {
     /// claim is nearly always in the way, and the one to change its mind last.
     func inTheWay(of claim: Claim) -> ClaimID? {
         // G4.
-        if claim.neverWaits { return nil }
+        if claim.nature == .episode { return nil }
+        if claim.nature == .nameChange { return awareClaims == 0 ? nil : awareHolder(keepingOut: claim) }
         // G1: any part that is disputed holds the whole claim back.
         return claim.firstOfParts { part in
             guard let docket = dockets[part.item] else { return nil }
             return waiter(in: docket, inTheWayOf: claim, part.access)
                 ?? holder(in: docket, keepingOut: claim, part.access)
+        }
+    }
+
+    /// G4.
+    private func awareHolder(keepingOut claim: Claim) -> ClaimID? {
+        claim.firstOfParts { part in
+            guard let held = dockets[part.item]?.held else { return nil }
+            let isInTheWay = { (id: ClaimID) in
+                self.claims[id].map { $0.nature == .aware && self.keepsOut($0, claim, part.access) } ?? false
+            }
+            return held.writers.last(where: isInTheWay)
+                ?? (part.access.isWrite ? held.readers.last(where: isInTheWay) : nil)
         }
     }
 
@@ -37,8 +50,9 @@ extension Arbiter {
     /// Whether a waiting claim that meets another, and is earlier, stands in its way.
     private func isInTheWay(waiter id: ClaimID, of claim: Claim) -> Bool {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
-        // Q3.
-        guard let party = parties[claim.id], holderKinship.hasRelative(of: party) else { return true }
+        // Q3, P6.
+        guard let party = parties[claim.id], holderKinship.hasRelative(of: party) || desk.isDebtor(party)
+        else { return true }
         return !isHeldUp(waiter, by: party)
     }
 
@@ -62,7 +76,7 @@ extension Arbiter {
         }
     }
 
-    /// X1.
+    /// X1, X5.
     func areExempt(_ one: Claim, _ other: Claim) -> Bool {
         guard one.isIdentified, other.isIdentified, let party = parties[one.id],
             let otherParty = parties[other.id]
@@ -70,13 +84,13 @@ extension Arbiter {
         return party.isExempt(from: otherParty)
     }
 
-    /// Q3: whether a party holds what a waiting claim waits for, directly or in a chain.
+    /// Q3, P6: whether a party holds what a waiting claim waits for, or owes an answer for it, directly or in a chain.
     private func isHeldUp(_ waiter: Claim, by party: Party) -> Bool {
         var unexplored = [waiter]
         var found: Set<ClaimID> = [waiter.id]
         while let next = unexplored.popLast() {
             let isHere = next.firstOfParts { part in keepsOut(party, next, part) ? true : nil }
-            if isHere != nil { return true }
+            if isHere != nil || desk.owes(party, to: next.id) { return true }
             next.forEachPart { part in
                 guard let docket = dockets[part.item] else { return }
                 let visit = { (id: ClaimID) in

@@ -9,7 +9,11 @@ extension Arbiter {
         wakeAskedFor = nil
         while let alarm = earliestAlarm(), alarm.moment <= now {
             alarms.removeEarliest()
-            due(alarm.claim, &effects)
+            switch alarm.subject {
+            case .claim(let claim): due(claim, &effects)
+            case .question(let question): forfeit(question, &effects)
+            case .turn(let turn): endTurn(turn, &effects)
+            }
             settle(&effects)
         }
     }
@@ -20,7 +24,7 @@ extension Arbiter {
         contests.values[entry].alarm = nil
         let contest = contests.values[entry]
         // Y6.
-        if contest.began + bounds.hold <= now { return suspend(id, .held, &effects) }
+        if contest.end <= now { return suspend(id, .held, &effects) }
         // Y2.
         if let look = contest.nextLook, look <= now {
             effects.append(.observe(id))
@@ -32,7 +36,7 @@ extension Arbiter {
     /// T1.
     private mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
-        if bounds.policy == .proceed || claim.onlyReads {
+        if claim.mayGoAhead(under: bounds.policy) {
             grant(claim, basis: .proceeded, &effects)
         } else {
             refuse(claim, .busy, &effects)
@@ -48,10 +52,10 @@ extension Arbiter {
     /// Sets the next moment of a contest.
     mutating func rearm(_ id: ClaimID) {
         guard let entry = contests.index(forKey: id) else { return }
-        let hold = contests.values[entry].began + bounds.hold
-        let next = min(hold, contests.values[entry].nextLook ?? hold)
+        let end = contests.values[entry].end
+        let next = min(end, contests.values[entry].nextLook ?? end)
         contests.values[entry].alarm = next
-        alarms.insert(Alarms.Alarm(moment: next, claim: id))
+        alarms.insert(Alarms.Alarm(moment: next, subject: .claim(id)))
     }
 
     /// T3.
@@ -64,7 +68,8 @@ extension Arbiter {
 
     private mutating func earliestAlarm() -> Alarms.Alarm? {
         // Stale entries may outlive their claims by `wait`; they must not pile up meanwhile.
-        if alarms.count > 64 + 4 * (waits.count + contests.count) {
+        let wanted = waits.count + contests.count + desk.questions.count + desk.turns.count
+        if alarms.count > 64 + 4 * wanted {
             var kept = alarms
             kept.keep(isWanted)
             alarms = kept
@@ -77,7 +82,12 @@ extension Arbiter {
     }
 
     private func isWanted(_ alarm: Alarms.Alarm) -> Bool {
-        if let wait = waits[alarm.claim] { return wait.deadline == alarm.moment }
-        return contests[alarm.claim]?.alarm == alarm.moment
+        switch alarm.subject {
+        case .claim(let claim):
+            if let wait = waits[claim] { return wait.deadline == alarm.moment }
+            return contests[claim]?.alarm == alarm.moment
+        case .question(let question): return desk.questions[question]?.deadline == alarm.moment
+        case .turn(let turn): return desk.turns[turn]?.end == alarm.moment
+        }
     }
 }

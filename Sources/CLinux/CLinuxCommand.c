@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
@@ -18,6 +19,31 @@ _Static_assert(sizeof(struct clinux_credentials) == sizeof(struct ucred), "struc
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials) {
     socklen_t size = sizeof *credentials;
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, credentials, &size);
+}
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+int clinux_peer_pidfd(int socket) {
+    int descriptor = -1;
+    socklen_t size = sizeof descriptor;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &size) == 0 ? descriptor : -1;
+}
+
+int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+int clinux_epoll_add(int epoll, int descriptor, uint64_t number) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+int clinux_epoll_remove(int epoll, int descriptor) {
+    struct epoll_event unused = {0};
+    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &unused);
+}
+int clinux_epoll_wait(int epoll, uint64_t *number) {
+    struct epoll_event event;
+    int count = epoll_wait(epoll, &event, 1, -1);
+    if (count == 1) *number = event.data.u64;
+    return count;
 }
 
 int clinux_pipe(int32_t ends[2]) { return pipe2(ends, O_CLOEXEC); }

@@ -64,13 +64,9 @@ extension ActorForm {
 
 extension WaitingForm {
     init(_ claim: WaitingClaim) {
-        let access: String =
-            switch claim.access {
-            case .read: "read"
-            case .write(let option): option.rawValue
-            }
         self.init(
-            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: access, path: claim.path,
+            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: claim.access.name,
+            path: claim.path,
             since: claim.since.nanoseconds / 1_000_000, holders: claim.holders.map(ActorForm.init))
     }
 }

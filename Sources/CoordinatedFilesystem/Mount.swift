@@ -38,7 +38,7 @@ package final class Mount: StatusSource {
     private let mountpoint: String
     private let session: Session
     private let filesystem: CoordinatedFilesystem
-    private let engine: Engine
+    package let engine: Engine
 
     /// Mounts; requests wait in the kernel until ``serve()``.
     ///
@@ -101,6 +101,16 @@ package final class Mount: StatusSource {
         options.isInPlace = configuration.isInPlace
         return engine.report(options: options, dataPath: filesystem.dataPath)
     }
+}
+
+extension Mount {
+    package var documents: any DocumentSource { NoDocuments() }
+}
+
+/// Until the file system follows documents.
+private struct NoDocuments: DocumentSource {
+    func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument { throw .notFound }
+    func party(ofProcess process: Int32) -> Party { .nobody }
 }
 
 extension Mount {

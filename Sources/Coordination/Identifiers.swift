@@ -46,6 +46,7 @@ public struct Span: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let nanoseconds: UInt64
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
+    public static let zero = Self(nanoseconds: 0)
     public static func milliseconds(_ count: UInt64) -> Self { Self(nanoseconds: count * 1_000_000) }
     public static func seconds(_ count: UInt64) -> Self { Self(nanoseconds: count * 1_000_000_000) }
 

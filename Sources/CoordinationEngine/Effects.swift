@@ -13,6 +13,7 @@ extension Engine {
         case identify(ClaimID, any Claimant)
         case observe(ClaimID, any Claimant)
         case wake(Instant)
+        case deliver(Mailbox)
         case say(Saying)
     }
 
@@ -30,11 +31,9 @@ extension Engine {
         let (tasks, ended): ([Task], Entry?) = state.withLock { state in
             var ended: Entry?
             if let event {
-                if case .ended(let claim) = event {
-                    ended = state.claims.removeValue(forKey: claim)
-                    if let ended { journal.note(.ended, at: now, claim: claim, by: ended.claimant) }
-                }
+                ended = note(event, at: now, in: &state)
                 state.arbiter.handle(event, at: now, into: &state.effects)
+                attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
             guard !state.effects.isEmpty else { return ([], ended) }
             let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
@@ -43,6 +42,22 @@ extension Engine {
         }
         withExtendedLifetime(ended) {}
         run(tasks)
+    }
+
+    /// What an event says by itself, whatever follows from it.
+    private func note(_ event: Event, at now: Instant, in state: inout State) -> Entry? {
+        switch event {
+        case .ended(let claim):
+            let ended = state.claims.removeValue(forKey: claim)
+            if let ended { journal.note(.ended, at: now, claim: claim, by: ended.claimant) }
+            return ended
+        case .answered(let question, let presenter, let answer):
+            let request = state.arbiter.openQuestions(of: presenter).first { $0.id == question }
+            let what = request.map { "\($0.request.rawValue): \(answer.rawValue)" } ?? "too late"
+            journal.note(.answered, at: now, by: state.presenters[presenter], what)
+        default: break
+        }
+        return nil
     }
 
     /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
@@ -84,6 +99,11 @@ extension Engine {
         case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
         case .observe(let claim): return state.claims[claim].map { .observe(claim, $0.claimant) }
         case .wake(let moment): return .wake(moment)
+        case .ask(let question): return ask(question, at: now, in: &state)
+        case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
+        case .tell(let presenter, let turn, let notice, let cause):
+            journal.note(.told, at: now, by: state.presenters[presenter], cause.describes(notice.rawValue))
+            return post(.notice(notice), to: presenter, turn, cause, in: state).map { .deliver($0) }
         case .suspend(let claim, let suspension):
             guard let claimant = state.claims[claim]?.claimant else { return nil }
             let isForced = suspension != .yielded
@@ -96,10 +116,37 @@ extension Engine {
         }
     }
 
+    private func ask(_ question: Question, at now: Instant, in state: inout State) -> Task? {
+        counters.asked.count()
+        journal.note(
+            .asked, at: now, by: state.presenters[question.presenter],
+            question.cause.describes(question.request.rawValue))
+        let content = PresenterMessage.Content.request(
+            question.id, question.request, deadline: question.deadline)
+        return post(content, to: question.presenter, question.turn, question.cause, in: state)
+            .map { .deliver($0) }
+    }
+
+    private func forfeit(
+        _ question: Question, _ isDemoted: Bool, at now: Instant, in state: inout State
+    ) -> Task? {
+        counters.forfeited.count()
+        let what = question.cause.describes(question.request.rawValue)
+        let entry = state.presenters[question.presenter]
+        journal.note(.forfeited, at: now, by: entry, what)
+        guard let entry else { return nil }
+        let after = isDemoted ? "; it is told, and not asked any more, until it answers" : ""
+        return .say(
+            Saying(
+                what: "did not answer \(what) within \(now.since(question.asked))\(after)",
+                account: entry.account))
+    }
+
     private func settle(
         _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
     ) -> Task? {
         guard let entry = state.claims[claim] else { return nil }
+        if case .granted = decision { state.claims[claim]?.since = now }
         note(decision, of: claim, entry, at: now)
         switch entry.standing {
         case .waiting(let since):
@@ -153,6 +200,7 @@ extension Engine {
             workers.run { [self] in submit(.observed(claim, claimant.observe())) }
         case .wake(let moment):
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
+        case .deliver(let mailbox): mailbox.deliver()
         case .say(let saying): workers.run { [self] in say(saying.what, saying.account) }
         }
     }
@@ -171,7 +219,7 @@ extension Engine {
         log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
     }
 
-    private static func name(of account: Account) -> String {
+    static func name(of account: Account) -> String {
         let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
         return "\(program) (\(account.thread))"
     }

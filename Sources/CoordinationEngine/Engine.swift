@@ -25,6 +25,8 @@ package final class Engine: Sendable {
 
     struct Entry {
         let claimant: any Claimant
+        /// When it was made, or granted.
+        var since: Instant
         var standing: Standing
         /// Whom it waited for first.
         var obstacle: (any Claimant)?
@@ -33,6 +35,7 @@ package final class Engine: Sendable {
     struct State {
         var arbiter: Arbiter
         var claims: [ClaimID: Entry] = [:]
+        var presenters: [PresenterID: PresenterEntry] = [:]
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
     }
@@ -44,6 +47,8 @@ package final class Engine: Sendable {
     package let workers: WorkerPool
     package let log: @Sendable (String) -> Void
     let state: Mutex<State>
+    /// See ``isAttended``; written under the lock.
+    let attended = Atomic<Bool>(false)
     private let nextClaim = Atomic<UInt64>(1)
 
     /// `log` gets one line for every long wait and every forced step; it is called on any thread.
@@ -70,8 +75,10 @@ package final class Engine: Sendable {
     package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let grant: Grant? = state.withLock { state in
-            state.claims[request.claim] = Entry(claimant: claimant, standing: .waiting(since: now))
+            state.claims[request.claim] = Entry(
+                claimant: claimant, since: now, standing: .waiting(since: now))
             state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
+            if request.nature == .aware { attended.store(true, ordering: .relaxed) }
             // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
             // else can follow from it.
             guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
@@ -193,9 +200,9 @@ extension Engine {
     /// Another object stands behind a claim from now on: its thread came back with a new request.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
         state.withLock { state in
-            guard let standing = state.claims[claim]?.standing else { return }
-            let obstacle = state.claims[claim]?.obstacle
-            state.claims[claim] = Entry(claimant: claimant, standing: standing, obstacle: obstacle)
+            guard let former = state.claims[claim] else { return }
+            state.claims[claim] = Entry(
+                claimant: claimant, since: former.since, standing: former.standing, obstacle: former.obstacle)
         }
     }
 }

@@ -5,7 +5,7 @@ package import Synchronization
 package final class LiveCounters: Sendable {
     package let granted = Atomic<UInt64>(0)
     package let waited = Atomic<UInt64>(0)
-    /// Presenters that were asked something; none before there are presenters.
+    /// Requests put to presenters.
     package let asked = Atomic<UInt64>(0)
     package let forfeited = Atomic<UInt64>(0)
     package let proceeded = Atomic<UInt64>(0)

@@ -64,6 +64,27 @@ package final class Mailbox: Sendable {
     func deliver() { wake() }
 }
 
+/// Who stands behind a presenter.
+final class PresenterEntry: JournalSubject {
+    let document: any TrackedDocument
+    let party: Party
+    let messages: PresenterMessages
+    let mailbox: Mailbox
+
+    init(_ document: any TrackedDocument, by party: Party, _ messages: PresenterMessages, in mailbox: Mailbox)
+    {
+        self.document = document
+        self.party = party
+        self.messages = messages
+        self.mailbox = mailbox
+    }
+
+    var account: Account {
+        Account(thread: party.process?.number ?? 0, program: party.program) { [document] in document.path }
+    }
+}
+
+// Presenters come and go, and answer.
 extension Engine {
     /// Registers a presenter; its messages go to the mailbox from now on.
     ///
@@ -72,25 +93,73 @@ extension Engine {
         _ document: any TrackedDocument, by party: Party, implementing messages: PresenterMessages,
         in mailbox: Mailbox
     ) -> PresenterID {
-        preconditionFailure("to come")
+        let id = PresenterID(makeClaimID().rawValue)
+        let entry = PresenterEntry(document, by: party, messages, in: mailbox)
+        state.withLock { $0.presenters[id] = entry }
+        submit(.presented(Presenter(id, of: document.item, by: party, messages)))
+        return id
     }
 
     /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
-    package func remove(_ presenter: PresenterID) { preconditionFailure("to come") }
+    package func remove(_ presenter: PresenterID) {
+        let entry = state.withLock { $0.presenters.removeValue(forKey: presenter) }
+        submit(.removed(presenter))
+        entry?.document.release()
+    }
 
     /// A presenter answered; an answer that is late or to nothing is harmless.
     package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
-        preconditionFailure("to come")
+        submit(.answered(question, by: presenter, answer))
     }
 
     /// A presenter is at work and asks for more time.
-    package func progress(_ question: QuestionID, of presenter: PresenterID) {
-        preconditionFailure("to come")
+    package func progress(_ question: QuestionID) { submit(.progressed(question)) }
+}
+
+// What the file system reports of presented items.
+extension Engine {
+    /// Whether anybody presents anything or claims anything over the socket: what the fast paths ask.
+    package var isAttended: Bool { attended.load(ordering: .relaxed) }
+
+    package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
+
+    /// Whether a party works for a presenter of an item that owes somebody an answer.
+    package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
+        state.withLock { $0.arbiter.owesAnswer(party, about: item) }
     }
 
-    /// Whether anybody presents or claims anything over the socket: what the fast paths ask.
-    package var isAttended: Bool { preconditionFailure("to come") }
+    /// Contents or attributes were written; see `Event.changed`.
+    package func noteChange(
+        of item: ItemID, by party: Party, _ access: Access, under claim: ClaimID?, stamp: UInt64
+    ) {
+        submit(.changed(item, Cause(party, access), under: claim, stamp: stamp))
+    }
 
-    /// Who has, wants and shows what: of one item, or of all.
-    package func census(of item: ItemID?) -> Census { preconditionFailure("to come") }
+    /// The item is called something else now.
+    package func noteMove(of item: ItemID, by party: Party) { submit(.moved(item, by: party)) }
+
+    /// What was vacated like a document that is saved turned out to be deleted.
+    package func noteLoss(of item: ItemID, by party: Party) { submit(.lost(item, by: party)) }
+}
+
+// What is sent to presenters.
+extension Engine {
+    /// Puts a message into its mailbox, under the lock: so messages keep the order of decisions.
+    func post(
+        _ content: PresenterMessage.Content, to presenter: PresenterID, _ turn: TurnID, _ cause: Cause,
+        in state: State
+    ) -> Mailbox? {
+        guard let entry = state.presenters[presenter] else { return nil }
+        entry.mailbox.put(
+            PresenterMessage(
+                presenter: presenter, turn: turn, content: content, cause: cause, document: entry.document))
+        return entry.mailbox
+    }
+}
+
+extension Cause {
+    /// `save for cat (712)`: what the journal and the log say of a message.
+    func describes(_ what: String) -> String {
+        "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.process?.number ?? 0))"
+    }
 }

@@ -40,9 +40,7 @@ extension Engine {
             actor: account.map(actor), path: account?.path() ?? [], detail: entry.detail)
     }
 
-    private static func actor(_ account: Account) -> Actor {
-        Actor(pid: account.thread, program: account.currentProgram ?? [])
-    }
+    private static func actor(_ account: Account) -> Actor { Actor(account) }
 }
 
 extension LiveCounters {

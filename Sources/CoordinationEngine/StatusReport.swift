@@ -133,7 +133,7 @@ package struct JournalStep: Hashable, Sendable {
         // How holders let others pass.
         case yielded, suspended
         // Presenters.
-        case asked, answered, forfeited
+        case asked, answered, forfeited, told
         // How requests waited.
         case bounced, parkedUnderLock, stale, interrupted
         // Names in the middle of a save.

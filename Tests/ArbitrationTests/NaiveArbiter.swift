@@ -46,6 +46,8 @@ struct NaiveArbiter {
         case .replaced(let document, let incoming, let orphan):
             if let orphan { moveHandles(document, orphan) }
             for index in entries.indices { move(index, incoming, document) }
+        case .presented, .removed, .answered, .progressed, .changed, .moved, .lost:
+            preconditionFailure("worlds with presenters are not stated naively yet")
         case .tick: tick(now, &effects)
         }
         settle(now, &effects)

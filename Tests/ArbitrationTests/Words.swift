@@ -46,10 +46,62 @@ struct Words {
             words.removeLast()
             while let word = peek, Int32(word) != nil { ancestors.append(try self.process()) }
         }
-        let isBackground = peek == "background"
-        if isBackground { words.removeLast() }
-        return Party(
-            process: process, ancestors: ancestors, programClass: isBackground ? .background : .ordinary)
+        let programClass = peek.flatMap(ProgramClass.init) ?? .ordinary
+        if programClass != .ordinary { words.removeLast() }
+        var party = Party(process: process, ancestors: ancestors, programClass: programClass)
+        try details(of: &party)
+        return party
+    }
+
+    /// Reads `session 7`, `terminals 1 0 1` and `purpose x`, in this order.
+    private mutating func details(of party: inout Party) throws(Unreadable) {
+        if peek == "session" {
+            words.removeLast()
+            party.session = Int32(truncatingIfNeeded: try number())
+        }
+        if peek == "terminals" {
+            words.removeLast()
+            while let word = peek, let terminal = Int32(word) {
+                words.removeLast()
+                party.terminals.append(terminal)
+            }
+        }
+        if peek == "purpose" {
+            words.removeLast()
+            party.purpose = Purpose(try next())
+        }
+    }
+
+    mutating func presenter() throws(Unreadable) -> PresenterID {
+        PresenterID(try number(after: "p"))
+    }
+
+    mutating func question() throws(Unreadable) -> QuestionID { QuestionID(try number(after: "?")) }
+
+    private mutating func number(after prefix: String) throws(Unreadable) -> UInt64 {
+        let word = try next()
+        guard word.hasPrefix(prefix), let number = UInt64(word.dropFirst(prefix.count)) else {
+            throw Unreadable()
+        }
+        return number
+    }
+
+    /// Reads `save didChange` or `all`, up to the end.
+    mutating func messages() throws(Unreadable) -> PresenterMessages {
+        var messages: PresenterMessages = []
+        while !isAtEnd {
+            let word = try next()
+            if word == "all" {
+                messages = .all
+            } else if let request = PresenterRequest(rawValue: word) {
+                messages.insert(PresenterMessages(request))
+            } else if let notice = PresenterNotice(rawValue: word) {
+                messages.insert(PresenterMessages(notice))
+            } else {
+                throw Unreadable()
+            }
+        }
+        return messages
     }
 
     /// Reads `clean`, `untouched`, `dirty 7`, `atEnd` or `reading 512`.
@@ -80,6 +132,14 @@ struct Words {
         case "idle": bounds.idle = try Self.span(halves[1])
         case "readerIdle": bounds.readerIdle = try Self.span(halves[1])
         case "glance": bounds.glance = try Self.span(halves[1])
+        case "holdAware": bounds.holdAware = try Self.span(halves[1])
+        case "relinquish": bounds.relinquish = try Self.span(halves[1])
+        case "save": bounds.save = try Self.span(halves[1])
+        case "deletion": bounds.deletion = try Self.span(halves[1])
+        case "progress": bounds.progress = try Self.span(halves[1])
+        case "askAgain": bounds.askAgain = try Self.span(halves[1])
+        case "trailing": bounds.trailing = try Self.span(halves[1])
+        case "excused": bounds.excused = try Self.span(halves[1])
         default: throw Unreadable()
         }
     }
@@ -90,7 +150,7 @@ struct Words {
         throw Unreadable()
     }
 
-    private mutating func number() throws(Unreadable) -> UInt64 {
+    mutating func number() throws(Unreadable) -> UInt64 {
         guard let number = UInt64(try next()) else { throw Unreadable() }
         return number
     }

@@ -16,6 +16,9 @@ import Coordination
 ///     late 250ms                            one tick, when it is over
 ///     pass 250ms                            no tick at all
 ///     beside 3                              asks for the suspended writer
+///     present p1 @1 by 50 implementing all, remove p1
+///     answer ?1 p1, answer ?1 p1 failed, progress ?1
+///     changed @1 stamp 7 under 3, changed @1 stamp 7 by 100, moved @1 by 100, lost @1 by 100
 struct World {
     private var bounds = Bounds()
     private lazy var arbiter = Arbiter(bounds: bounds)
@@ -48,6 +51,26 @@ struct World {
                 .replaced(
                     document: try words.item(), incoming: try words.item(),
                     orphan: words.isAtEnd ? nil : try words.item()))
+        case "present":
+            let (id, item) = (try words.presenter(), try words.item())
+            guard try words.next() == "by" else { throw Unreadable() }
+            let party = try words.party()
+            guard try words.next() == "implementing" else { throw Unreadable() }
+            return tell(.presented(Presenter(id, of: item, by: party, try words.messages())))
+        case "remove": return tell(.removed(try words.presenter()))
+        case "answer":
+            let (question, presenter) = (try words.question(), try words.presenter())
+            return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))
+        case "progress": return tell(.progressed(try words.question()))
+        case "changed": return try change(&words)
+        case "moved":
+            let item = try words.item()
+            guard try words.next() == "by" else { throw Unreadable() }
+            return tell(.moved(item, by: try words.party()))
+        case "lost":
+            let item = try words.item()
+            guard try words.next() == "by" else { throw Unreadable() }
+            return tell(.lost(item, by: try words.party()))
         case "advance": return advance(by: try words.span())
         case "late":
             now = now + (try words.span())
@@ -59,6 +82,17 @@ struct World {
             return [arbiter.suspendedWriter(beside: try words.claim())?.description ?? "nobody"]
         default: throw Unreadable()
         }
+    }
+
+    /// Reads `changed @1 stamp 7 under 3` or `changed @1 stamp 7 by 100`.
+    private mutating func change(_ words: inout Words) throws(Unreadable) -> [String] {
+        let item = try words.item()
+        guard try words.next() == "stamp" else { throw Unreadable() }
+        let stamp = try words.number()
+        let isClaimed = try words.next() == "under"
+        let claim = isClaimed ? try words.claim() : nil
+        let party = isClaimed ? Party.nobody : try words.party()
+        return tell(.changed(item, Cause(party, .write(.updating)), under: claim, stamp: stamp))
     }
 
     private mutating func setBounds(_ words: inout Words) throws(Unreadable) -> [String] {

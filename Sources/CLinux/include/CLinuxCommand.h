@@ -13,6 +13,14 @@ struct clinux_credentials {
 };
 extern const int32_t CLINUX_SO_PEERCRED;
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
+// SO_PEERPIDFD came with Linux 6.5, and with headers of that time.
+int clinux_peer_pidfd(int socket);
+
+// <sys/epoll.h> is not in Swift's Glibc module. A descriptor that is added becomes readable once.
+int clinux_epoll(void);
+int clinux_epoll_add(int epoll, int descriptor, uint64_t number);
+int clinux_epoll_remove(int epoll, int descriptor);
+int clinux_epoll_wait(int epoll, uint64_t *number);                  // 1 if one is readable
 
 // pipe2(2) needs _GNU_SOURCE.
 int clinux_pipe(int32_t ends[2]);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What presenters answer, and what follows if they do not.
+extension Arbiter {
+    mutating func answer(
+        _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
+    ) {
+        // P8: late or not, it answers again.
+        desk.records[presenter]?.forfeits = 0
+        guard desk.questions[id]?.presenter == presenter, let question = desk.close(id) else { return }
+        // A relinquishment cannot be refused.
+        let hasFailed = answer == .failed && !question.request.isRelinquishment
+        settle(question, isUnanswered: hasFailed, &effects) { arbiter, turn, effects in
+            if hasFailed { arbiter.refuseAware(in: turn, &effects) }
+        }
+    }
+
+    /// P4, P7, P8: the time of a request ran out.
+    mutating func forfeit(_ id: QuestionID, _ effects: inout [Effect]) {
+        guard let question = desk.close(id) else { return }
+        desk.records[question.presenter]?.forfeits += 1
+        let isDemoted = desk.records[question.presenter]?.isDemoted ?? false
+        effects.append(.forfeit(question, isDemoted: isDemoted))
+        settle(question, isUnanswered: true, &effects) { arbiter, turn, _ in
+            guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
+            arbiter.desk.turns.values[entry].wanted = []
+            guard let process = arbiter.desk.turns.values[entry].party.process else { return }
+            arbiter.desk.records[question.presenter]?.excused[process] = arbiter.now + arbiter.bounds.excused
+        }
+    }
+
+    /// Goes on with every turn that waited for an answer.
+    private mutating func settle(
+        _ question: Question, isUnanswered: Bool, _ effects: inout [Effect],
+        _ body: (inout Arbiter, TurnID, inout [Effect]) -> Void
+    ) {
+        for id in desk.records[question.presenter]?.turns ?? [] {
+            guard let entry = desk.turns.index(forKey: id),
+                desk.turns.values[entry].question == question.id
+            else { continue }
+            desk.turns.values[entry].question = nil
+            if isUnanswered { desk.turns.values[entry].isUnanswered = true }
+            body(&self, id, &effects)
+            askNext(in: id, &effects)
+        }
+    }
+
+    /// P13: whoever asked over the socket is told of the refusal instead of going ahead.
+    private mutating func refuseAware(in turn: TurnID, _ effects: inout [Effect]) {
+        for id in desk.turns[turn]?.members ?? [] {
+            guard let claim = claims[id], claim.nature == .aware, !claim.isHeld else { continue }
+            refuse(claim, .presenterFailed, &effects)
+        }
+    }
+
+    /// P4: the presenter is at work.
+    mutating func progress(_ id: QuestionID) {
+        guard let entry = desk.questions.index(forKey: id) else { return }
+        let question = desk.questions.values[entry]
+        let deadline = min(now + time(for: question.request), question.asked + bounds.progress)
+        guard deadline > question.deadline else { return }
+        desk.questions.values[entry].deadline = deadline
+        alarms.insert(Alarms.Alarm(moment: deadline, subject: .question(id)))
+        for turn in desk.records[question.presenter]?.turns ?? [] where desk.turns[turn]?.question == id {
+            for member in desk.turns[turn]?.members ?? [] { extendWait(of: member, to: deadline) }
+        }
+    }
+
+    private mutating func extendWait(of id: ClaimID, to deadline: Instant) {
+        guard let wait = waits.index(forKey: id) else { return }
+        let extended = min(deadline, waits.values[wait].began + bounds.progress)
+        guard extended > waits.values[wait].deadline else { return }
+        waits.values[wait].deadline = extended
+        alarms.insert(Alarms.Alarm(moment: extended, subject: .claim(id)))
+    }
+
+    /// P14: consent by absence.
+    mutating func removePresenter(_ id: PresenterID) {
+        guard let record = desk.records[id] else { return }
+        for question in desk.questions.values where question.presenter == id { _ = desk.close(question.id) }
+        for turn in record.turns {
+            guard let ended = desk.turns.removeValue(forKey: turn) else { continue }
+            for member in ended.members {
+                desk.inquiries[member]?.turns.removeAll { $0 == turn }
+                if claims[member]?.isHeld ?? false { shaken.append(member) } else { unsettled.append(member) }
+            }
+        }
+        desk.leave(id)
+        desk.records[id] = nil
+    }
+}
+
+extension PresenterRequest {
+    var isRelinquishment: Bool { self == .relinquishToReader || self == .relinquishToWriter }
+}

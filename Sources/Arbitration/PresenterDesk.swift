@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Every presenter, and what is going on with them.
+///
+/// Invariants, with the arbiter's (I5): each turn is in its presenter's list; each member of a turn has the turn in its inquiry and
+/// the other way round; each open question has a presenter; `debtors` counts the open questions by process.
+struct PresenterDesk: Sendable {
+    var records: [PresenterID: PresenterRecord] = [:]
+    /// Sorted.
+    var presented: [ItemID: [PresenterID]] = [:]
+    var turns: [TurnID: Turn] = [:]
+    var questions: [QuestionID: Question] = [:]
+    var inquiries: [ClaimID: Inquiry] = [:]
+    /// How many answers the presenters of each process owe.
+    var debtors: [ProcessID: Int] = [:]
+    private var nextTurn: UInt64 = 1
+    private var nextQuestion: UInt64 = 1
+
+    var isEmpty: Bool { records.isEmpty }
+
+    func isPresented(_ claim: Claim) -> Bool {
+        if presented.isEmpty { return false }
+        return claim.firstOfParts { presented[$0.item] == nil ? nil : true } ?? false
+    }
+
+    mutating func makeTurnID() -> TurnID {
+        defer { nextTurn += 1 }
+        return TurnID(nextTurn)
+    }
+
+    mutating func makeQuestionID() -> QuestionID {
+        defer { nextQuestion += 1 }
+        return QuestionID(nextQuestion)
+    }
+
+    mutating func insert(_ presenter: Presenter) {
+        records[presenter.id] = PresenterRecord(presenter)
+        enter(presenter.id, at: presenter.item)
+    }
+
+    mutating func enter(_ id: PresenterID, at item: ItemID) {
+        records[id]?.item = item
+        presented[item, default: []].append(id)
+        presented[item]?.sort()
+    }
+
+    mutating func leave(_ id: PresenterID) {
+        guard let item = records[id]?.item else { return }
+        presented[item]?.removeAll { $0 == id }
+        if presented[item]?.isEmpty ?? false { presented[item] = nil }
+    }
+
+    /// The turn in which an access of a party belongs.
+    func turn(of party: Party, isWrite: Bool, at record: PresenterRecord) -> TurnID? {
+        record.turns.last { id in
+            guard let turn = turns[id], turn.isWrite == isWrite else { return false }
+            return turn.party.isOneProgram(with: party)
+        }
+    }
+
+    /// Whether all presenters that a claim asked have answered, or none had to be asked.
+    func isSettled(_ claim: ClaimID) -> Bool {
+        inquiries[claim].map { $0.turns.allSatisfy { turns[$0]?.isSettled ?? true } } ?? false
+    }
+
+    /// Whether a presenter has let go for a claim (Y1).
+    func isRelinquished(to claim: ClaimID) -> Bool {
+        inquiries[claim].map { $0.turns.contains { turns[$0]?.isRelinquished ?? false } } ?? false
+    }
+
+    mutating func open(_ question: Question) {
+        questions[question.id] = question
+        guard let process = records[question.presenter]?.presenter.party.process else { return }
+        debtors[process, default: 0] += 1
+    }
+
+    mutating func close(_ id: QuestionID) -> Question? {
+        guard let question = questions.removeValue(forKey: id) else { return nil }
+        guard let process = records[question.presenter]?.presenter.party.process else { return question }
+        let left = debtors[process, default: 1] - 1
+        debtors[process] = left > 0 ? left : nil
+        return question
+    }
+
+    /// P6: whether a party works for a presenter that owes an answer for this claim.
+    func owes(_ party: Party, to claim: ClaimID) -> Bool {
+        guard let inquiry = inquiries[claim] else { return false }
+        return inquiry.turns.contains { id in
+            guard let turn = turns[id], turn.question != nil, let record = records[turn.presenter] else {
+                return false
+            }
+            return party.works(for: record.presenter.party)
+        }
+    }
+
+    /// Whether any presenter that a party works for owes anybody an answer.
+    func isDebtor(_ party: Party) -> Bool {
+        guard !debtors.isEmpty, let process = party.process else { return false }
+        return debtors[process] != nil || party.ancestors.contains { debtors[$0] != nil }
+    }
+
+    /// The open question of a presenter about the same, which need not be asked twice at once (P9).
+    func openSave(of presenter: PresenterID) -> QuestionID? {
+        questions.values.filter { $0.presenter == presenter && $0.request == .save }.map(\.id).min()
+    }
+
+    /// Whether a presenter owes anybody an answer.
+    func owesAnything(_ presenter: PresenterID) -> Bool {
+        questions.values.contains { $0.presenter == presenter }
+    }
+}
+
+extension Party {
+    /// Whether accesses of both belong in one turn: one process, or one an ancestor of the other.
+    ///
+    /// All whom nobody can name are one, which matters to notices only: nobody is ever asked twice for them.
+    func isOneProgram(with other: Party) -> Bool {
+        guard let process, let otherProcess = other.process else { return process == other.process }
+        return process == otherProcess || ancestors.contains(otherProcess)
+            || other.ancestors.contains(process)
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Coordination
+
+/// What people and the engine ask the arbiter about. Nothing here changes anything.
+extension Arbiter {
+    /// Whether anybody presents an item or claimed one over the control socket.
+    public var isAttended: Bool { !desk.isEmpty || awareClaims > 0 }
+
+    public func isPresented(_ item: ItemID) -> Bool { desk.presented[item] != nil }
+
+    /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
+    public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
+        guard desk.isDebtor(party) else { return false }
+        return (desk.presented[item] ?? []).contains { id in
+            guard let record = desk.records[id] else { return false }
+            return desk.owesAnything(id) && party.works(for: record.presenter.party)
+        }
+    }
+
+    /// Every live claim on an item, waiting ones included, in the order of their numbers.
+    public func claims(on item: ItemID) -> [ClaimID] {
+        guard let docket = dockets[item] else { return [] }
+        return [docket.held, docket.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
+    }
+
+    public func presenters(of item: ItemID) -> [PresenterID] { desk.presented[item] ?? [] }
+
+    /// The requests a waiting claim waits to be answered, the oldest first.
+    public func openQuestions(for claim: ClaimID) -> [Question] {
+        let turns = desk.inquiries[claim]?.turns ?? []
+        return turns.compactMap { desk.turns[$0]?.question.flatMap { desk.questions[$0] } }.sorted {
+            $0.id < $1.id
+        }
+    }
+
+    /// What a presenter has not answered yet, the oldest first.
+    public func openQuestions(of presenter: PresenterID) -> [Question] {
+        desk.questions.values.filter { $0.presenter == presenter }.sorted { $0.id < $1.id }
+    }
+
+    public func isDemoted(_ presenter: PresenterID) -> Bool { desk.records[presenter]?.isDemoted ?? false }
+
+    public func suspension(of claim: ClaimID) -> Suspension? { claims[claim]?.suspension }
+}
