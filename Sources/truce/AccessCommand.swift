@@ -84,6 +84,11 @@ struct AccessStop: Error {
     let code: Int32
     let message: String
 
+    /// A code of the command that is run must not look like a wrong command line of ours; nil for other subcommands.
+    static func code(ofWrong subcommand: String?) -> Int32? {
+        subcommand == "read" || subcommand == "write" ? otherFailure : nil
+    }
+
     init(_ failure: Failure) {
         let isTimeout = failure.code == Failure.timedOut("", waitingFor: []).code
         code = isTimeout ? Self.timedOut : Self.otherFailure

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import Glibc
-import LinuxSystem
+package import LinuxSystem
 
 /// Messages over the control socket, one caller waiting at a time.
-struct ControlWire: ~Copyable {
+package struct ControlWire: ~Copyable {
     static let timeoutSeconds = 5
     /// Generous: a list of paths is longer than what a client may send.
     private static let messageLimit = 16 << 20
@@ -15,7 +15,7 @@ struct ControlWire: ~Copyable {
     /// What presenters were sent while a reply was waited for.
     private var unhandled: [[UInt8]] = []
 
-    init(over socket: consuming OwnedDescriptor) { self.socket = socket }
+    package init(over socket: consuming OwnedDescriptor) { self.socket = socket }
 
     /// To wait for what comes next; see ``receive()``.
     var rawValue: CInt { socket.rawValue }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import LinuxSystem
+package import LinuxSystem
 
 /// A path in a mount of ours; its last parts may be gone or not there yet.
-struct MountedPath: Hashable, Sendable {
+package struct MountedPath: Hashable, Sendable {
     let mount: MountEntry
     /// Below the root of the mount, as the protocol has it: empty for the root itself.
     let inside: [UInt8]
@@ -21,6 +21,12 @@ struct MountedPath: Hashable, Sendable {
         }
         self.mount = mount
         inside = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
+    }
+
+    /// For a mount that is known.
+    package init(_ inside: [UInt8], in mount: MountEntry) {
+        self.mount = mount
+        self.inside = inside
     }
 
     /// Where something in the mount is for everybody else.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import ControlProtocol
-import Coordination
+package import Coordination
 import Glibc
 import LinuxSystem
 
@@ -70,10 +70,12 @@ struct Present: ParsableCommand {
 }
 
 /// Which command is run for which message.
-struct PresenterHooks: Sendable {
+package struct PresenterHooks: Sendable {
     private var commands: [(message: PresenterMessages, command: String)] = []
 
-    mutating func set(_ command: String?, for messages: PresenterMessages) {
+    package init() {}
+
+    package mutating func set(_ command: String?, for messages: PresenterMessages) {
         if let command { commands.append((messages, command)) }
     }
 

@@ -9,7 +9,7 @@ import LinuxSystem
 /// Commands run one at a time, in the order of the messages: the one for a reacquire never overtakes the one for the
 /// relinquishment, nor a save the news of a move. A request whose time runs out before it is its command's turn is
 /// answered with an error and its command does not run.
-final class PresenterSession {
+package final class PresenterSession {
     /// Whoever runs commands so slowly gets no more messages, and the server closes the connection in the end.
     private static let longestQueue = 1024
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
@@ -23,7 +23,7 @@ final class PresenterSession {
     private var queue: [HookTask] = []
     private var running: HookProcess?
 
-    init(
+    package init(
         of mounted: MountedPath, over connection: consuming ControlWire, running hooks: PresenterHooks,
         printing isPrinting: Bool
     ) throws {
@@ -40,7 +40,7 @@ final class PresenterSession {
     }
 
     /// Until a signal asks for the end; fails if the connection ends before.
-    func run() throws {
+    package func run() throws {
         do {
             while try step() {}
         } catch {

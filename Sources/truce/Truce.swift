@@ -55,15 +55,15 @@ package struct Truce: ParsableCommand {
             LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
             Glibc.exit(failure.status.rawValue)
         } catch {
-            end(after: error)
+            end(after: error, in: arguments.first)
         }
     }
 
-    private static func end(after error: any Error) -> Never {
+    private static func end(after error: any Error, in subcommand: String?) -> Never {
         guard exitCode(for: error).isSuccess else {
             let sentence = message(for: error).split(separator: "\n").joined(separator: " ")
             LineOutput.write("truce: \(sentence) (see 'truce help')\n", to: STDERR_FILENO)
-            Glibc.exit(ExitStatus.usage.rawValue)
+            Glibc.exit(AccessStop.code(ofWrong: subcommand) ?? ExitStatus.usage.rawValue)
         }
         LineOutput.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
         Glibc.exit(ExitStatus.done.rawValue)
