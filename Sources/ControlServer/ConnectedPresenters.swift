@@ -96,7 +96,7 @@ final class ConnectedPresenters {
         guard let question = questions.question(id) else {
             return connection.noteOnce(.strayAnswer, "it is at work on a question nobody asked")
         }
-        service.engine.progress(question.id, of: question.presenter)
+        service.engine.progress(question.id)
     }
 
     /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
