@@ -26,7 +26,7 @@ final class ClientConnection: ChannelDuplexHandler {
     let accepted = ProcessClock.now
     private(set) lazy var presenters = ConnectedPresenters(of: self, in: service)
     private(set) lazy var accesses = ConnectedAccesses(of: self, in: service)
-    private lazy var outbox = Outbox(to: channel) { [unowned self] in serve() }
+    private lazy var outbox = Outbox(to: channel) { [weak self] in self?.serve() }
 
     private var reader = FrameReader()
     private var flow = RequestFlow()

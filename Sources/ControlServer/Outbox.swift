@@ -13,10 +13,12 @@ final class Outbox {
     }
 
     private let channel: any Channel
-    /// Called when something was sent and there is room.
+    /// Called when there is room again, never in the middle of something else.
     private let hasRoom: () -> Void
     private var queue: CircularBuffer<Message> = []
     private var isWriting = false
+    /// A write may be done before the call that began it returns.
+    private var isLooping = false
     private var whenEmpty: (() -> Void)?
 
     private var bytes = 0
@@ -50,13 +52,13 @@ final class Outbox {
             pushedBytes += message.count
             pushedMessages += 1
         }
-        writeNext()
+        writeAll()
     }
 
     /// Runs `body` when everything has been sent, or can no longer be.
     func finish(_ body: @escaping () -> Void) {
         whenEmpty = body
-        writeNext()
+        writeAll()
     }
 
     /// Forgets what was not sent.
@@ -65,25 +67,29 @@ final class Outbox {
         whenEmpty = nil
     }
 
-    private func writeNext() {
-        guard !isWriting else { return }
-        guard let message = queue.popFirst() else {
-            let body = whenEmpty
-            whenEmpty = nil
-            body?()
-            return
+    private func writeAll() {
+        guard !isLooping else { return }
+        isLooping = true
+        while !isWriting, let message = queue.popFirst() {
+            isWriting = true
+            channel.writeAndFlush(channel.allocator.buffer(bytes: message.bytes)).assumeIsolated()
+                .whenComplete { _ in self.finish(message) }
         }
-        isWriting = true
-        channel.writeAndFlush(channel.allocator.buffer(bytes: message.bytes)).assumeIsolated()
-            .whenComplete { _ in
-                self.isWriting = false
-                self.bytes -= message.bytes.count
-                if message.isPushed {
-                    self.pushedBytes -= message.bytes.count
-                    self.pushedMessages -= 1
-                }
-                self.writeNext()
-                if self.queue.isEmpty { self.hasRoom() }
-            }
+        isLooping = false
+        guard !isWriting, let body = whenEmpty else { return }
+        whenEmpty = nil
+        body()
+    }
+
+    private func finish(_ message: Message) {
+        let wasOpen = isOpen
+        isWriting = false
+        bytes -= message.bytes.count
+        if message.isPushed {
+            pushedBytes -= message.bytes.count
+            pushedMessages -= 1
+        }
+        if isOpen, !wasOpen { channel.eventLoop.assumeIsolated().execute { self.hasRoom() } }
+        writeAll()
     }
 }
