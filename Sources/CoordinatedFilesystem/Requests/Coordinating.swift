@@ -74,7 +74,8 @@ extension CoordinatedFilesystem {
         waitUnderLock(request, reply: reply, then: step)
     }
 
-    private func claimUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
+    private func claimUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step)
+    {
         if let grant = claim(request) { return step(request, grant, reply) }
         waitUnderLock(request, reply: reply, then: step)
     }
@@ -131,12 +132,14 @@ extension CoordinatedFilesystem {
     }
 
     /// Goes on when nobody is on the way to the name any more that the request takes away.
-    private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void) {
+    private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void)
+    {
         lookAgain(request, serial, until: Engine.now + Self.longestDelay, then: next)
     }
 
     private func lookAgain(
-        _ request: ClaimedRequest, _ serial: UInt64, until end: Instant, then next: @escaping @Sendable () -> Void
+        _ request: ClaimedRequest, _ serial: UInt64, until end: Instant,
+        then next: @escaping @Sendable () -> Void
     ) {
         guard isAwaited(request), Engine.now < end, bounces[request.thread]?.serial == serial else {
             return next()

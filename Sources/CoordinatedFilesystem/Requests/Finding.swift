@@ -41,7 +41,9 @@ extension CoordinatedFilesystem: DocumentSource {
             guard isLast || status.isDirectory else { throw status.isSymbolicLink ? .denied : .notFound }
             let found = nodes.introduce(status, as: name, in: node, isLocked: false)
             walked.append(found)
-            guard let again = try self.status(of: name, in: node), FileKey(again) == found.key else { return nil }
+            guard let again = try self.status(of: name, in: node), FileKey(again) == found.key else {
+                return nil
+            }
             correctName(of: found, to: name, in: node, again)
             if isLast { foundAwaited(found, as: name, in: node) }
             node = found

@@ -35,7 +35,9 @@ extension CoordinatedFilesystem {
             return true
         case .change(let vacancy):
             // Somebody else's file. Those who follow the document go where it went, or stay with its name.
-            guard let place = documents.place(of: vacancy.document), place.awaited != nil else { return false }
+            guard let place = documents.place(of: vacancy.document), place.awaited != nil else {
+                return false
+            }
             if let former = place.former, former.hasName {
                 follow(vacancy.document, to: former, by: engine.claimant(of: vacancy.claim))
                 return false

@@ -122,11 +122,11 @@ extension CoordinatedFilesystem {
     func endangers(_ grant: Grant) -> Bool {
         !grant.unanswered.isEmpty
             || grant.passed.contains { passed in
-            guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
-                return true
+                guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
+                    return true
+                }
+                return writer.observe() != .clean
             }
-            return writer.observe() != .clean
-        }
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {

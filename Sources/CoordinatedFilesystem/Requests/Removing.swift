@@ -45,7 +45,8 @@ extension CoordinatedFilesystem {
     /// Whether a name is taken away under which somebody may know a document.
     private func isRemovalOfDocument(_ change: NameChange, _ node: Node, _ status: FileStatus) -> Bool {
         guard status.isRegularFile else { return false }
-        guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory) else {
+        guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
+        else {
             return true
         }
         // Those who show a file know it by one of its names, and keep that.

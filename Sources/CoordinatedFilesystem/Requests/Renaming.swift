@@ -177,7 +177,8 @@ extension CoordinatedFilesystem {
             return nil
         }
         // Another link of a file that is followed by its name says nothing about the document.
-        guard !node.state.withLock({ $0.isFollowed }) || node.isCalled(move.from.name, in: move.from.directory)
+        guard
+            !node.state.withLock({ $0.isFollowed }) || node.isCalled(move.from.name, in: move.from.directory)
         else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }

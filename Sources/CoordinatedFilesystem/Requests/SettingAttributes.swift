@@ -58,7 +58,8 @@ extension CoordinatedFilesystem {
                 try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
             }
             if handle == nil || change.changesMore {
-                let access = change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
+                let access =
+                    change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
             let valid = bounces.validity(validity, to: caller.thread, about: node.id)

@@ -38,7 +38,8 @@ final class Processes: Sendable {
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party {
-        guard process > 0, let thread = ProcessInspection.status(ofThread: process), thread.process == process,
+        guard process > 0, let thread = ProcessInspection.status(ofThread: process),
+            thread.process == process,
             let leader = ProcessInspection.status(ofProcess: process)
         else { return .nobody }
         return party(of: thread, leader)
