@@ -206,7 +206,7 @@ extension Arbiter {
     /// Removes every trace of a claim, and looks again at those who waited for it.
     private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
         leave(claim)
-        if !desk.isEmpty { leaveTurns(claim.id, atOnce: claim.nature == .aware, &effects) }
+        if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.nature == .aware, &effects) }
         if claim.nature == .aware { awareClaims -= 1 }
         claims.removeValue(forKey: claim.id)
         waits.removeValue(forKey: claim.id)

@@ -5,7 +5,7 @@ public import Coordination
 public enum Event: Hashable, Sendable {
     case claimed(Request)
     /// Who made a claim; follows ``Effect/identify(_:)``, once per claim.
-    case identified(ClaimID, Party)
+    indirect case identified(ClaimID, Party)
     /// Follows ``Effect/observe(_:)``. The claim may have ended meanwhile.
     case observed(ClaimID, Observation)
     /// The handle was released, or the request was carried out.
@@ -21,7 +21,7 @@ public enum Event: Hashable, Sendable {
     /// `document`. Claims held through handles of the replaced file, if there was one, go to `orphan`.
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
     /// Somebody shows an item from now on.
-    case presented(Presenter)
+    indirect case presented(Presenter)
     /// A presenter was removed, or its process died.
     case removed(PresenterID)
     /// Follows ``Effect/ask(_:)``; late ones and those to questions that are over count as signs of life.
@@ -30,11 +30,11 @@ public enum Event: Hashable, Sendable {
     case progressed(QuestionID)
     /// Contents or attributes of an item were written: under a claim that is about to end, or under none. Equal
     /// stamps mean that nothing has changed in between.
-    case changed(ItemID, Cause, under: ClaimID?, stamp: UInt64)
+    indirect case changed(ItemID, Cause, under: ClaimID?, stamp: UInt64)
     /// An item is called something else now.
-    case moved(ItemID, by: Party)
+    indirect case moved(ItemID, by: Party)
     /// An item that was vacated like one that is saved is gone for good.
-    case lost(ItemID, by: Party)
+    indirect case lost(ItemID, by: Party)
     /// Time passed.
     case tick
 }
@@ -49,11 +49,11 @@ public enum Effect: Hashable, Sendable {
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
     /// Put a request to a presenter; ``Event/answered(_:by:_:)`` follows, or its deadline.
-    case ask(Question)
+    indirect case ask(Question)
     /// The deadline of a request came first.
-    case forfeit(Question, isDemoted: Bool)
+    indirect case forfeit(Question, isDemoted: Bool)
     /// Tell a presenter; what is told to one presenter must reach it in this order, requests included.
-    case tell(PresenterID, TurnID, PresenterNotice, Cause)
+    indirect case tell(PresenterID, TurnID, PresenterNotice, Cause)
     /// Send ``Event/tick`` at this moment, or earlier.
     case wake(at: Instant)
 }

@@ -76,7 +76,7 @@ extension Arbiter {
         }
     }
 
-    /// X1.
+    /// X1, X5.
     func areExempt(_ one: Claim, _ other: Claim) -> Bool {
         guard one.isIdentified, other.isIdentified, let party = parties[one.id],
             let otherParty = parties[other.id]

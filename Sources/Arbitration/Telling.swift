@@ -137,7 +137,7 @@ extension Arbiter {
         switch contests[claim.id]?.seen {
         case .dirty(let stamp): claims[claim.id]?.toldStamp = stamp
         case .untouched: break
-        case .clean, .atEnd, .reading, nil: return leaveTurns(claim.id, atOnce: true, &effects)
+        case .clean, .atEnd, .reading, nil: return leaveTurns(claim.id, atOnce: false, &effects)
         }
         for turn in inquiry.turns {
             guard let entry = desk.turns.index(forKey: turn), desk.turns.values[entry].isWrite else {
@@ -145,7 +145,7 @@ extension Arbiter {
             }
             desk.turns.values[entry].hasChanged = true
         }
-        leaveTurns(claim.id, atOnce: true, &effects)
+        leaveTurns(claim.id, atOnce: false, &effects)
     }
 
     /// An episode goes on with the turn in which its name was vacated.
