@@ -80,6 +80,7 @@ let package = Package(
             swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("LinuxSystemTests", of: ["LinuxSystem"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
@@ -88,12 +89,12 @@ let package = Package(
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
         tests("MountedTests", of: ["TestSupport"]),
-        tests("ControlProtocolTests", of: ["ControlProtocol"]),
+        tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination"]),
         tests(
             "CommandTests",
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
-                "LinuxSystem", "VersionStore",
+                "LinuxSystem", "VersionStore", "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

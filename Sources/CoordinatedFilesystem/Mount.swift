@@ -38,7 +38,7 @@ package final class Mount: StatusSource {
     private let mountpoint: String
     private let session: Session
     private let filesystem: CoordinatedFilesystem
-    private let engine: Engine
+    package let engine: Engine
 
     /// Mounts; requests wait in the kernel until ``serve()``.
     ///
@@ -88,6 +88,9 @@ package final class Mount: StatusSource {
         let result = lazily ? Self.detach(mountpoint) : Self.take(mountpoint)
         if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
     }
+
+    /// Where the control socket finds documents by their paths.
+    package var documents: any DocumentSource { filesystem }
 
     package func status() -> StatusReport {
         var options = EffectiveOptions()
