@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -49,9 +50,26 @@ extension CoordinatedFilesystem {
 
     /// A file was found or made under a name. Returns whether a document waited for it there.
     func fillAwaited(_ name: NameBytes, in directory: Node, with node: Node) -> Bool {
+        guard !documents.awaitsNothing else { return false }
+        if node.kind == S_IFDIR { findAwaited(below: node, called: name, in: directory) }
         guard let document = documents.awaiting(name, in: directory) else { return false }
         adopt(document, by: node)
         return true
+    }
+
+    /// A directory came with whatever is in it.
+    private func findAwaited(below node: Node, called name: NameBytes, in directory: Node) {
+        for awaited in documents.found(node, called: name, in: directory) {
+            do throws(Errno) {
+                let status = try node.status(of: awaited)
+                let found = nodes.introduce(status, as: awaited, in: node, isLocked: false)
+                foundAwaited(found, as: awaited, in: node)
+                nodes.forget(found.id, lookups: 1)
+            } catch {
+                // It is not there, or not yet: whoever makes it or finds it tells.
+                continue
+            }
+        }
     }
 
     /// A file was found under a name, and nobody has seen who made it.
