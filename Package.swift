@@ -89,12 +89,12 @@ let package = Package(
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
         tests("MountedTests", of: ["TestSupport"]),
-        tests("ControlProtocolTests", of: ["ControlProtocol"]),
+        tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination"]),
         tests(
             "CommandTests",
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
-                "LinuxSystem", "VersionStore",
+                "LinuxSystem", "VersionStore", "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -2,7 +2,10 @@
 #define _GNU_SOURCE
 #include "CLinuxCommand.h"
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
@@ -18,6 +21,31 @@ int clinux_peer_credentials(int socket, struct clinux_credentials *credentials) 
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, credentials, &size);
 }
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+int clinux_peer_pidfd(int socket) {
+    int descriptor = -1;
+    socklen_t size = sizeof descriptor;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &descriptor, &size) == 0 ? descriptor : -1;
+}
+
+int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+int clinux_epoll_add(int epoll, int descriptor, uint64_t number) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = number};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+int clinux_epoll_remove(int epoll, int descriptor) {
+    struct epoll_event unused = {0};
+    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &unused);
+}
+int clinux_epoll_wait(int epoll, uint64_t *number) {
+    struct epoll_event event;
+    int count = epoll_wait(epoll, &event, 1, -1);
+    if (count == 1) *number = event.data.u64;
+    return count;
+}
+
 int clinux_pipe(int32_t ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 // LOG_NDELAY: after the mount, /dev/log might lie below it.
@@ -27,6 +55,15 @@ void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTI
 
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
     return makedev(major_number, minor_number);
+}
+
+int clinux_enter_mount_namespace(int descriptor) { return setns(descriptor, CLONE_NEWNS); }
+
+int clinux_signal_descriptor(const void *set) { return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK); }
+
+int clinux_next_signal(int descriptor) {
+    struct signalfd_siginfo information;
+    return read(descriptor, &information, sizeof information) == sizeof information ? (int)information.ssi_signo : 0;
 }
 
 int clinux_spawn_close_from(void *actions, int first) {

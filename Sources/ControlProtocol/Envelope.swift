@@ -25,44 +25,25 @@ package enum MessageID: Hashable, Sendable, Codable {
     }
 }
 
-/// A JSON-RPC error object.
-package struct Failure: Error, Hashable, Sendable, Codable {
-    package var code: Int
-    package var message: String
-
-    package init(code: Int, message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    package static func notJSON() -> Failure { Failure(code: -32700, message: "this is not JSON") }
-    package static func invalidRequest(_ why: String) -> Failure { Failure(code: -32600, message: why) }
-    package static func unknownMethod(_ method: String) -> Failure {
-        Failure(code: -32601, message: "there is no method '\(String(method.unicodeScalars.prefix(100)))'")
-    }
-    package static func invalidParameters(_ why: String) -> Failure { Failure(code: -32602, message: why) }
-    package static func internalError(_ why: String) -> Failure { Failure(code: -32603, message: why) }
-    /// The Language Server Protocol's code for a request before `initialize`.
-    package static let notInitialized = Failure(code: -32002, message: "send 'initialize' first")
-    package static func denied(_ why: String) -> Failure { Failure(code: -32001, message: why) }
-    package static func unsupportedVersion() -> Failure {
-        Failure(code: -32003, message: "this server speaks protocol \(ProtocolLimits.version) only")
-    }
-    package static func notFound(_ why: String) -> Failure { Failure(code: -32004, message: why) }
-    package static func tooMany(_ why: String) -> Failure { Failure(code: -32005, message: why) }
+/// One message as it came in, its kind decided.
+package enum Envelope: Sendable {
+    case request(MessageID, Result<Request, Failure>)
+    /// Nil for one that means nothing to us.
+    case notification(Result<ClientNotification?, Failure>)
+    case answer(ClientAnswer)
 }
 
-/// One message as it came in, its kind decided and its parameters not yet looked at.
-package struct Envelope: Sendable {
-    package enum Kind: Sendable {
-        case request(MessageID)
-        case notification
-        /// An answer, to nothing we asked.
-        case response
-    }
+/// A client's answer to what it was asked.
+package struct ClientAnswer: Hashable, Sendable {
+    /// Nil if it does not say to what.
+    package let id: MessageID?
+    /// What it says went wrong, shortened; nil if nothing did.
+    package let refusal: String?
 
-    package let kind: Kind
-    package let request: Result<Request, Failure>
+    package init(to id: MessageID?, refusal: String? = nil) {
+        self.id = id
+        self.refusal = refusal
+    }
 }
 
 extension Envelope: Decodable {
@@ -70,6 +51,7 @@ extension Envelope: Decodable {
 
     /// Never fails with anything but the failure to be sent back.
     package init(decoding bytes: [UInt8]) throws(Failure) {
+        try JSONForm.check(bytes)
         do {
             self = try JSONDecoder().decode(Envelope.self, from: Data(bytes))
         } catch let failure as Failure {
@@ -87,15 +69,34 @@ extension Envelope: Decodable {
             throw Failure.invalidRequest("'jsonrpc' must be \"2.0\"")
         }
         if !container.contains(.method), container.contains(.result) || container.contains(.error) {
-            self.init(kind: .response, request: .failure(.invalidRequest("nothing was asked")))
+            self = .answer(Self.answer(in: container))
             return
         }
         let method = try container.decode(String.self, forKey: .method)
-        let id = container.contains(.id) ? try container.decode(MessageID.self, forKey: .id) : nil
         let parameters = container.contains(.params) ? try container.superDecoder(forKey: .params) : nil
-        self.init(
-            kind: id.map { .request($0) } ?? .notification,
-            request: Request.decode(method: method, parameters: parameters))
+        if container.contains(.id) {
+            let id = try container.decode(MessageID.self, forKey: .id)
+            self = .request(id, Request.decode(method: method, parameters: parameters))
+        } else {
+            self = .notification(ClientNotification.decode(method: method, parameters: parameters))
+        }
+    }
+
+    /// An answer is never answered, so whatever is wrong with it must not matter.
+    private static func answer(in container: KeyedDecodingContainer<Key>) -> ClientAnswer {
+        let id: MessageID?
+        do {
+            id = try container.decodeIfPresent(MessageID.self, forKey: .id)
+        } catch {
+            // Then it belongs to nothing.
+            id = nil
+        }
+        do {
+            let failure = try container.decodeIfPresent(Failure.self, forKey: .error)
+            return ClientAnswer(to: id, refusal: failure?.message.excerpt)
+        } catch {
+            return ClientAnswer(to: id, refusal: "")
+        }
     }
 }
 
@@ -128,8 +129,28 @@ extension Reply: Encodable {
     }
 }
 
-/// The one way JSON is written: keys in a fixed order, one line.
+/// The one way JSON is written, keys in a fixed order on one line; and what is checked before it is read.
 package enum JSONForm {
+    /// Refuses nesting that a recursive decoder might not survive, and text in anything but UTF-8, which has no
+    /// zero bytes: the decoder would take it for UTF-16.
+    static func check(_ bytes: [UInt8]) throws(Failure) {
+        var (depth, isText, isEscaped) = (0, false, false)
+        for byte in bytes {
+            switch byte {
+            case 0: throw .notJSON()
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isText: isEscaped = true
+            case UInt8(ascii: "\""): isText.toggle()
+            case _ where isText: break
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                if depth > ProtocolLimits.nesting { throw .nestedTooDeeply() }
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: break
+            }
+        }
+    }
+
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -6,13 +6,28 @@ package enum ProtocolLimits {
     package static let version = 1
     /// A line, or the body behind a `Content-Length`.
     package static let messageBytes = 1 << 20
-    /// Requests of one connection that are being served at once; more wait in the socket.
+    /// Arrays and objects inside one another: ours have five.
+    package static let nesting = 64
+    /// Requests of one connection that are being served at once, accesses that wait included; more wait in the
+    /// socket.
     package static let outstandingRequests = 64
     package static let connectionsPerUser = 64
-    /// What may wait to be read by a client before its next request is looked at.
+    package static let presenters = 1024
+    /// Accesses of one connection that wait or are held.
+    package static let accesses = 64
+    /// What may wait to be read by a client before its next request is looked at, and before it is closed if
+    /// presenters' messages are among it.
     package static let outboxBytes = 1 << 20
+    package static let outboxMessages = 1024
+    /// Requests to one client whose answers have not come, those that are too late included.
+    package static let questions = 1024
     /// What one `kept/read` returns, so that its base64 fits into a message.
     package static let readBytes = 512 << 10
-    /// Entries that one `kept/list` returns.
+    /// Entries that one `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
+    /// As long as the kernel lets a path be.
+    package static let pathBytes = 4095
+    package static let purposeBytes = 256
+    /// How much of somebody else's words is repeated.
+    package static let excerptScalars = 200
 }

@@ -5,6 +5,12 @@ import FoundationEssentials
 package enum Request: Hashable, Sendable {
     case initialize(InitializeParameters)
     case status
+    case register(RegisterParameters)
+    case remove(RemoveParameters)
+    case beginAccess(AccessBeginParameters)
+    case endAccess(AccessEndParameters)
+    case why(WhyParameters)
+    case ps
     case keptList(KeptListParameters)
     case keptRead(KeptReadParameters)
 
@@ -12,6 +18,12 @@ package enum Request: Hashable, Sendable {
         switch self {
         case .initialize: "initialize"
         case .status: "status"
+        case .register: "presenter/register"
+        case .remove: "presenter/remove"
+        case .beginAccess: "access/begin"
+        case .endAccess: "access/end"
+        case .why: "why"
+        case .ps: "ps"
         case .keptList: "kept/list"
         case .keptRead: "kept/read"
         }
@@ -22,20 +34,51 @@ package enum Request: Hashable, Sendable {
             switch method {
             case "initialize": return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
             case "status": return .success(.status)
+            case "presenter/register": return .success(.register(try required(parameters)))
+            case "presenter/remove": return .success(.remove(try required(parameters)))
+            case "access/begin": return .success(.beginAccess(try required(parameters)))
+            case "access/end": return .success(.endAccess(try required(parameters)))
+            case "why": return .success(.why(try required(parameters)))
+            case "ps": return .success(.ps)
             case "kept/list":
                 return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
-            case "kept/read":
-                guard let read: KeptReadParameters = try decode(parameters) else {
-                    return .failure(.invalidParameters("kept/read needs 'id', 'offset' and 'length'"))
-                }
-                return .success(.keptRead(read))
+            case "kept/read": return .success(.keptRead(try required(parameters)))
             default: return .failure(.unknownMethod(method))
             }
         } catch let failure as Failure {
             return .failure(failure)
         } catch {
-            return .failure(.invalidParameters("the parameters of '\(method)' have the wrong form"))
+            return .failure(.invalidParameters(sentence(about: error, in: method)))
         }
+    }
+
+    /// Names what is wrong, as far as the decoder says.
+    private static func sentence(about error: any Error, in method: String) -> String {
+        let path: [any CodingKey]
+        switch error {
+        case DecodingError.keyNotFound(let key, let context):
+            return "'\(method)' needs '\(name(of: context.codingPath + [key]))'"
+        case DecodingError.typeMismatch(_, let context): path = context.codingPath
+        case DecodingError.valueNotFound(_, let context): path = context.codingPath
+        case DecodingError.dataCorrupted(let context): path = context.codingPath
+        default: path = []
+        }
+        let name = name(of: path)
+        return name.isEmpty
+            ? "the parameters of '\(method)' have the wrong form"
+            : "'\(name)' of '\(method)' has the wrong form"
+    }
+
+    /// Without the message's own `params`.
+    private static func name(of path: [any CodingKey]) -> String {
+        path.drop { $0.stringValue == "params" }.map { key in key.intValue.map(String.init) ?? key.stringValue
+        }
+        .joined(separator: ".").excerpt
+    }
+
+    private static func required<Parameters: Decodable>(_ decoder: (any Decoder)?) throws -> Parameters {
+        guard let decoder else { throw Failure.invalidParameters("'params' is missing") }
+        return try Parameters(from: decoder)
     }
 
     private static func decode<Parameters: Decodable>(_ decoder: (any Decoder)?) throws -> Parameters? {
@@ -47,6 +90,11 @@ package enum Request: Hashable, Sendable {
 package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
+    case register(RegisterResult)
+    case beginAccess(AccessBeginResult)
+    /// Of requests that only want to know that they were carried out.
+    case done(EmptyResult)
+    case census(CensusForm)
     case keptList(KeptListResult)
     case keptRead(KeptReadResult)
 
@@ -54,6 +102,10 @@ package enum Response: Hashable, Sendable, Encodable {
         switch self {
         case .initialize(let result): try result.encode(to: encoder)
         case .status(let result): try result.encode(to: encoder)
+        case .register(let result): try result.encode(to: encoder)
+        case .beginAccess(let result): try result.encode(to: encoder)
+        case .done(let result): try result.encode(to: encoder)
+        case .census(let result): try result.encode(to: encoder)
         case .keptList(let result): try result.encode(to: encoder)
         case .keptRead(let result): try result.encode(to: encoder)
         }
@@ -96,12 +148,18 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         package var outstandingRequests = ProtocolLimits.outstandingRequests
         package var connectionsPerUser = ProtocolLimits.connectionsPerUser
         package var readBytes = ProtocolLimits.readBytes
+        // Not told by daemons that know no presenters.
+        package var presenters: Int? = ProtocolLimits.presenters
+        package var accesses: Int? = ProtocolLimits.accesses
+        package var outboxMessages: Int? = ProtocolLimits.outboxMessages
     }
 
     package var `protocol` = ProtocolLimits.version
     package var server: Server
     package var mount: MountForm
-    package var capabilities = ["status", "kept/list", "kept/read"]
+    package var capabilities = [
+        "status", "presenter/register", "access/begin", "why", "ps", "kept/list", "kept/read",
+    ]
     package var limits = Limits()
 
     package init(version: String, pid: Int32, mount: MountForm) {

@@ -14,6 +14,8 @@ package struct PathForm: Hashable, Sendable, Codable {
         }
     }
 
+    package init(_ path: String, _ pathBytes: String?) { (self.path, self.pathBytes) = (path, pathBytes) }
+
     /// For a message that carries the two among its own members.
     var parts: (String, String?) { (path, pathBytes) }
 
@@ -21,6 +23,15 @@ package struct PathForm: Hashable, Sendable, Codable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         path = try container.decodeIfPresent(String.self, forKey: .path) ?? ""
         pathBytes = try container.decodeIfPresent(String.self, forKey: .pathBytes)
+    }
+
+    /// For messages that have to name something: the mount's root is an empty path and not a missing one.
+    init(required decoder: any Decoder) throws {
+        self = try PathForm(from: decoder)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        guard try container.decodeIfPresent(String.self, forKey: .path) != nil || pathBytes != nil else {
+            throw Failure.invalidParameters("'path' or 'pathBytes' is missing")
+        }
     }
 
     /// What it names; the bytes win over the text. Nil if they are not base64.
@@ -34,6 +45,9 @@ package struct PathForm: Hashable, Sendable, Codable {
         guard let bytes else { throw .invalidParameters("'pathBytes' is not base64") }
         guard !bytes.contains(0) else { throw .invalidParameters("a path cannot contain a zero byte") }
         if bytes.isEmpty { return self }
+        guard bytes.count <= ProtocolLimits.pathBytes else {
+            throw .invalidParameters("a path has at most \(ProtocolLimits.pathBytes) bytes")
+        }
         let names = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         guard
             !names.contains(where: { name in

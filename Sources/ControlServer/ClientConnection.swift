@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
+import Coordination
 import CoordinationEngine
 import LinuxSystem
 import NIOCore
@@ -12,27 +13,51 @@ import NIOPosix
 final class ClientConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
 
-    private let peer: Peer
-    private let service: Service
-    /// Why this client is sent away, if it is.
-    private let refusal: Failure?
+    /// What is logged once for a connection, however often it happens.
+    enum Remark { case strayAnswer, badNotification }
+
+    let peer: Peer
+    let service: Service
+    let channel: any Channel
+    let door: Door
+    let holdings: Holdings
+    /// When it was accepted, to tell its process from a later one of the same number.
+    let accepted = ProcessClock.now
+    private(set) lazy var presenters = ConnectedPresenters(of: self, in: service)
+    private(set) lazy var accesses = ConnectedAccesses(of: self, in: service)
+    private lazy var outbox = Outbox(to: channel) { [weak self] in self?.serve() }
+
     private var reader = FrameReader()
-    private var outstanding = 0
-    private var isInitialized = false
+    private var flow = RequestFlow()
+    private(set) var isInitialized = false
+    /// Why this client is sent away, if it is.
+    var refusal: Failure?
     private var isEnding = false
+    private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
+    private var process: ProcessWatch.Watched?
+    private var remarks: Set<Remark> = []
 
-    init(of peer: Peer, to service: Service, refusal: Failure?) {
+    /// How long a client that is sent away may take to read why.
+    private static let farewell = TimeAmount.seconds(10)
+
+    init(of peer: Peer, on channel: any Channel, to service: Service) {
         self.peer = peer
         self.service = service
-        self.refusal = refusal
+        self.channel = channel
+        door = Door(to: channel.eventLoop)
+        holdings = Holdings(of: peer, in: service)
     }
 
+    var loop: any EventLoop { channel.eventLoop }
+
     func channelActive(context: ChannelHandlerContext) {
-        if let refusal { end(context, with: refusal) }
+        if let refusal {
+            send(Reply(to: nil, .failure(refusal)))
+            endAfterWrites()
+        }
         context.fireChannelActive()
     }
 
@@ -40,12 +65,10 @@ final class ClientConnection: ChannelDuplexHandler {
         if !isEnding { reader.append(unwrapInboundIn(data).readableBytesView) }
     }
 
-    func channelReadComplete(context: ChannelHandlerContext) { serve(context) }
-
-    func channelWritabilityChanged(context: ChannelHandlerContext) { serve(context) }
+    func channelReadComplete(context: ChannelHandlerContext) { serve() }
 
     func read(context: ChannelHandlerContext) {
-        isReadDelayed = !mayServe(context)
+        isReadDelayed = !mayRead
         if !isReadDelayed { context.read() }
     }
 
@@ -53,154 +76,235 @@ final class ClientConnection: ChannelDuplexHandler {
         guard case .inputClosed? = event as? ChannelEvent else { return }
         // `echo … | socat` ends its side at once and still wants the replies.
         hasInputEnded = true
-        serve(context)
+        serve()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        note("it broke off (\(error))")
-        context.close(promise: nil)
+        close(because: "it broke off (\(error))")
     }
 
-    private func mayServe(_ context: ChannelHandlerContext) -> Bool {
-        !isEnding && outstanding < ProtocolLimits.outstandingRequests && context.channel.isWritable
-    }
-
-    private func serve(_ context: ChannelHandlerContext) {
-        var isIdle = false
-        while !isIdle, mayServe(context) {
-            do throws(FramingFault) {
-                guard let message = try reader.next() else {
-                    isIdle = true
-                    continue
-                }
-                handle(message, context)
-            } catch {
-                end(context, with: Self.failure(of: error))
-            }
-        }
-        context.flush()
-        if isIdle, hasInputEnded, outstanding == 0, !isEnding {
-            closeAfterWrites(context)
-        } else if isReadDelayed, mayServe(context) {
-            read(context: context)
-        }
-    }
-
-    private func handle(_ message: [UInt8], _ context: ChannelHandlerContext) {
-        do throws(Failure) {
-            let envelope = try Envelope(decoding: message)
-            switch envelope.kind {
-            case .response: note("it answered a question nobody asked")
-            // Nothing a client can ask for makes sense without an answer.
-            case .notification: break
-            case .request(let id): answer(id, envelope.request, context)
-            }
-        } catch {
-            send(Reply(to: nil, .failure(error)), context)
-        }
-    }
-
-    private func answer(
-        _ id: MessageID, _ request: Result<Request, Failure>, _ context: ChannelHandlerContext
-    ) {
-        switch request {
-        case .success(.initialize(let parameters)):
-            send(Reply(to: id, initialize(parameters)), context)
-        case _ where !isInitialized:
-            send(Reply(to: id, .failure(.notInitialized)), context)
-        case .success(.status):
-            let form = StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id)
-            send(Reply(to: id, .success(.status(form))), context)
-        case .success(.keptList(let parameters)):
-            work(id, context) { try $0.list(parameters, for: $1) }
-        case .success(.keptRead(let parameters)):
-            work(id, context) { try $0.read(parameters, for: $1) }
-        case .failure(let failure):
-            send(Reply(to: id, .failure(failure)), context)
-        }
-    }
-
-    private func initialize(_ parameters: InitializeParameters) -> Result<Response, Failure> {
-        guard !isInitialized else { return .failure(.invalidRequest("'initialize' was sent before")) }
-        guard parameters.acceptsOurVersion else { return .failure(.unsupportedVersion()) }
-        isInitialized = true
-        return .success(
-            .initialize(
-                InitializeResult(
-                    version: service.mount.version, pid: OwnProcess.id, mount: service.mount.form)))
-    }
-
-    /// Reads from the store on a thread that may block, and answers from this one.
-    private func work(
-        _ id: MessageID, _ context: ChannelHandlerContext,
-        _ body: @escaping @Sendable (any KeptContents, Peer) throws -> Response
-    ) {
-        guard let kept = service.kept else {
-            return send(Reply(to: id, .failure(.notFound("this mount keeps nothing"))), context)
-        }
-        outstanding += 1
-        service.workers.runIfActive(eventLoop: context.eventLoop) { [peer] in try body(kept, peer) }
-            .assumeIsolated().whenComplete { result in
-                self.outstanding -= 1
-                self.send(Reply(to: id, result.mapError(Self.failure)), context)
-                self.serve(context)
-            }
-    }
-
-    private static func failure(of fault: FramingFault) -> Failure {
-        switch fault {
-        case .oversized(let limit): .invalidRequest("a message may have at most \(limit) bytes")
-        case .malformedHeader: .invalidRequest("the header tells no Content-Length")
-        }
-    }
-
-    private static func failure(of error: any Error) -> Failure {
-        (error as? KeptFailure)?.failure ?? .internalError("\(error)")
-    }
-
-    private func send(_ reply: Reply, _ context: ChannelHandlerContext) {
-        do {
-            let framing = reader.framing ?? .lines
-            let bytes = framing.frame(try reply.encoded())
-            context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
-        } catch {
-            note("a reply could not be written as JSON (\(error))")
-            context.close(promise: nil)
-        }
-    }
-
-    /// Says why, and closes once that has been sent.
-    private func end(_ context: ChannelHandlerContext, with failure: Failure) {
-        note("closed: \(failure.message)")
-        send(Reply(to: nil, .failure(failure)), context)
-        closeAfterWrites(context)
-    }
-
-    /// A client that reads slowly gets its replies all the same.
-    private func closeAfterWrites(_ context: ChannelHandlerContext) {
-        isEnding = true
-        context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in
-            context.close(promise: nil)
-        }
-    }
-
-    private func note(_ line: String) {
-        service.log("control connection of pid \(peer.pid), user \(peer.user): \(line)")
+    func channelInactive(context: ChannelHandlerContext) {
+        giveUp()
+        outbox.clear()
+        context.fireChannelInactive()
     }
 }
 
-extension KeptContents {
-    func list(_ parameters: KeptListParameters, for peer: Peer) throws -> Response {
-        // The path was checked when the message was decoded.
-        let all = try entries(under: parameters.path.bytes ?? [], for: peer)
-        return .keptList(
-            KeptListResult(
-                entries: Array(all.prefix(ProtocolLimits.listEntries)),
-                isTruncated: all.count > ProtocolLimits.listEntries))
+// What comes in.
+extension ClientConnection {
+    /// Answers of presenters are read even while requests wait, lest everybody waits for everybody.
+    private var mayRead: Bool { !isEnding && outbox.isOpen && flow.hasRoom }
+    private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
+
+    private func serve() {
+        var isDrained = false
+        while !isEnding, !isDrained {
+            if mayStart, let (id, request) = flow.next() {
+                start(id, request)
+            } else if mayRead {
+                guard let message = nextMessage() else {
+                    isDrained = true
+                    continue
+                }
+                take(message)
+            } else {
+                break
+            }
+        }
+        if isDrained, hasInputEnded, flow.isIdle, !isEnding {
+            endAfterWrites()
+        } else if isReadDelayed, mayRead {
+            isReadDelayed = false
+            channel.read()
+        }
     }
 
-    func read(_ parameters: KeptReadParameters, for peer: Peer) throws -> Response {
-        let bytes = try read(parameters.id, at: parameters.offset, count: parameters.length, for: peer)
-        return .keptRead(KeptReadResult(content: bytes, isAtEnd: bytes.count < parameters.length))
+    private func nextMessage() -> [UInt8]? {
+        do throws(FramingFault) {
+            return try reader.next()
+        } catch {
+            end(with: Failure(error))
+            return nil
+        }
+    }
+
+    private func take(_ message: [UInt8]) {
+        do throws(Failure) {
+            switch try Envelope(decoding: message) {
+            case .request(let id, let request): flow.queue(id, request)
+            case .answer(let answer): presenters.take(answer)
+            case .notification(.success(.progress(let id))): presenters.progress(id)
+            case .notification(.success(.cancel(let id))): cancel(id)
+            case .notification(.success(nil)): break
+            case .notification(.failure(let failure)): noteOnce(.badNotification, failure.message)
+            }
+        } catch {
+            send(Reply(to: nil, .failure(error)))
+        }
+    }
+
+    private func cancel(_ id: MessageID) {
+        if flow.drop(id) { answer(id, .cancelled) } else { accesses.cancel(id) }
+    }
+
+    private func start(_ id: MessageID, _ request: Result<ControlProtocol.Request, Failure>) {
+        switch request {
+        case .failure(let failure): answer(id, failure)
+        case .success(.initialize(let parameters)): initialize(parameters, answering: id)
+        case .success(let request) where isInitialized: start(id, request)
+        case .success: answer(id, .notInitialized)
+        }
+    }
+
+    func initialize(_ parameters: InitializeParameters, answering id: MessageID) {
+        guard !isInitialized else { return answer(id, .invalidRequest("'initialize' was sent before")) }
+        guard parameters.acceptsOurVersion else { return answer(id, .unsupportedVersion()) }
+        isInitialized = true
+        let result = InitializeResult(
+            version: service.mount.version, pid: OwnProcess.id, mount: service.mount.form)
+        send(Reply(to: id, .success(.initialize(result))))
+    }
+}
+
+// What goes out.
+extension ClientConnection {
+    /// Answers at once.
+    func answer(_ id: MessageID, _ failure: Failure) { send(Reply(to: id, .failure(failure))) }
+
+    /// A request is being served until it is finished.
+    func begin(_ id: MessageID, reserving bytes: Int = 0) {
+        flow.begin()
+        outbox.reserve(bytes)
+    }
+
+    func finish(_ id: MessageID, reserved bytes: Int = 0, _ result: Result<Response, Failure>) {
+        flow.finish()
+        outbox.release(bytes)
+        send(Reply(to: id, result))
+        // Not at once: the caller is not done.
+        door.run { [bound = NIOLoopBound(self, eventLoop: loop)] in bound.value.serve() }
+    }
+
+    /// Sends what the client did not ask for; one that does not read it is sent away.
+    func push(_ message: ServerMessage) {
+        guard !isEnding else { return }
+        write(isPushed: true) { try message.encoded() }
+        guard outbox.isOverrun else { return }
+        close(because: "it does not read what its presenters are sent")
+    }
+
+    private func send(_ reply: Reply) { write(isPushed: false) { try reply.encoded() } }
+
+    private func write(isPushed: Bool, _ encode: () throws -> [UInt8]) {
+        guard !isClosed else { return }
+        do {
+            outbox.send((reader.framing ?? .lines).frame(try encode()), isPushed: isPushed)
+        } catch {
+            close(because: "a message could not be written as JSON (\(error))")
+        }
+    }
+
+    func note(_ line: String) {
+        service.log("control connection of pid \(peer.pid), user \(peer.user): \(line)")
+    }
+
+    func noteOnce(_ remark: Remark, _ line: String) {
+        if remarks.insert(remark).inserted { note(line) }
+    }
+}
+
+// Where work is done that may block.
+extension ClientConnection {
+    /// Reads something, in no order that matters.
+    func look(
+        _ id: MessageID, reserving bytes: Int = 64 << 10,
+        _ body: @escaping @Sendable (Service, Peer) throws -> Response
+    ) {
+        begin(id, reserving: bytes)
+        service.readers.runIfActive(eventLoop: loop) { [service, peer] in try body(service, peer) }
+            .assumeIsolated().whenComplete { result in
+                guard !self.isClosed else { return }
+                self.finish(id, reserved: bytes, result.mapError(Failure.init))
+            }
+    }
+
+    /// Has something done in the engine, in order; the process behind the connection is watched from then on.
+    ///
+    /// `then` is not called when the connection is gone.
+    func atDesk<Value: Sendable>(
+        _ body: @escaping @Sendable (Holdings, ProcessWatch.Watched) throws(Failure) -> Value,
+        then: @escaping (Result<Value, Failure>) -> Void
+    ) {
+        let process: ProcessWatch.Watched
+        do {
+            process = try watchedProcess()
+        } catch {
+            note("its process cannot be watched: \(error)")
+            return then(.failure(.peerIsGone))
+        }
+        service.desk.runIfActive(eventLoop: loop) { [holdings] in try body(holdings, process) }
+            .assumeIsolated().whenComplete { result in
+                if !self.isClosed { then(result.mapError(Failure.init)) }
+            }
+    }
+
+    /// Somebody else may have inherited the socket, and keep it open when the process is dead.
+    private func watchedProcess() throws -> ProcessWatch.Watched {
+        if let process { return process }
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let watched = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { [service, door, accepted] socket in
+            try service.watch.watch(try OtherProcess.watch(peerOf: socket, connected: accepted)) {
+                door.run { bound.value.close(because: "its process has ended") }
+            }
+        }
+        guard let watched else { throw ChannelError.operationUnsupported }
+        process = watched
+        return watched
+    }
+}
+
+// How it ends.
+extension ClientConnection {
+    /// Says why, and closes once that has been sent.
+    func end(with failure: Failure) {
+        note("closed: \(failure.message)")
+        send(Reply(to: nil, .failure(failure)))
+        endAfterWrites()
+    }
+
+    /// At once.
+    func close(because reason: String) {
+        if !isClosed { note("closed: \(reason)") }
+        shut()
+    }
+
+    /// At once and without a word: the server ends.
+    func shut() {
+        giveUp()
+        channel.close(promise: nil)
+    }
+
+    /// A client that reads slowly gets its replies all the same, within bounds.
+    private func endAfterWrites() {
+        let channel = channel
+        outbox.finish { channel.close(promise: nil) }
+        let timeout = loop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
+        channel.closeFuture.whenComplete { _ in timeout.cancel() }
+        giveUp()
+    }
+
+    /// Gives back what the connection has in the engine, after what it began and before anything else.
+    private func giveUp() {
+        isEnding = true
+        guard !isClosed else { return }
+        isClosed = true
+        door.close()
+        process = nil
+        presenters.close()
+        accesses.close()
+        // Also when the desk does nothing else any more.
+        service.desk.submit { [holdings] _ in holdings.close() }
     }
 }

@@ -4,7 +4,6 @@ package import CoordinationEngine
 package import LinuxSystem
 import NIOCore
 import NIOPosix
-import Synchronization
 
 /// The mount a socket belongs to.
 package struct ControlledMount: Hashable, Sendable {
@@ -25,51 +24,59 @@ package struct ControlledMount: Hashable, Sendable {
     var form: MountForm { MountForm(mountpoint: mountpoint, source: source, user: user) }
 }
 
-/// What every connection shares.
-struct Service: Sendable {
-    let mount: ControlledMount
-    let status: any StatusSource
-    let kept: (any KeptContents)?
-    /// The store reads files, which may block; one thread does it for all.
-    let workers: NIOThreadPool
-    let log: @Sendable (String) -> Void
-}
-
 /// Accepts clients and hands each a ``ClientConnection``; an idle one costs a descriptor and no time.
 package final class ControlServer: Sendable {
     private let service: Service
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
+    private let roster: NIOLoopBoundBox<Roster>
 
     package init(
         on socket: consuming OwnedDescriptor, for mount: ControlledMount, status: any StatusSource,
-        kept: (any KeptContents)?, log: @escaping @Sendable (String) -> Void
+        kept: (any KeptContents)?, engine: Engine, documents: any DocumentSource,
+        log: @escaping @Sendable (String) -> Void
     ) throws {
-        let workers = NIOThreadPool(numberOfThreads: 1)
-        workers.start()
-        let service = Service(mount: mount, status: status, kept: kept, workers: workers, log: log)
-        let connections = ConnectionCount()
+        let watch = try ProcessWatch()
+        let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), NIOThreadPool(numberOfThreads: 1))
+        readers.start()
+        desk.start()
+        let service = Service(
+            mount: mount, status: status, kept: kept, engine: engine, documents: documents, log: log,
+            watch: watch, readers: readers, desk: desk)
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandlers(
+                        AcceptBackoffHandler(), AcceptFaults(log: log))
+                }
+            }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            .childChannelOption(
-                .writeBufferWaterMark,
-                value: .init(low: ProtocolLimits.outboxBytes / 4, high: ProtocolLimits.outboxBytes)
-            )
-            .childChannelInitializer { Self.admit($0, to: service, counting: connections) }
+            .childChannelInitializer { Self.admit($0, to: service, by: roster) }
             .withBoundSocket(socket.release())
             .wait()
+        self.roster = roster
         self.service = service
     }
 
-    /// Closes every connection and ends the threads; must not be called on one of them.
+    /// Closes every connection, gives back what they had in the engine, and ends the threads.
+    ///
+    /// Must not be called on one of them.
     package func stop() throws {
-        try service.workers.syncShutdownGracefully()
+        let loop = listener.eventLoop
+        listener.close(promise: nil)
+        try loop.flatSubmit { [roster] in roster.value.closeAll(on: loop) }.wait()
+        // What they had is given back on the desk, in order; nothing is put there after that.
+        try service.desk.runIfActive(eventLoop: loop) {}.wait()
+        try service.stop()
+        // The last results are on their way to the loop.
+        try loop.submit {}.wait()
         try group.syncShutdownGracefully()
     }
 
     private static func admit(
-        _ channel: any Channel, to service: Service, counting connections: ConnectionCount
+        _ channel: any Channel, to service: Service, by roster: NIOLoopBoundBox<Roster>
     ) -> EventLoopFuture<Void> {
         channel.eventLoop.makeCompletedFuture {
             let pipeline = channel.pipeline.syncOperations
@@ -77,42 +84,27 @@ package final class ControlServer: Sendable {
                 let peer = try pipeline.withUnsafeTransportIfAvailable(
                     of: NIOBSDSocket.Handle.self, { try Peer(of: $0) })
             else { throw ChannelError.operationUnsupported }
-            let refusal = refusal(of: peer, by: service, counting: connections)
-            try pipeline.addHandler(ClientConnection(of: peer, to: service, refusal: refusal))
-            if refusal == nil { channel.closeFuture.whenComplete { _ in connections.leave(peer.user) } }
+            let connection = ClientConnection(of: peer, on: channel, to: service)
+            connection.refusal = roster.value.admit(connection)
+            try pipeline.addHandler(connection)
+            channel.closeFuture.assumeIsolated().whenComplete { _ in roster.value.leave(connection) }
         }
-    }
-
-    private static func refusal(
-        of peer: Peer, by service: Service, counting connections: ConnectionCount
-    ) -> Failure? {
-        guard peer.user == 0 || peer.user == service.mount.user else {
-            return .denied(
-                "this mount belongs to user \(service.mount.user); its socket serves only that user and root")
-        }
-        guard connections.enter(peer.user) else {
-            return .tooMany("you have \(ProtocolLimits.connectionsPerUser) connections; close one first")
-        }
-        return nil
     }
 }
 
-/// How many connections each user has.
-final class ConnectionCount: Sendable {
-    private let counts = Mutex<[UInt32: Int]>([:])
+/// Notes why nobody can connect, seldom; when to try again, the handler before it decides.
+private final class AcceptFaults: ChannelInboundHandler {
+    typealias InboundIn = any Channel
 
-    func enter(_ user: UInt32) -> Bool {
-        counts.withLock { counts in
-            guard counts[user, default: 0] < ProtocolLimits.connectionsPerUser else { return false }
-            counts[user, default: 0] += 1
-            return true
-        }
-    }
+    private static let interval = TimeAmount.minutes(1)
+    private let log: @Sendable (String) -> Void
+    private var quietUntil: NIODeadline?
 
-    func leave(_ user: UInt32) {
-        counts.withLock { counts in
-            let left = counts[user, default: 1] - 1
-            counts[user] = left > 0 ? left : nil
-        }
+    init(log: @escaping @Sendable (String) -> Void) { self.log = log }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let quietUntil, NIODeadline.now() < quietUntil { return }
+        quietUntil = .now() + Self.interval
+        log("the control socket cannot accept connections: \(error)")
     }
 }

@@ -22,6 +22,10 @@ extension OptionsForm {
         holdAware = options.bounds.holdAware.milliseconds
         idle = options.bounds.idle.milliseconds
         lockwait = options.bounds.lockwait.milliseconds
+        relinquish = options.bounds.relinquish.milliseconds
+        save = options.bounds.save.milliseconds
+        deletion = options.bounds.deletion.milliseconds
+        askAgain = options.bounds.askAgain.milliseconds
         policy = options.bounds.policy.rawValue
         data = options.data.rawValue
         self.dataPath = dataPath.rawValue
@@ -60,13 +64,9 @@ extension ActorForm {
 
 extension WaitingForm {
     init(_ claim: WaitingClaim) {
-        let access: String =
-            switch claim.access {
-            case .read: "read"
-            case .write(let option): option.rawValue
-            }
         self.init(
-            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: access, path: claim.path,
+            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: claim.access.name,
+            path: claim.path,
             since: claim.since.nanoseconds / 1_000_000, holders: claim.holders.map(ActorForm.init))
     }
 }

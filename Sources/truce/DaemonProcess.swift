@@ -58,7 +58,7 @@ struct DaemonProcess: Sendable {
         do {
             server = try ControlServer(
                 on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                kept: kept, log: log)
+                kept: kept, engine: mount.engine, documents: mount.documents, log: log)
             try unmountOnSignal(mount)
             try announce()
         } catch {

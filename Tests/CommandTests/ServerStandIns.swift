@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import ControlServer
+import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
@@ -66,20 +67,93 @@ final class TemporaryDirectory {
     func abandon(_ socket: consuming ControlSocket) throws {}
 }
 
+/// A file that can be renamed; nothing is on any disk.
+final class FakeDocument: TrackedDocument {
+    let item: ItemID
+    private let state: Mutex<(path: [UInt8], finders: Int)>
+
+    init(_ item: ItemID, _ path: [UInt8]) {
+        self.item = item
+        state = Mutex((path, 0))
+    }
+
+    var path: [UInt8] { state.withLock { $0.path } }
+    var finders: Int { state.withLock { $0.finders } }
+    func retain() { state.withLock { $0.finders += 1 } }
+    func release() { state.withLock { $0.finders -= 1 } }
+    func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
+}
+
+/// A directory in which every name exists, save below `missing`; and each connection is a process of its own.
+final class FakeDocuments: DocumentSource {
+    private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
+
+    func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
+        if path.starts(with: "missing/".utf8) { throw .notFound }
+        if path.starts(with: ".truce".utf8) { throw .denied }
+        let document = self.document(path)
+        document.retain()
+        return document
+    }
+
+    func document(_ path: String) -> FakeDocument { document(Array(path.utf8)) }
+
+    private func document(_ path: [UInt8]) -> FakeDocument {
+        state.withLock { state in
+            if let known = state.documents.values.first(where: { $0.path == path }) { return known }
+            let document = FakeDocument(ItemID(UInt64(state.documents.count + 1)), path)
+            state.documents[path] = document
+            return document
+        }
+    }
+
+    /// How often something was found and not released.
+    var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
+
+    func party(ofProcess process: Int32) -> Party {
+        let number = state.withLock { state in
+            state.processes += 1
+            return state.processes
+        }
+        var party = Party(process: ProcessID(number: number, started: 1), ancestors: [])
+        party.program = Array("program-\(number)".utf8)
+        party.user = 7
+        return party
+    }
+}
+
+/// The threads every engine of these tests shares: they live as long as the process.
+enum EngineThreads {
+    static let timers = Result { () throws(Errno) in try Timers() }
+    static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }
+}
+
 /// Serves for the length of the closure, and returns what was logged.
 @discardableResult
-func withServer(_ body: (RunningServer) throws -> Void) throws -> [String] {
+func withServer(
+    bounds: Bounds = Bounds(), user: UInt32 = geteuid(), _ body: (RunningServer) throws -> Void
+) throws -> [String] {
     let directory = try TemporaryDirectory()
     let socket = try directory.makeSocket()
     let log = Log()
+    let engine = Engine(
+        bounds: bounds, timers: try EngineThreads.timers.get(), workers: try EngineThreads.workers.get(),
+        log: { log.append($0) })
+    let documents = FakeDocuments()
     let server = try ControlServer(
         on: try socket.duplicateListener(),
-        for: ControlledMount(mountpoint: "/m", source: "/s", user: geteuid(), version: "0"),
-        status: FixedStatus(), kept: OneContent(), log: { log.append($0) })
-    let result = Result { try body(RunningServer(path: socket.path)) }
+        for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),
+        status: FixedStatus(), kept: OneContent(), engine: engine, documents: documents,
+        log: { log.append($0) })
+    let result = Result {
+        try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))
+    }
     try server.stop()
     try socket.remove()
     try result.get()
+    // Whatever the clients left, the server gave back when it ended.
+    #expect(engine.census(of: nil) == Census())
+    #expect(documents.finders == 0)
     return log.lines
 }
 
@@ -91,6 +165,9 @@ final class Log: Sendable {
 
 struct RunningServer {
     let path: String
+    let engine: Engine
+    let documents: FakeDocuments
+    let log: Log
 
     func connect() throws -> Client {
         Client(socket: try UnixSocket.connect(to: Array(path.utf8), timeout: 10))

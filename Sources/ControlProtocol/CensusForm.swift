@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who has, wants and shows what: the answer to `why` and `ps`.
+package struct CensusForm: Hashable, Sendable, Codable {
+    /// The oldest first.
+    package var claims: [ClaimForm]
+    package var presenters: [PresenterForm]
+    /// There were more than ``ProtocolLimits/listEntries`` of either; the oldest are here.
+    package var isTruncated: Bool
+
+    package init(claims: [ClaimForm], presenters: [PresenterForm], isTruncated: Bool = false) {
+        self.claims = claims
+        self.presenters = presenters
+        self.isTruncated = isTruncated
+    }
+}
+
+package struct ClaimForm: Hashable, Sendable, Codable {
+    package var claim: UInt64
+    package var actor: ActorForm
+    /// `read`, or the write option.
+    package var access: String
+    package var path: String
+    package var pathBytes: String?
+    /// `held`, `suspended` or `waiting`.
+    package var state: String
+    /// How a suspended claim came to let others pass.
+    package var suspension: String?
+    /// Milliseconds since it began to wait or, if it waits no longer, was granted.
+    package var age: UInt64
+    /// Whom a waiting claim waits for, one sentence each, chained to the end.
+    package var reasons: [String]
+
+    package init(
+        claim: UInt64, actor: ActorForm, access: String, path: [UInt8], state: String,
+        suspension: String? = nil, age: UInt64, reasons: [String] = []
+    ) {
+        self.claim = claim
+        self.actor = actor
+        self.access = access
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.state = state
+        self.suspension = suspension
+        self.age = age
+        self.reasons = reasons
+    }
+}
+
+package struct PresenterForm: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package var actor: ActorForm
+    package var path: String
+    package var pathBytes: String?
+    /// What it implements.
+    package var messages: [String]
+    /// What it was asked and has not answered.
+    package var owed: [OwedForm]
+    /// It let too many requests go unanswered, and is not asked until it answers.
+    package var isDemoted: Bool
+
+    package init(
+        presenter: UInt64, actor: ActorForm, path: [UInt8], messages: [String], owed: [OwedForm] = [],
+        isDemoted: Bool = false
+    ) {
+        self.presenter = presenter
+        self.actor = actor
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.messages = messages
+        self.owed = owed
+        self.isDemoted = isDemoted
+    }
+}
+
+package struct OwedForm: Hashable, Sendable, Codable {
+    package var request: String
+    /// Milliseconds since it was asked.
+    package var age: UInt64
+    /// Milliseconds until it counts as silent.
+    package var left: UInt64
+    /// On whose account it was asked.
+    package var actor: ActorForm
+
+    package init(request: String, age: UInt64, left: UInt64, actor: ActorForm) {
+        self.request = request
+        self.age = age
+        self.left = left
+        self.actor = actor
+    }
+}

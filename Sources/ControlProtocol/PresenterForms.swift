@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// The names of messages on the wire are those of the cases.
+extension PresenterMessages {
+    private static let named: [(name: String, message: PresenterMessages)] =
+        PresenterRequest.allCases.map { ($0.rawValue, PresenterMessages($0)) }
+        + PresenterNotice.allCases.map { ($0.rawValue, PresenterMessages($0)) }
+
+    /// In a fixed order, requests first.
+    package var names: [String] { Self.named.filter { contains($0.message) }.map(\.name) }
+
+    package init(names: [String]) throws(Failure) {
+        self = []
+        for name in names {
+            guard let message = Self.named.first(where: { $0.name == name })?.message else {
+                throw .invalidParameters(
+                    "there is no message '\(name.excerpt)'; there are "
+                        + Self.named.map { "'\($0.name)'" }.joined(separator: ", "))
+            }
+            insert(message)
+        }
+    }
+}
+
+package struct RegisterParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case messages }
+
+    package var path: PathForm
+    /// What the client implements.
+    package var messages: PresenterMessages
+
+    package init(path: [UInt8], messages: PresenterMessages) {
+        self.path = PathForm(path)
+        self.messages = messages
+    }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        messages = try PresenterMessages(names: try container.decode([String].self, forKey: .messages))
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(messages.names, forKey: .messages)
+    }
+}
+
+package struct RegisterResult: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package var path: String
+    package var pathBytes: String?
+
+    package init(presenter: UInt64, path: [UInt8]) {
+        self.presenter = presenter
+        (self.path, self.pathBytes) = PathForm(path).parts
+    }
+}
+
+package struct RemoveParameters: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package init(presenter: UInt64) { self.presenter = presenter }
+}
+
+/// The path that `why` asks about.
+package struct WhyParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+    }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import NIOCore
+
+/// The presenters of one connection, what they are told and what they answer. On the event loop only.
+final class ConnectedPresenters {
+    private struct Presented {
+        let document: any TrackedDocument
+        let purpose: Purpose
+        /// What the client knows the document by.
+        var path: [UInt8]
+    }
+
+    private unowned let connection: ClientConnection
+    private let service: Service
+    private var mailbox: Mailbox?
+    private var presented: [PresenterID: Presented] = [:]
+    private var questions: Questions
+    private var lastSequence: UInt64 = 0
+
+    /// Registrations that are not answered yet; and messages that came for them, or for presenters removed.
+    private var registering = 0
+    private var early: [PresenterMessage] = []
+
+    init(of connection: ClientConnection, in service: Service) {
+        self.connection = connection
+        self.service = service
+        questions = Questions(patience: service.engine.bounds.progress)
+    }
+
+    func purpose(of presenter: UInt64) -> Purpose? { presented[PresenterID(presenter)]?.purpose }
+
+    func register(_ parameters: RegisterParameters, answering id: MessageID) {
+        guard presented.count + registering < ProtocolLimits.presenters else {
+            return connection.answer(
+                id, .tooMany("a connection has at most \(ProtocolLimits.presenters) presenters"))
+        }
+        let purpose = Purpose("presenter:\(service.registrations.next())")
+        let mailbox = mailbox ?? makeMailbox()
+        self.mailbox = mailbox
+        registering += 1
+        connection.begin(id)
+        connection.atDesk { holdings, process throws(Failure) in
+            try holdings.register(parameters, as: purpose, watching: process, in: mailbox)
+        } then: { result in
+            self.registering -= 1
+            self.connection.finish(
+                id, result.map { self.add($0, parameters, purpose) }.map { .register($0) })
+            self.deliverEarly()
+        }
+    }
+
+    private func makeMailbox() -> Mailbox {
+        let presenters = NIOLoopBound(self, eventLoop: connection.loop)
+        return Mailbox { [door = connection.door] in door.run { presenters.value.deliver() } }
+    }
+
+    private func add(
+        _ registered: Holdings.Registered, _ parameters: RegisterParameters, _ purpose: Purpose
+    ) -> RegisterResult {
+        let path = registered.document.path
+        presented[registered.presenter] = Presented(
+            document: registered.document, purpose: purpose, path: path)
+        return RegisterResult(presenter: registered.presenter.rawValue, path: path)
+    }
+
+    func remove(_ presenter: UInt64, answering id: MessageID) {
+        let presenter = PresenterID(presenter)
+        guard presented.removeValue(forKey: presenter) != nil else {
+            return connection.answer(id, .notFound("you have no presenter \(presenter.rawValue)"))
+        }
+        questions.forget(presenter)
+        connection.begin(id)
+        connection.atDesk { holdings, _ throws(Failure) in
+            holdings.remove(presenter)
+        } then: { result in
+            self.connection.finish(id, result.map { .done(EmptyResult()) })
+        }
+    }
+
+    /// An answer to nothing, a second answer and one that is far too late change nothing.
+    func take(_ answer: ClientAnswer) {
+        guard let id = answer.id, let question = questions.takeAnswered(id) else {
+            return connection.noteOnce(.strayAnswer, "it answered a question nobody asked")
+        }
+        if let words = answer.refusal {
+            service.refusals.note(words, of: question.presenter, at: Engine.now)
+        }
+        service.engine.answer(
+            question.id, of: question.presenter, answer.refusal == nil ? .done : .failed)
+    }
+
+    func progress(_ id: MessageID) {
+        guard let question = questions.question(id) else {
+            return connection.noteOnce(.strayAnswer, "it is at work on a question nobody asked")
+        }
+        service.engine.progress(question.id)
+    }
+
+    /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
+    func close() {
+        // It holds us.
+        mailbox = nil
+        presented = [:]
+        early = []
+    }
+}
+
+// What goes out.
+extension ConnectedPresenters {
+    private func deliver() {
+        for message in mailbox?.take() ?? [] { deliver(message) }
+    }
+
+    /// In the order in which they came, after the reply that tells the client who they are for.
+    private func deliverEarly() {
+        let messages = early
+        early = []
+        for message in messages { deliver(message) }
+    }
+
+    private func deliver(_ message: PresenterMessage) {
+        guard let known = presented[message.presenter] else {
+            // Nobody's: it was removed meanwhile.
+            if registering > 0 { early.append(message) }
+            return
+        }
+        let path = known.document.path
+        switch message.content {
+        case .request(let question, let request, let deadline):
+            ask(request, question, by: deadline, message, path)
+        case .notice(.didMove):
+            // Back where it was, or told before.
+            guard path != known.path else { return }
+            presented[message.presenter]?.path = path
+            tell(.didMove, message, known.path, movedTo: path)
+        case .notice(let notice): tell(notice, message, path)
+        }
+    }
+
+    private func ask(
+        _ request: PresenterRequest, _ question: QuestionID, by deadline: Instant,
+        _ message: PresenterMessage, _ path: [UInt8]
+    ) {
+        let now = Engine.now
+        let question = Questions.Question(id: question, presenter: message.presenter, deadline: deadline)
+        guard let id = questions.ask(question, at: now) else {
+            return connection.close(
+                because: "it owes answers to \(ProtocolLimits.questions) requests; close and try again")
+        }
+        let parameters = PresenterQuestion.Parameters(
+            presenter: message.presenter.rawValue, path: path, turn: message.turn.rawValue,
+            deadline: deadline.since(now).milliseconds, cause: CauseForm(message.cause))
+        connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
+    }
+
+    private func tell(
+        _ notice: PresenterNotice, _ message: PresenterMessage, _ path: [UInt8],
+        movedTo newPath: [UInt8]? = nil
+    ) {
+        lastSequence += 1
+        let parameters = PresenterNews.Parameters(
+            presenter: message.presenter.rawValue, path: path, newPath: newPath,
+            turn: message.turn.rawValue, sequence: lastSequence, cause: CauseForm(message.cause))
+        connection.push(.news(PresenterNews(notice, parameters)))
+    }
+}

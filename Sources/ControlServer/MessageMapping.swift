@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+
+/// The engine's messages and failures in the words of the wire.
+extension CauseForm {
+    init(_ cause: Cause) {
+        self.init(
+            pid: cause.party.process?.number ?? 0, program: cause.party.program, user: cause.party.user,
+            operation: cause.access.name)
+    }
+}
+
+extension ActorForm {
+    /// `cat (712)`.
+    var shown: String {
+        pid == 0 ? "somebody unknown" : "\(program.isEmpty ? "a program" : program) (\(pid))"
+    }
+}
+
+extension Failure {
+    init(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let failure as KeptFailure: self = failure.failure
+        default: self = .internalError("\(error)")
+        }
+    }
+
+    init(_ fault: FramingFault) {
+        switch fault {
+        case .oversized(let limit): self = .invalidRequest("a message may have at most \(limit) bytes")
+        case .malformedHeader: self = .invalidRequest("the header tells no Content-Length")
+        }
+    }
+
+    static let peerIsGone = denied("the process that opened this connection is gone")
+
+    init(_ failure: FindingFailure, _ path: PathForm) {
+        let shown = path.path.excerpt
+        switch failure {
+        case .notFound:
+            self = .notFound("'\(shown)' does not exist, and nor does the directory it would be in")
+        case .denied:
+            self = .denied(
+                "'\(shown)' leads through a symbolic link or Truce's own directory; resolve links first")
+        case .system(let number):
+            self = .notFound("'\(shown)' cannot be reached: \(Errno(rawValue: number))")
+        }
+    }
+
+    /// After a wait that ran out: those who were in the way then.
+    static func timedOut(waitingFor census: [Census]) -> Failure {
+        let owing = census.flatMap(\.presenters).filter { !$0.owed.isEmpty }.map(\.actor)
+        let holding = census.flatMap(\.claims).filter { $0.standing == .held }.map(\.actor)
+        let holders = distinct((owing + holding).map { ActorForm($0) })
+        let names = holders.map(\.shown).joined(separator: ", ")
+        return .timedOut(
+            holders.isEmpty ? "timed out waiting" : "timed out waiting for \(names)", waitingFor: holders)
+    }
+
+    static func refused(
+        by refusals: [RecentRefusals.Refusal], among presenters: [PresenterReport]
+    ) -> Failure {
+        let holders = distinct(
+            refusals.compactMap { refusal in
+                presenters.first { $0.presenter == refusal.presenter }.map { ActorForm($0.actor) }
+            })
+        let who = holders.first?.shown ?? "a presenter"
+        let words = refusals.first?.words ?? ""
+        return .refused(words.isEmpty ? "\(who) refused" : "\(who) refused: \(words)", by: holders)
+    }
+
+    /// More names than anybody reads are left out.
+    private static func distinct(_ actors: [ActorForm]) -> [ActorForm] {
+        var seen: Set<ActorForm> = []
+        return Array(actors.filter { seen.insert($0).inserted }.prefix(16))
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+
+/// Which request of ours asks which question of the engine's, on one connection.
+struct Questions {
+    struct Question: Hashable {
+        let id: QuestionID
+        let presenter: PresenterID
+        let deadline: Instant
+    }
+
+    private var asked: [Int64: Question] = [:]
+    private var next: Int64 = 1
+    /// How long after its deadline an answer is still understood: it shows that the presenter is back.
+    private let patience: Span
+
+    init(patience: Span) { self.patience = patience }
+
+    var count: Int { asked.count }
+
+    /// The id to ask under; nil if the client owes too many answers.
+    mutating func ask(_ question: Question, at now: Instant) -> Int64? {
+        if asked.count >= ProtocolLimits.questions {
+            asked = asked.filter { now < $0.value.deadline + patience }
+        }
+        guard asked.count < ProtocolLimits.questions else { return nil }
+        defer { next += 1 }
+        asked[next] = question
+        return next
+    }
+
+    /// Nil if it was never asked, is answered, or was forgotten.
+    func question(_ id: MessageID) -> Question? {
+        guard case .number(let number) = id else { return nil }
+        return asked[number]
+    }
+
+    /// The same, and no other answer to it counts.
+    mutating func takeAnswered(_ id: MessageID) -> Question? {
+        guard case .number(let number) = id else { return nil }
+        return asked.removeValue(forKey: number)
+    }
+
+    mutating func forget(_ presenter: PresenterID) {
+        asked = asked.filter { $0.value.presenter != presenter }
+    }
+}

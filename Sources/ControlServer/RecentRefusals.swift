@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Synchronization
+
+/// What presenters said when they could not do what they were asked, for those whom it stopped.
+///
+/// The arbiter decides with answers, and has no use for words.
+final class RecentRefusals: Sendable {
+    struct Refusal: Hashable, Sendable {
+        let presenter: PresenterID
+        let moment: Instant
+        let words: String
+    }
+
+    private let refusals = Mutex<[PresenterID: Refusal]>([:])
+
+    /// Before the engine hears of the refusal.
+    func note(_ words: String, of presenter: PresenterID, at moment: Instant) {
+        refusals.withLock { $0[presenter] = Refusal(presenter: presenter, moment: moment, words: words) }
+    }
+
+    /// The last ones of some presenters since a moment, the latest first.
+    func since(_ moment: Instant, of presenters: [PresenterID]) -> [Refusal] {
+        refusals.withLock { refusals in presenters.compactMap { refusals[$0] } }
+            .filter { $0.moment >= moment }
+            .sorted { $0.moment > $1.moment }
+    }
+
+    /// The presenter is gone.
+    func forget(_ presenter: PresenterID) { refusals.withLock { _ = $0.removeValue(forKey: presenter) } }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import CoordinationEngine
+import LinuxSystem
+import NIOPosix
+import Synchronization
+
+/// What every connection shares.
+struct Service: Sendable {
+    let mount: ControlledMount
+    let status: any StatusSource
+    let kept: (any KeptContents)?
+    let engine: Engine
+    let documents: any DocumentSource
+    let log: @Sendable (String) -> Void
+
+    let watch: ProcessWatch
+    let refusals = RecentRefusals()
+    /// Makes the purposes of presenters.
+    let registrations = Counter()
+
+    /// One thread that answers questions: it reads the store and `/proc`, in no order that matters.
+    let readers: NIOThreadPool
+    /// One thread for whatever looks for documents or begins and ends something in the engine.
+    ///
+    /// One, so that everything happens in the order in which clients asked for it; and not an event loop,
+    /// because what follows from an end may be opens of files. Answers of presenters go to the engine from the
+    /// event loop all the same: they cost others a thread's wake-up otherwise, and what follows from them, the
+    /// timers' thread does as well.
+    let desk: NIOThreadPool
+
+    func stop() throws {
+        try desk.syncShutdownGracefully()
+        try readers.syncShutdownGracefully()
+        watch.stop()
+    }
+}
+
+/// Counts from one.
+final class Counter: Sendable {
+    private let last = Atomic<UInt64>(0)
+    func next() -> UInt64 { last.wrappingAdd(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+
+/// What each request of a client comes to.
+extension ClientConnection {
+    func start(_ id: MessageID, _ request: ControlProtocol.Request) {
+        switch request {
+        case .initialize(let parameters): initialize(parameters, answering: id)
+        case .status:
+            look(id) { service, _ in
+                .status(StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id))
+            }
+        case .register(let parameters): presenters.register(parameters, answering: id)
+        case .remove(let parameters): presenters.remove(parameters.presenter, answering: id)
+        case .beginAccess(let parameters): begin(parameters, answering: id)
+        case .endAccess(let parameters): accesses.end(parameters.access, answering: id)
+        case .why(let parameters): look(id) { service, _ in try service.census(at: parameters.path) }
+        case .ps:
+            look(id) { service, _ in
+                .census(CensusForm(service.engine.census(of: nil), at: Engine.now))
+            }
+        case .keptList(let parameters): look(id) { try $0.store().list(parameters, for: $1) }
+        case .keptRead(let parameters):
+            // As base64.
+            look(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
+        }
+    }
+
+    private func begin(_ parameters: AccessBeginParameters, answering id: MessageID) {
+        guard case .presenter(let number) = parameters.identity else {
+            return accesses.begin(parameters, as: nil, answering: id)
+        }
+        guard let purpose = presenters.purpose(of: number) else {
+            return answer(id, .notFound("you have no presenter \(number)"))
+        }
+        accesses.begin(parameters, as: purpose, answering: id)
+    }
+}
+
+extension Service {
+    fileprivate func store() throws(Failure) -> any KeptContents {
+        guard let kept else { throw .notFound("this mount keeps nothing") }
+        return kept
+    }
+
+    fileprivate func census(at path: PathForm) throws(Failure) -> Response {
+        let document = try documents.find(path)
+        defer { document.release() }
+        return .census(CensusForm(engine.census(of: document.item), at: Engine.now))
+    }
+}
+
+extension KeptContents {
+    fileprivate func list(_ parameters: KeptListParameters, for peer: Peer) throws -> Response {
+        // The path was checked when the message was decoded.
+        let all = try entries(under: parameters.path.bytes ?? [], for: peer)
+        return .keptList(
+            KeptListResult(
+                entries: Array(all.prefix(ProtocolLimits.listEntries)),
+                isTruncated: all.count > ProtocolLimits.listEntries))
+    }
+
+    fileprivate func read(_ parameters: KeptReadParameters, for peer: Peer) throws -> Response {
+        let bytes = try read(parameters.id, at: parameters.offset, count: parameters.length, for: peer)
+        return .keptRead(KeptReadResult(content: bytes, isAtEnd: bytes.count < parameters.length))
+    }
+}

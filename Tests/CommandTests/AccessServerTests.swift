@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Testing
+
+import func TestSupport.eventually
+
+/// Protocol.md, `access/begin`, `access/end`, `why` and `ps`: on a real socket with a real engine.
+@Suite(.serialized)
+struct AccessServerTests {
+    @Test("a writer is waited for, and what waits is explained")
+    func waiting() throws {
+        try withServer { server in
+            let writer = try AwareProgram(server)
+            let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.forMerging)))
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            try eventually(within: .seconds(10), "the reader to wait") {
+                server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
+            }
+            let census: CensusForm = try writer.call(.why(WhyParameters(path: Array("a".utf8))))
+            #expect(census.claims.map(\.state) == ["held", "waiting"])
+            #expect(census.claims.map(\.access) == ["forMerging", "read"])
+            #expect(census.claims.map(\.path) == ["a", "a"])
+            #expect(census.claims.first?.claim == held.access)
+            #expect(census.claims.last?.reasons.count == 1)
+            let other: CensusForm = try writer.call(.why(WhyParameters(path: Array("b".utf8))))
+            #expect(other.claims.isEmpty)
+            let all: CensusForm = try writer.call(.ps)
+            #expect(all.claims.map(\.state) == ["held", "waiting"])
+            try writer.end(held)
+            let _: AccessBeginResult = try reader.reply(to: begin)
+            #expect(
+                try writer.failure(of: .endAccess(AccessEndParameters(access: held.access)))?.code == -32004)
+        }
+    }
+
+    @Test("equal purposes, and accesses for one presenter, never wait for each other; others do")
+    func purposes() throws {
+        try withServer { server in
+            let one = try AwareProgram(server)
+            let other = try AwareProgram(server)
+            let write = Access.write(.updating)
+            let _: AccessBeginResult = try one.reply(to: try one.begin("a", write, as: .purpose("p")))
+            let _: AccessBeginResult = try other.reply(to: try other.begin("a", write, as: .purpose("p")))
+            let presenter = try one.register("b")
+            let mine = AccessBeginParameters.Identity.presenter(presenter)
+            let first: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
+            let second: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
+            // The same connection without a purpose is somebody else.
+            let third = try one.begin("b", .read)
+            #expect(try other.failure(of: try other.begin("b", .read, as: mine))?.code == -32004)
+            try one.end(first)
+            try one.end(second)
+            let _: AccessBeginResult = try one.reply(to: third)
+            // It was never asked about what was done for it, nor of its own process.
+            #expect(try one.unread() == [])
+        }
+    }
+
+    @Test("an access that waits can be cancelled, and its request is answered then")
+    func cancelling() throws {
+        try withServer { server in
+            let writer = try AwareProgram(server)
+            let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            try reader.write(NotificationMessage(.cancel(begin)))
+            try reader.write(NotificationMessage(.cancel(begin)))
+            try reader.write(NotificationMessage(.cancel(.text("nothing"))))
+            #expect(try reader.failure(of: begin)?.code == -32800)
+            try writer.end(held)
+            // Held accesses are ended, not cancelled.
+            let again = try reader.begin("a", .read)
+            let access: AccessBeginResult = try reader.reply(to: again)
+            try reader.write(NotificationMessage(.cancel(again)))
+            try reader.end(access)
+            let all: CensusForm = try reader.call(.ps)
+            #expect(all.claims.isEmpty)
+        }
+    }
+
+    @Test("a wait that runs out names those who were waited for")
+    func timingOut() throws {
+        var bounds = Bounds()
+        bounds.wait = .milliseconds(50)
+        try withServer(bounds: bounds) { server in
+            let writer = try AwareProgram(server)
+            let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
+            let reader = try AwareProgram(server)
+            let failure = try #require(try reader.failure(of: try reader.begin("a", .read)))
+            #expect(failure.code == -32006)
+            #expect(failure.data?.holders?.count == 1)
+            #expect(failure.message.contains(failure.data?.holders?.first?.program ?? "?"))
+            try writer.end(held)
+        }
+    }
+
+    @Test("two items are granted together, and one item twice is refused")
+    func twoIntents() throws {
+        try withServer { server in
+            let mover = try AwareProgram(server)
+            let (from, to) = (Array("a".utf8), Array("b".utf8))
+            let intents = [IntentForm(from, .write(.forMoving)), IntentForm(to, .write(.forReplacing))]
+            let access: AccessBeginResult = try mover.call(.beginAccess(AccessBeginParameters(intents)))
+            #expect(access.intents == intents)
+            let other = try AwareProgram(server)
+            let waits = try other.begin("b", .read)
+            try mover.end(access)
+            let _: AccessBeginResult = try other.reply(to: waits)
+            let twice = AccessBeginParameters([IntentForm(from, .read), IntentForm(from, .read)])
+            #expect(try mover.failure(of: .beginAccess(twice))?.code == -32602)
+            let missing = AccessBeginParameters([
+                IntentForm(from, .read), IntentForm(Array("missing/x".utf8), .read),
+            ])
+            #expect(try mover.failure(of: .beginAccess(missing))?.code == -32004)
+        }
+    }
+
+    @Test("a connection has 64 accesses")
+    func limit() throws {
+        try withServer { server in
+            let program = try AwareProgram(server)
+            var last: AccessBeginResult?
+            for _ in 0..<ProtocolLimits.accesses {
+                last = try program.reply(to: try program.begin("a", .read))
+            }
+            #expect(try program.failure(of: try program.begin("a", .read))?.code == -32005)
+            try program.end(try #require(last))
+            let _: AccessBeginResult = try program.reply(to: try program.begin("a", .read))
+        }
+    }
+
+    @Test("what a connection holds and waits for ends with it")
+    func closing() throws {
+        try withServer { server in
+            let patient = try AwareProgram(server)
+            let begin: MessageID
+            do {
+                let writer = try AwareProgram(server)
+                let _: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
+                begin = try patient.begin("a", .write(.updating))
+                let impatient = try AwareProgram(server)
+                _ = try impatient.begin("a", .read)
+                try eventually(within: .seconds(10), "two to wait") {
+                    server.engine.census(of: nil).claims.filter { $0.standing == .waiting }.count == 2
+                }
+            }
+            let _: AccessBeginResult = try patient.reply(to: begin)
+            try eventually(within: .seconds(10), "the others to be forgotten") {
+                server.engine.census(of: nil).claims.count == 1 && server.documents.finders == 1
+            }
+        }
+    }
+
+    @Test("what a server gives back when it ends, waiting or held, it gives back whole")
+    func stopping() throws {
+        var kept: [AwareProgram] = []
+        try withServer { server in
+            let writer = try AwareProgram(server)
+            _ = try writer.register("a", [])
+            let _: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
+            let reader = try AwareProgram(server)
+            _ = try reader.begin("a", .read)
+            _ = try reader.send(.register(RegisterParameters(path: Array("b".utf8), messages: .all)))
+            kept += [writer, reader]
+        }
+        #expect(kept.count == 2)
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Testing
+
+import func TestSupport.eventually
+
+/// Protocol.md, requests and notices to a client: on a real socket with a real engine, and files that are not there.
+@Suite(.serialized)
+struct PresenterServerTests {
+    @Test("a reader makes the presenter relinquish and save, and is then let in; the end is told")
+    func asking() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let presenter = try editor.register("a/notes")
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a/notes", .read)
+            let first = try editor.answer(.relinquishToReader).parameters
+            #expect(first.presenter == presenter)
+            #expect(first.path == "a/notes")
+            #expect(first.cause.operation == "read")
+            #expect(first.cause.program.hasPrefix("program-"))
+            #expect(first.cause.user == 7)
+            #expect(first.deadline > 4000 && first.deadline <= 5000)
+            #expect(try editor.answer(.save).parameters.turn == first.turn)
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            #expect(access.intents == [IntentForm(Array("a/notes".utf8), .read)])
+            try reader.end(access)
+            let news = try editor.nextNews()
+            #expect(news.notice == .reacquire)
+            #expect(news.parameters.turn == first.turn)
+            #expect(news.parameters.sequence == 1)
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("what is not implemented is not sent and counts as consent")
+    func implemented() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.didChange])
+            let reader = try AwareProgram(server)
+            let access: AccessBeginResult = try reader.reply(to: try reader.begin("a", .read))
+            try reader.end(access)
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("a presenter's error fails an aware access, with its words and its name")
+    func refusing() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a")
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            try editor.answer(.relinquishToReader)
+            try editor.answer(.save, refusing: "the disk\nis full")
+            let failure = try #require(try reader.failure(of: begin))
+            #expect(failure.code == -32007)
+            #expect(failure.message.contains("the disk is full"))
+            #expect(failure.data?.holders?.count == 1)
+            #expect(failure.data?.holders?.first?.program.hasPrefix("program-") == true)
+            #expect(try editor.nextNews().notice == .reacquire)
+        }
+    }
+
+    @Test("an answer that is owed counts as given when the connection closes")
+    func closing() throws {
+        try withServer { server in
+            let reader = try AwareProgram(server)
+            let begin: MessageID
+            do {
+                let editor = try AwareProgram(server)
+                _ = try editor.register("a")
+                begin = try reader.begin("a", .write(.forDeleting))
+                _ = try editor.nextQuestion()
+            }
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+        }
+    }
+
+    @Test("a removed presenter owes nothing and hears nothing; its number is no presenter's any more")
+    func removing() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let presenter = try editor.register("a")
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            _ = try editor.nextQuestion()
+            let _: EmptyResult = try editor.call(.remove(RemoveParameters(presenter: presenter)))
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+            #expect(try editor.unread() == [])
+            #expect(try editor.failure(of: .remove(RemoveParameters(presenter: presenter)))?.code == -32004)
+            let other = try AwareProgram(server)
+            let foreign = try other.register("b")
+            #expect(try editor.failure(of: .remove(RemoveParameters(presenter: foreign)))?.code == -32004)
+        }
+    }
+
+    @Test("answers to nothing, given twice or far too late change nothing, and are logged once")
+    func strayAnswers() throws {
+        var bounds = Bounds()
+        bounds.relinquish = .milliseconds(50)
+        bounds.save = .milliseconds(50)
+        let log = try withServer(bounds: bounds) { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.relinquishToReader, .reacquire])
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            let (late, _) = try editor.nextQuestion()
+            // The reader goes ahead when the time has run out.
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try editor.write(AnswerMessage(to: late))
+            try editor.write(AnswerMessage(to: late))
+            try editor.write(AnswerMessage(to: .number(4711)))
+            try editor.write(AnswerMessage(to: .text("x"), failure: Failure(code: 1, message: "no")))
+            try editor.write(NotificationMessage(.progress(.number(4711))))
+            try editor.client.send(#"{"jsonrpc":"2.0","id":null,"error":null}"# + "\n")
+            try editor.client.send(#"{"jsonrpc":"2.0","id":[1],"error":7}"# + "\n")
+            try reader.end(access)
+            #expect(try editor.nextNews().notice == .reacquire)
+        }
+        #expect(log.filter { $0.contains("nobody asked") }.count == 1)
+    }
+
+    @Test("progress gives a presenter more time than it had")
+    func progress() throws {
+        var bounds = Bounds()
+        bounds.save = .milliseconds(400)
+        try withServer(bounds: bounds) { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.save])
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            let (id, _) = try editor.nextQuestion()
+            let began = Engine.now
+            while Engine.now.since(began) < .milliseconds(600) {
+                try editor.write(NotificationMessage(.progress(id)))
+                // Each round is answered, so that the time passes with work.
+                #expect(try editor.unread() == [])
+            }
+            try editor.write(AnswerMessage(to: id, failure: Failure(code: 1, message: "after all")))
+            #expect(try reader.failure(of: begin)?.code == -32007)
+        }
+    }
+
+    @Test("a move is told with both names; one that led back, not at all")
+    func moving() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.didMove])
+            let document = server.documents.document("a")
+            document.move(to: "b/c")
+            server.engine.noteMove(of: document.item, by: .nobody)
+            let news = try editor.nextNews().parameters
+            #expect((news.path, news.newPath) == ("a", "b/c"))
+            #expect(news.cause.pid == 0)
+            server.engine.noteMove(of: document.item, by: .nobody)
+            document.move(to: "d")
+            document.move(to: "b/c")
+            server.engine.noteMove(
+                of: document.item, by: Party(process: ProcessID(number: 1, started: 1), ancestors: []))
+            try eventually(within: .seconds(10), "the turns to end") {
+                server.engine.journal.entries.filter { $0.step == .told }.count >= 2
+            }
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("paths, limits and numbers of registrations are checked")
+    func refusals() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            func code(_ path: String) throws -> Int? {
+                try editor.failure(of: .register(RegisterParameters(path: Array(path.utf8), messages: [])))?
+                    .code
+            }
+            #expect(try code("missing/a") == -32004)
+            #expect(try code(".truce/x") == -32001)
+            #expect(try code("../x") == -32602)
+            #expect(try code("a\0b") == -32602)
+            for _ in 0..<ProtocolLimits.presenters { _ = try editor.register("a", []) }
+            #expect(try code("a") == -32005)
+        }
+    }
+
+    @Test("messages for presenters go on while 64 accesses of the same connection wait")
+    func answeringWhileWaiting() throws {
+        try withServer { server in
+            let holder = try AwareProgram(server)
+            let held: AccessBeginResult = try holder.reply(to: try holder.begin("x", .write(.updating)))
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.relinquishToReader])
+            let waiting = try (0..<ProtocolLimits.accesses).map { _ in try editor.begin("x", .read) }
+            let queued = try editor.send(.ps)
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read)
+            try editor.answer(.relinquishToReader)
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+            try editor.write(NotificationMessage(.cancel(waiting[3])))
+            #expect(try editor.failure(of: waiting[3])?.code == -32800)
+            let _: CensusForm = try editor.reply(to: queued)
+            try holder.end(held)
+            for (index, id) in waiting.enumerated() where index != 3 {
+                let _: AccessBeginResult = try editor.reply(to: id)
+            }
+        }
+    }
+}
