@@ -98,6 +98,16 @@ final class Documents: Sendable {
         }
     }
 
+    /// Nobody looks for the former file of a document any more that waits for its name.
+    func forgetFormer(of item: ItemID) {
+        change { state, released in
+            guard let file = state.files[item],
+                case .names(let names, let directory, .some) = file.state.withLock({ $0.place })
+            else { return }
+            released += move(file, to: .names(names, in: directory, former: nil), in: &state)
+        }
+    }
+
     /// A directory is gone: what was awaited in it waits for another one under its name first.
     func lost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
@@ -117,7 +127,8 @@ final class Documents: Sendable {
         return change { state, released in
             var next: Set<NameBytes> = []
             for file in state.awaited[Name(name, in: parent)] ?? [] {
-                guard case .names(let names, _, let former) = file.state.withLock({ $0.place }), names.count > 1
+                guard case .names(let names, _, let former) = file.state.withLock({ $0.place }),
+                    names.count > 1
                 else { continue }
                 let rest = Array(names.dropFirst())
                 released += move(file, to: .names(rest, in: directory, former: former), in: &state)
