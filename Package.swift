@@ -80,6 +80,7 @@ let package = Package(
             swiftSettings: rules),
         tests(
             "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+        tests("LinuxSystemTests", of: ["LinuxSystem"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(

@@ -13,6 +13,7 @@ final class CoordinatedFilesystem: Filesystem {
     let connection: Connection
     let configuration: MountConfiguration
     let nodes: NodeTable
+    let documents: Documents
     let handles = HandleTable()
     let listings = ListingTable()
     let processes: Processes
@@ -47,6 +48,7 @@ final class CoordinatedFilesystem: Filesystem {
         let node = Node(
             .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection)
         nodes = NodeTable(root: node, budget: budget, connection: connection)
+        documents = Documents(nodes: nodes)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()
     }

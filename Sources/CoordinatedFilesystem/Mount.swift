@@ -89,6 +89,9 @@ package final class Mount: StatusSource {
         if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
     }
 
+    /// Where the control socket finds documents by their paths.
+    package var documents: any DocumentSource { filesystem }
+
     package func status() -> StatusReport {
         var options = EffectiveOptions()
         options.bounds = configuration.bounds

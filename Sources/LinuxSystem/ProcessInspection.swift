@@ -7,6 +7,8 @@ package enum ProcessInspection {
     package struct ThreadStatus: Sendable {
         /// Thread-group id: the process.
         package var process: Int32 = 0
+        /// The real user; nil if the text does not say.
+        package var user: UInt32?
         /// One letter, as `ps` shows it.
         package var state: UInt8 = 0
         package var pending: UInt64 = 0
@@ -21,18 +23,26 @@ package enum ProcessInspection {
         package var program: [UInt8]
         package var parent: Int32
         package var session: Int32
+        /// The controlling terminal's device number, 0 without one.
+        package var terminal: Int32
         /// Clock ticks since boot.
         package var started: UInt64
     }
 
     package static func status(ofThread thread: Int32) -> ThreadStatus? {
-        guard let text = readSmallFile("/proc/\(thread)/status") else { return nil }
+        readSmallFile("/proc/\(thread)/status").map(threadStatus)
+    }
+
+    /// Reads the text of `/proc/TID/status`.
+    package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "Tgid": status.process = Int32(decimal(value))
+            // Real, effective, saved and that of the file system: whoever started it is the first.
+            case "Uid": status.user = UInt32(decimal(value))
             case "State": status.state = value.first ?? 0
             case "SigPnd": status.pending = hexadecimal(value)
             case "ShdPnd": status.sharedPending = hexadecimal(value)
@@ -46,8 +56,12 @@ package enum ProcessInspection {
     }
 
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
-        guard let text = readSmallFile("/proc/\(process)/stat"),
-            let open = text.firstIndex(of: UInt8(ascii: "(")),
+        readSmallFile("/proc/\(process)/stat").flatMap(processStatus)
+    }
+
+    /// Reads the text of `/proc/PID/stat`; nil if it is cut off.
+    package static func processStatus(from text: [UInt8]) -> ProcessStatus? {
+        guard let open = text.firstIndex(of: UInt8(ascii: "(")),
             let close = text.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
         // The name may hold anything, brackets and spaces included; the rest is numbers.
@@ -55,7 +69,8 @@ package enum ProcessInspection {
         guard fields.count > 19 else { return nil }
         return ProcessStatus(
             program: Array(text[(open + 1)..<close]), parent: Int32(decimal(fields[1])),
-            session: Int32(decimal(fields[3])), started: UInt64(decimal(fields[19])))
+            session: Int32(decimal(fields[3])), terminal: Int32(truncatingIfNeeded: decimal(fields[4])),
+            started: UInt64(decimal(fields[19])))
     }
 
     /// The name of a thread, at most 15 bytes.

@@ -46,9 +46,25 @@ import Testing
     @Test("Changes of names are the writes that Apple's options are named after")
     func names() {
         let accesses = [
-            AccessTable.creating, AccessTable.removing, AccessTable.moving, AccessTable.movingOnto,
+            AccessTable.creating, AccessTable.removing(isSave: false), AccessTable.moving(isSave: false),
+            AccessTable.movingOnto(isUpdate: false, isExchange: false),
         ]
         let options: [WritingOption] = [.forReplacing, .forDeleting, .forMoving, .forReplacing]
         #expect(accesses == options.map { .write($0) })
     }
+
+    @Test("A step of a save updates the document from the beginning: nobody is asked about a deletion")
+    func saves() {
+        #expect(AccessTable.removing(isSave: true) == .write(.updating))
+        #expect(AccessTable.moving(isSave: true) == .write(.updating))
+        #expect(AccessTable.movingOnto(isUpdate: true, isExchange: false) == .write(.updating))
+    }
+
+    @Test("Of two files that change places neither is replaced", arguments: [false, true])
+    func exchange(isUpdate: Bool) {
+        #expect(AccessTable.movingOnto(isUpdate: isUpdate, isExchange: true) == .write(.forMoving))
+    }
+
+    @Test("Attributes are updates that nobody waits for")
+    func attributes() { #expect(AccessTable.changingAttributes == .write(.updating)) }
 }

@@ -49,27 +49,30 @@ struct Stage {
         if let node = node(name) { recogniser.opened(node, by: actor) }
     }
 
-    mutating func unlink(_ name: String, _ actor: Actor?, program: String = "vim", isRegularFile: Bool = true)
-    {
+    mutating func unlink(
+        _ name: String, _ actor: Actor?, program: String = "vim", isRegularFile: Bool = true,
+        isAnswering: Bool = false
+    ) {
         let bytes = Array(name.utf8)
         guard let node = nodes.removeValue(forKey: bytes) else { return told.append("no \(name)") }
         if let actor { vacancies.touched(by: actor, at: now) }
         let evidence = recogniser.vacancy(
-            whenUnlinking: bytes, node, in: Self.folder, isRegularFile: isRegularFile, by: actor,
-            program: Array(program.utf8), at: now)
+            whenUnlinking: bytes, node, in: Self.folder, isRegularFile: isRegularFile,
+            isAnswering: isAnswering, by: actor, program: Array(program.utf8), at: now)
         recogniser.forget(node)
         open(evidence, bytes, node, actor)
     }
 
     mutating func rename(
-        _ name: String, to newName: String, _ actor: Actor?, isRegularFile: Bool = true
+        _ name: String, to newName: String, _ actor: Actor?, isRegularFile: Bool = true,
+        isAnswering: Bool = false
     ) {
         let (bytes, newBytes) = (Array(name.utf8), Array(newName.utf8))
         guard let node = nodes.removeValue(forKey: bytes) else { return told.append("no \(name)") }
         if let actor { vacancies.touched(by: actor, at: now) }
         let evidence = recogniser.vacancy(
             whenRenaming: bytes, node, in: Self.folder, to: newBytes, isRegularFile: isRegularFile,
-            by: actor, at: now)
+            isAnswering: isAnswering, by: actor, at: now)
         take(newBytes, from: bytes, node, actor)
         recogniser.renamed(node, to: newBytes, in: Self.folder)
         open(evidence, bytes, node, actor)

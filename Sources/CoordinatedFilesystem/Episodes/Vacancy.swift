@@ -11,6 +11,8 @@ package struct Vacancy: Hashable, Sendable {
         case sideFile
         /// The program replaces files by unlinking and creating them.
         case program
+        /// Its actor works for a presenter of the document that was asked for something and has not answered.
+        case presenter
     }
 
     package let directory: NodeNumber

@@ -76,8 +76,11 @@ final class Handle: Claimant {
         var renewed: ClaimID?
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
+        /// The file took the name of a document that had none: others see another file, whatever is written.
+        var fillsName = false
         /// Noted when somebody met the claim; the program may be gone when it is told of.
         var program: [UInt8]?
+        var party: Party?
     }
 
     /// A real descriptor, alive until the last request that uses it is done.
@@ -126,9 +129,15 @@ final class Handle: Claimant {
     }
 
     func identify() -> Party {
+        if let known = state.withLock({ $0.party }) { return known }
         let program = ProcessInspection.program(ofThread: thread)
-        state.withLock { $0.program = program ?? $0.program }
-        return processes.party(ofThread: thread, notAfter: opened)
+        let party = processes.party(ofThread: thread, notAfter: opened)
+        state.withLock { state in
+            state.program = program ?? state.program
+            // Who is asked about again when the thread may be gone; nobody may yet turn out to be somebody.
+            if party.process != nil { state.party = party }
+        }
+        return party
     }
 
     func observe() -> Observation {

@@ -42,6 +42,8 @@ final class Node: Sendable {
         /// Users that need the descriptor to stay, which are open handles.
         var pins = 0
         var hasName = true
+        /// Somebody follows the document under the name it is known by, whatever other names it has.
+        var isFollowed = false
         /// Its last name is gone: without the descriptor nothing would lead to it.
         var isOrphan = false
         /// The kernel knows it no longer.
@@ -205,6 +207,24 @@ final class Node: Sendable {
 
     /// Its last known name now belongs to nobody, or to another file.
     func lostName() { state.withLock { $0.hasName = false } }
+
+    var hasName: Bool { state.withLock { $0.hasName } }
+    var parent: Node? { state.withLock { $0.parent } }
+
+    /// Whether it is known by this name.
+    func isCalled(_ name: NameBytes, in directory: Node) -> Bool {
+        state.withLock { $0.hasName && $0.parent === directory && $0.name == name }
+    }
+
+    /// Whether it lies below a directory, at any depth, or is it.
+    func isBelow(_ directory: Node) -> Bool {
+        var next: Node? = self
+        while let node = next {
+            if node === directory { return true }
+            next = node.isRoot ? nil : node.parent
+        }
+        return false
+    }
 
     /// Whether both were last seen under one name.
     func hasName(of other: Node) -> Bool {

@@ -56,7 +56,12 @@ final class NodeTable: Sendable {
     }
 
     /// Counts one more lookup of a file that was found under a name, making its node if need be.
-    func introduce(_ status: FileStatus, as name: NameBytes, in parent: Node) -> Node {
+    ///
+    /// Whoever found it without the kernel's lock of the directory may come behind a rename, and so does not
+    /// decide what a known node is called. Neither does another link of a file that is followed by its name.
+    func introduce(
+        _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true
+    ) -> Node {
         let key = FileKey(status)
         let index = Self.shard(of: key)
         let (node, isNew): (Node, Bool) = shards[index].withLock { shard in
@@ -71,8 +76,22 @@ final class NodeTable: Sendable {
             shard.numbers[key] = id
             return (node, true)
         }
-        if !isNew { node.found(name, in: parent) }
+        if !isNew {
+            let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
+            let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
+            if !hasName || !keepsName { node.found(name, in: parent) }
+        }
         return node
+    }
+
+    /// Counts one more lookup of a node that is to stay; false if the kernel has forgotten it already.
+    func retain(_ node: Node) -> Bool {
+        if node.isRoot { return true }
+        return shards[Self.shard(of: node.id)].withLock { shard in
+            guard shard.nodes[node.id]?.node === node else { return false }
+            shard.nodes[node.id]?.lookups += 1
+            return true
+        }
     }
 
     func forget(_ id: NodeID, lookups: UInt64) {

@@ -26,12 +26,21 @@ package enum AccessTable {
     /// SETATTR of the size without a handle.
     package static func resizing(to size: Int64) -> Access { .write(size == 0 ? .updating : .forMerging) }
 
+    /// SETATTR of anything else, and extended attributes. No claim; presenters are told afterwards.
+    package static let changingAttributes = Access.write(.updating)
+
     /// CREATE of a new name.
     package static let creating = Access.write(.forReplacing)
-    /// UNLINK.
-    package static let removing = Access.write(.forDeleting)
+    /// UNLINK. A step of a save is an update from the beginning: the file is not going to be missing.
+    package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
     /// The source of a RENAME.
-    package static let moving = Access.write(.forMoving)
+    package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }
     /// The target of a RENAME, if there is one.
-    package static let movingOnto = Access.write(.forReplacing)
+    ///
+    /// A file over a file is the document's next contents, wherever it comes from; of two that change places
+    /// neither goes.
+    package static func movingOnto(isUpdate: Bool, isExchange: Bool) -> Access {
+        if isExchange { return .write(.forMoving) }
+        return .write(isUpdate ? .updating : .forReplacing)
+    }
 }

@@ -22,11 +22,12 @@ extension CoordinatedFilesystem {
             let created = try makeFile(name, in: below, flags: flags, mode: mode)
             let status = try created.status()
             let node = nodes.introduce(status, as: name.copy(), in: directory)
-            let fill = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
+            let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
+            if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
             let creation = Creation(handle, status: status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
-            claim(creation, fill, reply: reply)
+            claim(creation, appearance.fill, reply: reply)
         } catch {
             reply.fail(error)
         }
@@ -95,12 +96,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Tells the recogniser of a new file, and makes the file the document whose name it fills.
+    /// Tells the recogniser of a new file, and makes the file the document whose name it fills, if there is one.
     func noteCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
-    ) -> Fill? {
+    ) -> Appearance {
         let isSide = SideName(of: name.bytes) != nil
-        guard isSide || !episodes.isQuiet else { return nil }
+        guard isSide || !episodes.isQuiet else {
+            return Appearance(isDocument: fillAwaited(name, in: directory, with: node))
+        }
         let actor = processes.actor(ofThread: caller.thread)
         let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
         let fill: Fill? = episodes.change { state in
@@ -108,8 +111,8 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.fills(name.bytes, in: place, by: actor)
         }
-        if case .save(let vacancy) = fill { node.state.withLock { $0.item = vacancy.document } }
-        return fill
+        guard let fill else { return Appearance(isDocument: fillAwaited(name, in: directory, with: node)) }
+        return Appearance(fill: fill, isDocument: fillName(of: fill, with: node))
     }
 
     func makeNode(
@@ -157,9 +160,9 @@ extension CoordinatedFilesystem {
             try body(below.descriptor, name)
             let status = try below.descriptor.status(of: name)
             let node = nodes.introduce(status, as: name.copy(), in: directory)
-            if let fill = noteCreation(of: node, as: name.copy(), in: directory, by: caller) {
-                closeWindow(fill.vacancy, because: .filled)
-            }
+            let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
+            if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
+            if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(
                 .created, at: Engine.now, by: NameSubject(name.copy(), in: directory, thread: caller.thread))
             let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
@@ -174,6 +177,14 @@ extension CoordinatedFilesystem {
     private func become(_ caller: Caller) {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
+}
+
+/// What the coming of a new file comes to.
+struct Appearance {
+    /// The window that it ends.
+    var fill: Fill?
+    /// It is a document that was missing.
+    let isDocument: Bool
 }
 
 /// A file that was just made, on its way to being open.

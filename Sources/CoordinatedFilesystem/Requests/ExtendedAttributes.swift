@@ -59,6 +59,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
             reconsiderBypass(of: node)
+            noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)
@@ -70,6 +71,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
+            noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)

@@ -95,6 +95,7 @@ extension CoordinatedFilesystem {
             return true
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
+        if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
         let valid = bounces.validity(validity, to: 0, about: node.id)
         if page.add(name, node: node.id, status, valid: valid, next: next) { return true }
         nodes.forget(node.id, lookups: 1)

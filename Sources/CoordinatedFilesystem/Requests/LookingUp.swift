@@ -27,7 +27,7 @@ extension CoordinatedFilesystem {
     /// Ends the bounce of a look at a vacated name, if this is its retry.
     private func finishLookup(of name: borrowing FileName, by thread: Int32) -> Bool {
         let bytes = name.copy().bytes
-        return bounces.finish(by: thread) { $0 == .lookup(name: bytes) } != nil
+        return bounces.finish(by: thread) { $0.isLookup(of: bytes) } != nil
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.
@@ -35,6 +35,7 @@ extension CoordinatedFilesystem {
         _ status: FileStatus, as name: NameBytes, in directory: Node, reply: consuming Reply
     ) {
         let node = nodes.introduce(status, as: name, in: directory)
+        if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread
         let attributes = bounces.validity(validity, to: thread, about: node.id)
         if !reply.entry(node.id, status, names: validity, attributes: attributes) {

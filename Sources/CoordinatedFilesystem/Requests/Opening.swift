@@ -107,7 +107,7 @@ extension CoordinatedFilesystem {
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
             do throws(StoreError) {
-                try keeper.keepContents(of: handle.node, because: .claim, by: handle)
+                try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
             } catch {
                 engine.end(handle.claim)
                 return reply.fail(.busy)
@@ -116,16 +116,17 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether somebody who was passed has written what would be lost now.
+    /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.
     ///
     /// A writer that yielded clean may have written since, which its file tells.
     func endangers(_ grant: Grant) -> Bool {
-        grant.passed.contains { passed in
-            guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
-                return true
+        !grant.unanswered.isEmpty
+            || grant.passed.contains { passed in
+                guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
+                    return true
+                }
+                return writer.observe() != .clean
             }
-            return writer.observe() != .clean
-        }
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
@@ -216,7 +217,7 @@ extension CoordinatedFilesystem {
         close(handle)
     }
 
-    /// Ends a handle: its data, what was kept for it, and its claim, in this order.
+    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this order.
     func close(_ handle: Handle) {
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.
@@ -228,6 +229,7 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
             hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil
         else {
+            noteChange(by: handle)
             if handle.isClaimed { engine.end(handle.currentClaim) }
             return handle.node.unpin()
         }
@@ -237,6 +239,7 @@ extension CoordinatedFilesystem {
             if engine.suspendedWriter(beside: handle.currentClaim) != nil, handle.mayHaveWritten {
                 keeper.keepLeft(in: handle.node, by: handle)
             }
+            noteChange(by: handle)
             engine.end(handle.currentClaim)
             handle.node.unpin()
         }

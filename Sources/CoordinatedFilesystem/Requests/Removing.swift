@@ -16,64 +16,90 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        let node: Node?
+        let former = returned(.removing(change), by: change.caller.thread)
         let status: FileStatus
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
-            node = nodes[FileKey(status)]
         } catch {
+            giveUp(former)
             return reply.fail(error)
         }
-        guard let node, status.isRegularFile else {
-            return unlink(change, node, status, isDirectory: isDirectory, reply: reply)
+        let known = nodes[FileKey(status)]
+        guard let node = known, isRemovalOfDocument(change, node, status) else {
+            giveUp(former)
+            return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
         }
-        guard let reply = delayVacating(change, of: node, reply: reply) else { return }
-        let claim = engine.makeClaimID()
-        let writers = claimChange(
-            claim, change, Request.Part(node.item, AccessTable.removing), nil, endangering: node)
-        guard !writers.isEmpty else {
-            unlink(change, node, status, isDirectory: isDirectory, reply: reply)
-            return engine.end(claim)
-        }
-        let parked = Parked(reply)
-        engine.workers.run { [self] in
-            keepFile(node, for: writers, by: change.subject)
-            if let reply = parked.take() {
-                unlink(change, node, status, isDirectory: isDirectory, reply: reply)
+        let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
+        let part = Request.Part(node.item, AccessTable.removing(isSave: save?.evidence != nil))
+        let request = ClaimedRequest(
+            .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
+            by: change.caller.thread, processes: processes)
+        let removal = Removal(change, node, status, isDirectory: isDirectory, save: save, isClaimed: true)
+        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            take(request, grant, endangering: node, reply: reply) { [self] reply in
+                carryOut(removal, reply: reply)
             }
-            engine.end(claim)
         }
     }
 
-    /// Claims items whose names change, and returns the open writers of `node` that are somebody else's.
-    func claimChange(
-        _ claim: ClaimID, _ change: NameChange, _ first: Request.Part, _ second: Request.Part?,
-        endangering node: Node?
+    /// Whether a name is taken away under which somebody may know a document.
+    private func isRemovalOfDocument(_ change: NameChange, _ node: Node, _ status: FileStatus) -> Bool {
+        guard status.isRegularFile else { return false }
+        guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
+        else {
+            return true
+        }
+        // Those who show a file know it by one of its names, and keep that.
+        return !engine.isPresented(node.item)
+    }
+
+    /// Takes a step that changes names, and ends its claim. What somebody would lose by it is kept first: a file
+    /// that others write to, or that those who show it did not let go.
+    func take(
+        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
+        _ step: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        let writers = strangers(writingTo: node, passedBy: request, grant)
+        guard let node, !writers.isEmpty || !grant.unanswered.isEmpty else {
+            step(reply)
+            return engine.end(request.claim)
+        }
+        let parked = Parked(reply)
+        engine.workers.run { [self] in
+            // What a presenter did not let go is lost whether or not anybody writes to the file.
+            keepFile(
+                node, for: grant.unanswered.isEmpty ? writers : [], because: grant.keepCause, by: request)
+            if let reply = parked.take() { step(reply) }
+            engine.end(request.claim)
+        }
+    }
+
+    /// The open writers of a file that a granted change of names goes over and that are somebody else's.
+    private func strangers(
+        writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> [Handle] {
-        let claimant = ChangeClaimant(change, processes: processes)
-        let admission = engine.claim(Request(claim, .nameChange, first, second), by: claimant)
-        guard case .granted(let grant) = admission, !grant.passed.isEmpty, let node else { return [] }
-        let party = claimant.identify()
+        guard let node, !grant.passed.isEmpty else { return [] }
+        let party = request.identify()
         return grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
             .filter { $0.node === node && !$0.identify().isExempt(from: party) }
     }
 
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
     /// was written.
-    func keepFile(_ node: Node, for writers: [Handle], by subject: any JournalSubject) {
-        keeper.keepFile(node, for: writers, because: .claim, by: subject)
+    private func keepFile(
+        _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+    ) {
+        keeper.keepFile(node, for: writers, because: cause, by: subject)
         for writer in writers where handles[writer.id] == nil { keeper.letGo(of: writer) }
     }
 
-    private func unlink(
-        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, reply: consuming Reply
-    ) {
-        let evidence = node.flatMap { self.evidence(ofUnlinking: change, $0, status) }
+    private func carryOut(_ removal: Removal, reply: consuming Reply) {
+        let (change, node, status) = (removal.change, removal.node, removal.status)
         do throws(Errno) {
             try keepIfLast(node, status)
             let below = try change.directory.descriptor()
             try change.name.withName { (name) throws(Errno) in
-                try below.descriptor.remove(name, isDirectory: isDirectory)
+                try below.descriptor.remove(name, isDirectory: removal.isDirectory)
             }
         } catch {
             node?.isOrphanNoMore()
@@ -81,33 +107,43 @@ extension CoordinatedFilesystem {
         }
         engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
         if let node {
-            lost(node, change.name, in: change.directory, wasLast: isDirectory || status.linkCount <= 1)
-            if let (actor, evidence) = evidence {
+            let isLast = removal.isDirectory || status.linkCount <= 1
+            let isKnown = isLast || node.isCalled(change.name, in: change.directory)
+            lost(node, change.name, in: change.directory, wasLast: isLast)
+            if let save = removal.save, let evidence = save.evidence {
                 openWindow(
-                    change.name, in: change.directory, of: node, by: actor, evidence: evidence,
+                    change.name, in: change.directory, of: node, by: save.actor, evidence: evidence,
                     thread: change.caller.thread)
+            } else if isKnown {
+                loseDocument(of: node, called: change, wasAskedFor: removal.isClaimed)
             }
         }
         reply.succeed()
     }
 
-    private func evidence(
-        ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus
-    ) -> (Actor, Vacancy.Evidence)? {
-        guard status.isRegularFile, change.caller.thread > 0 else { return nil }
-        let program = processes.program(ofThread: change.caller.thread)
+    private func evidence(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus) -> Save? {
+        let thread = change.caller.thread
+        guard status.isRegularFile, thread > 0 else { return nil }
+        let program = processes.program(ofThread: thread)
+        let isAnswering = isAnswering(thread, about: node)
         let mayBeSave =
-            ProgramClasses.unlinksToCreate(program)
+            isAnswering || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
-        guard mayBeSave, let actor = processes.actor(ofThread: change.caller.thread) else { return nil }
-        let found = episodes.change { state in
+        guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
+        let evidence = episodes.change { state in
             state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
-                in: NodeNumber(change.directory.id.rawValue), isRegularFile: true, by: actor,
-                program: program, at: Engine.now)
+                in: NodeNumber(change.directory.id.rawValue), isRegularFile: true, isAnswering: isAnswering,
+                by: actor, program: program, at: Engine.now)
         }
-        return found.map { (actor, $0) }
+        return Save(actor: actor, evidence: evidence)
+    }
+
+    /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to save.
+    func isAnswering(_ thread: Int32, about node: Node) -> Bool {
+        guard engine.isAttended, engine.isPresented(node.item) else { return false }
+        return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 
     /// Keeps a way to a file that is about to lose its last name.
@@ -125,35 +161,25 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// A request that changes what is called a name.
-struct NameChange: Sendable {
-    let name: NameBytes
-    let directory: Node
-    let caller: Caller
-    let moment = Engine.now
+/// A name that is to be taken away, with what it is the name of.
+private struct Removal: Sendable {
+    let change: NameChange
+    let node: Node?
+    let status: FileStatus
+    let isDirectory: Bool
+    let save: Save?
+    /// Those who show the file were asked about its deletion.
+    let isClaimed: Bool
 
-    init(_ name: NameBytes, in directory: Node, caller: Caller) {
-        self.name = name
-        self.directory = directory
-        self.caller = caller
-    }
-
-    var subject: NameSubject { NameSubject(name, in: directory, thread: caller.thread) }
-}
-
-/// Stands behind the claim of a request that changes names.
-final class ChangeClaimant: Claimant {
-    private let change: NameChange
-    private unowned let processes: Processes
-
-    init(_ change: NameChange, processes: Processes) {
+    init(
+        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, save: Save? = nil,
+        isClaimed: Bool = false
+    ) {
         self.change = change
-        self.processes = processes
+        self.node = node
+        self.status = status
+        self.isDirectory = isDirectory
+        self.save = save
+        self.isClaimed = isClaimed
     }
-
-    var account: Account { change.subject.account }
-    var access: Access { .write(.forMoving) }
-    func identify() -> Party { processes.party(ofThread: change.caller.thread, notAfter: change.moment) }
-    /// Never asked: only handles are looked at.
-    func observe() -> Observation { .untouched }
 }

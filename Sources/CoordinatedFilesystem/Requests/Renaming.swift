@@ -18,33 +18,39 @@ extension CoordinatedFilesystem {
         guard !isPrivate(name, in: parent), !isPrivate(newName, in: newParent) else {
             return reply.fail(.notPermitted)
         }
+        let from = NameChange(name.copy(), in: directory, caller: reply.caller)
+        let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
+        let former = returned(.renaming(from, to: to), by: from.caller.thread)
         let move: Move
         do throws(Errno) {
-            move = try makeMove(
-                NameChange(name.copy(), in: directory, caller: reply.caller),
-                NameChange(newName.copy(), in: newDirectory, caller: reply.caller), flags: flags)
+            move = try makeMove(from, to, flags: flags)
         } catch {
+            giveUp(former)
             return reply.fail(error)
         }
-        guard let node = move.node, move.status.isRegularFile || move.target != nil else {
-            return carryOut(move, reply: reply)
+        guard let node = move.node, node !== move.target, move.status.isRegularFile || move.target != nil
+        else {
+            giveUp(former)
+            return carryOut(move, nil, reply: reply)
         }
-        guard let reply = delayVacating(move.from, of: node, reply: reply) else { return }
-        let claim = engine.makeClaimID()
-        let writers = claimChange(
-            claim, move.from, Request.Part(node.item, AccessTable.moving),
-            move.target.map { Request.Part($0.item, AccessTable.movingOnto) },
-            endangering: move.isExchange ? nil : move.target)
-        guard let target = move.target, !writers.isEmpty else {
-            carryOut(move, reply: reply)
-            return engine.end(claim)
+        let save = former?.save(of: node) ?? evidence(of: move)
+        let request = ClaimedRequest(
+            .renaming(from, to: to), self.request(for: move, of: node, isSave: save?.evidence != nil),
+            save: save, by: from.caller.thread, processes: processes)
+        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            take(request, grant, endangering: move.isExchange ? nil : move.target, reply: reply) {
+                [self] reply in carryOut(move, save, under: request.claim, reply: reply)
+            }
         }
-        let parked = Parked(reply)
-        engine.workers.run { [self] in
-            keepFile(target, for: writers, by: move.to.subject)
-            if let reply = parked.take() { carryOut(move, reply: reply) }
-            engine.end(claim)
+    }
+
+    private func request(for move: Move, of node: Node, isSave: Bool) -> Request {
+        let first = Request.Part(node.item, AccessTable.moving(isSave: isSave))
+        let second = move.target.map { target in
+            let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
+            return Request.Part(target.item, access)
         }
+        return Request(engine.makeClaimID(), .nameChange, first, second)
     }
 
     private func makeMove(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno) -> Move {
@@ -61,8 +67,9 @@ extension CoordinatedFilesystem {
             targetStatus: targetStatus, target: targetStatus.flatMap { nodes[FileKey($0)] })
     }
 
-    private func carryOut(_ move: Move, reply: consuming Reply) {
-        let save = evidence(of: move)
+    private func carryOut(
+        _ move: Move, _ save: Save?, under claim: ClaimID? = nil, reply: consuming Reply
+    ) {
         do throws(Errno) {
             if let status = move.targetStatus, !move.isExchange { try keepIfLast(move.target, status) }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
@@ -76,23 +83,51 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
-        follow(move, save)
+        follow(move, save, under: claim)
         reply.succeed()
     }
 
-    /// Brings nodes, documents and windows up to date with a rename that was carried out.
-    private func follow(_ move: Move, _ save: Save?) {
+    /// Brings nodes, documents and windows up to date with a rename that was carried out, and tells of it.
+    private func follow(_ move: Move, _ save: Save?, under claim: ClaimID?) {
         // Two names of one file: POSIX says that nothing happens then.
         guard let node = move.node, move.target !== node else { return }
         if move.isExchange { return exchange(move, node) }
+        let thread = move.from.caller.thread
+        // A file that is followed is known by one of its names; another one's move concerns nobody.
+        let isKnown = node.isCalled(move.from.name, in: move.from.directory)
+        let isMoved = isKnown && save?.evidence == nil
+        if let save, let evidence = save.evidence {
+            // First, so that the document stays with the name, and only its former file takes over another.
+            openWindow(
+                move.from.name, in: move.from.directory, of: node, by: save.actor, evidence: evidence,
+                thread: thread)
+        }
         if let target = move.target, let status = move.targetStatus {
             lost(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
-            if move.isUpdate { takeOver(node, from: target) }
+            if move.isUpdate {
+                if isMoved { tell([node.item], movedByThread: thread) }
+                takeOver(node, from: target)
+            } else {
+                loseDocument(of: target, called: move.to, wasAskedFor: true)
+            }
         }
-        node.found(move.to.name, in: move.to.directory)
-        node.state.withLock { $0.itemClass = nil }
+        if isKnown || move.isUpdate || !node.state.withLock({ $0.isFollowed }) {
+            node.found(move.to.name, in: move.to.directory)
+            node.state.withLock { $0.itemClass = nil }
+        }
+        let moved = documents.moved(node)
+        if move.isUpdate {
+            noteChange(of: node, .write(.updating), under: claim, byThread: thread)
+        } else if isMoved {
+            tell(moved, movedByThread: thread)
+        }
+        fillName(of: move, node, save, under: claim)
+    }
+
+    /// What a file that was renamed comes to under its new name.
+    private func fillName(of move: Move, _ node: Node, _ save: Save?, under claim: ClaimID?) {
         let number = NodeNumber(node.id.rawValue)
         let newPlace = NodeNumber(move.to.directory.id.rawValue)
         let (rolledBack, fill): (Vacancy?, Fill?) = episodes.change { state in
@@ -110,16 +145,19 @@ extension CoordinatedFilesystem {
         }
         if let rolledBack {
             adopt(rolledBack.document, by: node)
-            closeWindow(rolledBack, because: .rolledBack)
-        } else if let fill {
-            if case .save(let vacancy) = fill { adopt(vacancy.document, by: node) }
-            closeWindow(fill.vacancy, because: .filled)
+            return closeWindow(rolledBack, because: .rolledBack)
         }
-        if let save, let evidence = save.evidence {
-            openWindow(
-                move.from.name, in: move.from.directory, of: node, by: save.actor, evidence: evidence,
-                thread: move.from.caller.thread)
+        let isDocument: Bool
+        if let fill {
+            isDocument = fillName(of: fill, with: node)
+        } else {
+            isDocument = fillAwaited(move.to.name, in: move.to.directory, with: node)
         }
+        if isDocument {
+            noteChange(
+                of: node, .write(.updating), under: claim, byThread: move.from.caller.thread)
+        }
+        if let fill { closeWindow(fill.vacancy, because: .filled) }
     }
 
     private func exchange(_ move: Move, _ node: Node) {
@@ -128,20 +166,8 @@ extension CoordinatedFilesystem {
         guard let target = move.target else { return }
         target.found(move.from.name, in: move.from.directory)
         target.state.withLock { $0.itemClass = nil }
-    }
-
-    /// A file was renamed over a document and is the document now.
-    private func takeOver(_ node: Node, from target: Node) {
-        let (document, incoming, orphan) = (target.item, node.item, makeItem())
-        engine.replace(document, by: incoming, orphan: orphan)
-        target.state.withLock { $0.item = orphan }
-        node.state.withLock { $0.item = document }
-    }
-
-    /// A file took the name of a document that was missing in the middle of a save.
-    private func adopt(_ document: ItemID, by node: Node) {
-        engine.replace(document, by: node.item, orphan: nil)
-        node.state.withLock { $0.item = document }
+        noteMove(of: node, byThread: move.from.caller.thread)
+        noteMove(of: target, byThread: move.from.caller.thread)
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
@@ -150,15 +176,22 @@ extension CoordinatedFilesystem {
         guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else {
             return nil
         }
+        // Another link of a file that is followed by its name says nothing about the document.
+        guard
+            !node.state.withLock({ $0.isFollowed }) || node.isCalled(move.from.name, in: move.from.directory)
+        else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
-        guard isBackup || isRemembered, let actor = processes.actor(ofThread: thread) else { return nil }
+        let isAnswering = isAnswering(thread, about: node)
+        guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
+            return nil
+        }
         let evidence = episodes.change { state in
             state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
-                by: actor, at: Engine.now)
+                isAnswering: isAnswering, by: actor, at: Engine.now)
         }
         return Save(actor: actor, evidence: evidence)
     }
@@ -179,16 +212,4 @@ private struct Move: Sendable {
     /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does
     /// is not: the contents under the name have changed. Anything but a file over a file is a replacement.
     var isUpdate: Bool { status.isRegularFile && targetStatus?.isRegularFile == true }
-}
-
-private struct Save {
-    let actor: Actor
-    let evidence: Vacancy.Evidence?
-}
-
-extension Node {
-    fileprivate func status(of name: NameBytes) throws(Errno) -> FileStatus {
-        let directory = try descriptor()
-        return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
-    }
 }

@@ -44,17 +44,19 @@ extension CoordinatedFilesystem {
         engine.end(former)
         // Closed meanwhile: nobody else would end it.
         if handles[handle.id] == nil { engine.end(claim) }
-        cut(handle, change, isEndangering: endangers(grant), reply: reply)
+        cut(handle, change, keeping: endangers(grant) ? grant.keepCause : nil, reply: reply)
     }
 
-    /// Changes the size of an open file, and keeps what somebody else would lose by it.
-    func cut(_ handle: Handle, _ change: AttributeChange, isEndangering: Bool, reply: consuming Reply) {
-        guard isEndangering else { return apply(change, to: handle.node, through: handle, reply: reply) }
+    /// Changes the size of an open file; if there is a cause, what somebody else would lose by it is kept first.
+    func cut(
+        _ handle: Handle, _ change: AttributeChange, keeping cause: KeepCause?, reply: consuming Reply
+    ) {
+        guard let cause else { return apply(change, to: handle.node, through: handle, reply: reply) }
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
             do throws(StoreError) {
-                try keeper.keepContents(of: handle.node, because: .claim, by: handle)
+                try keeper.keepContents(of: handle.node, because: cause, by: handle)
             } catch {
                 return reply.fail(.busy)
             }

@@ -5,6 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// Mode, owner, times and size.
 ///
@@ -23,12 +24,15 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
-        cut(handle, change, isEndangering: engine.isOverruled(claim), reply: reply)
+        cut(handle, change, keeping: engine.isOverruled(claim) ? .claim : nil, reply: reply)
     }
 
-    /// Carries a change out and answers.
+    /// Carries a change out, tells those who show the file, and answers.
+    ///
+    /// What is written through a handle is told of when the handle is closed.
     func apply(
-        _ change: AttributeChange, to node: Node, through handle: Handle? = nil, reply: consuming Reply
+        _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
+        reply: consuming Reply
     ) {
         do throws(Errno) {
             let descriptor = try node.descriptor()
@@ -53,6 +57,11 @@ extension CoordinatedFilesystem {
             if change.changesTimes {
                 try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
             }
+            if handle == nil || change.changesMore {
+                let access =
+                    change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
+                noteChange(of: node, access, under: claim, byThread: caller.thread)
+            }
             let valid = bounces.validity(validity, to: caller.thread, about: node.id)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
@@ -67,6 +76,9 @@ extension CoordinatedFilesystem {
 }
 
 extension AttributeChange {
+    /// Whether it is about more than the size.
+    fileprivate var changesMore: Bool { mode != nil || user != nil || group != nil || changesTimes }
+
     fileprivate var changesTimes: Bool {
         if case .keep = accessed, case .keep = modified { return false }
         return true

@@ -51,6 +51,7 @@ extension CoordinatedFilesystem {
         _ = engine.claim(
             Request(claim, .episode, Request.Part(document, .write(.updating))), by: subject)
         engine.identify(claim, as: subject.identify())
+        documents.vacate(document, awaiting: name, in: directory, former: node)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
         node.state.withLock { $0.item = orphan }
@@ -60,7 +61,10 @@ extension CoordinatedFilesystem {
             return (state.windows.open(vacancy), forgotten)
         }
         if let forgotten { closeWindow(forgotten.vacancy, because: .windowClosed) }
-        guard isOpen else { return engine.end(claim) }
+        guard isOpen else {
+            abandonName(of: vacancy, by: subject)
+            return engine.end(claim)
+        }
         engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
         watchWindows()
     }
@@ -69,6 +73,7 @@ extension CoordinatedFilesystem {
     func closeWindow(_ vacancy: Vacancy, because step: JournalEntry.Step) {
         let claimant = engine.claimant(of: vacancy.claim)
         engine.journal.note(step, at: Engine.now, claim: vacancy.claim, by: claimant)
+        if step == .windowClosed { abandonName(of: vacancy, by: claimant) }
         engine.end(vacancy.claim)
         let directory = NodeID(vacancy.directory.rawValue)
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
@@ -121,7 +126,7 @@ final class NameSubject: JournalSubject {
 
     var account: Account {
         Account(thread: thread) { [name, directory] in
-            directory.isRoot ? name.bytes : directory.path + [UInt8(ascii: "/")] + name.bytes
+            directory.path(of: name)
         }
     }
 }

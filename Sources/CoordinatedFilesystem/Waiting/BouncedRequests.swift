@@ -12,7 +12,7 @@ extension CoordinatedFilesystem {
     /// Notes that a thread's request is being sent back; returns the number of this bounce.
     func beginBounce(_ cause: Bounces.Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
         let (serial, former) = bounces.begin(cause, in: directory, by: thread)
-        if case .resizing(_, let claim) = former?.cause { engine.withdraw(claim) }
+        giveUp(former?.cause.request)
         return serial
     }
 
@@ -53,7 +53,7 @@ extension CoordinatedFilesystem {
 
     private func abandonQuestion(of thread: Int32) {
         guard let (bounce, question) = bounces.abandon(by: thread) else { return }
-        if case .resizing(_, let claim) = bounce.cause { engine.withdraw(claim) }
+        giveUp(bounce.cause.request)
         engine.counters.interrupted.count()
         guard let question = question.take() else { return }
         parking.leave(question.token)
@@ -62,9 +62,7 @@ extension CoordinatedFilesystem {
 
     private func forceQuestion(of thread: Int32) {
         guard let bounce = bounces[thread] else { return }
-        switch bounce.cause {
-        case .resizing(_, let claim): engine.force(claim)
-        case .lookup, .vacating: answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
-        }
+        if let request = bounce.cause.request, request.isWaiting { return engine.force(request.claim) }
+        answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
     }
 }

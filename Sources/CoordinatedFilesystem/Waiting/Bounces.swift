@@ -16,13 +16,17 @@ import Synchronization
 /// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
 /// the same request is never sent back twice.
 final class Bounces: Sendable {
-    enum Cause: Hashable, Sendable {
-        /// A change of size without a handle, waiting for its claim.
-        case resizing(NodeID, ClaimID)
+    enum Cause: Sendable {
+        /// A change of a size or of names, with its claim.
+        case request(ClaimedRequest)
         /// A look at a vacated name.
         case lookup(name: [UInt8])
-        /// A step that would vacate a name again, while others are on their way back to it.
-        case vacating(name: [UInt8])
+
+        var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
+
+        func isLookup(of name: [UInt8]) -> Bool {
+            if case .lookup(name) = self { true } else { false }
+        }
     }
 
     struct Bounce: Sendable {
@@ -85,7 +89,7 @@ final class Bounces: Sendable {
     /// The threads that look at a vacated name of a directory, with the numbers of their bounces.
     func lookups(of name: [UInt8], in directory: NodeID) -> [(thread: Int32, serial: UInt64)] {
         state.withLock { state in
-            state.bounces.filter { $0.value.directory == directory && $0.value.cause == .lookup(name: name) }
+            state.bounces.filter { $0.value.directory == directory && $0.value.cause.isLookup(of: name) }
                 .map { ($0.key, $0.value.serial) }.sorted { $0.1 < $1.1 }
         }
     }
@@ -95,7 +99,7 @@ final class Bounces: Sendable {
         guard !isQuiet else { return false }
         return state.withLock { state in
             state.bounces.values.contains {
-                $0.isSettled && $0.directory == directory && $0.cause == .lookup(name: name)
+                $0.isSettled && $0.directory == directory && $0.cause.isLookup(of: name)
             }
         }
     }

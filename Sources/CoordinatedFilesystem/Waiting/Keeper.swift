@@ -108,4 +108,11 @@ final class Keeper: Sendable {
 extension KeepCause {
     /// Written to a file that had been replaced or deleted meanwhile.
     static let orphan = KeepCause(rawValue: "orphan")
+    /// A step went ahead over a presenter that refused or did not answer.
+    static let presenter = KeepCause(rawValue: "presenter")
+}
+
+extension Grant {
+    /// Why contents are kept that a granted step endangers.
+    var keepCause: KeepCause { unanswered.isEmpty ? .claim : .presenter }
 }

@@ -33,10 +33,31 @@ final class Processes: Sendable {
             let own = ProcessInspection.status(ofProcess: thread), hasStarted(own, before: moment),
             let leader = ProcessInspection.status(ofProcess: threadStatus.process)
         else { return .nobody }
-        let process = ProcessID(number: threadStatus.process, started: leader.started)
-        return Party(
-            process: process, ancestors: ancestors(from: leader.parent),
+        return party(of: threadStatus, leader)
+    }
+
+    /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
+    func party(ofProcess process: Int32) -> Party {
+        guard process > 0, let thread = ProcessInspection.status(ofThread: process),
+            thread.process == process,
+            let leader = ProcessInspection.status(ofProcess: process)
+        else { return .nobody }
+        return party(of: thread, leader)
+    }
+
+    private func party(
+        of thread: ProcessInspection.ThreadStatus, _ leader: ProcessInspection.ProcessStatus
+    ) -> Party {
+        let family = ancestors(from: leader.parent)
+        var party = Party(
+            process: ProcessID(number: thread.process, started: leader.started),
+            ancestors: family.map(\.process),
             programClass: ProgramClasses.programClass(of: leader.program))
+        party.program = leader.program
+        party.user = thread.user
+        party.session = leader.session
+        party.terminals = [leader.terminal] + family.map(\.terminal)
+        return party
     }
 
     /// The party of a thread that is in a request just now.
@@ -96,13 +117,13 @@ final class Processes: Sendable {
     }
 
     /// From the parent upwards. Pid 1 and service managers adopt strangers, so they are nobody's family.
-    private func ancestors(from parent: Int32) -> [ProcessID] {
-        var found: [ProcessID] = []
+    private func ancestors(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
+        var found: [(process: ProcessID, terminal: Int32)] = []
         var next = parent
         // Nobody nests deeper; a longer chain means that processes change while they are looked at.
         while next > 1, found.count < 64, let status = ProcessInspection.status(ofProcess: next) {
             guard status.program != Array("systemd".utf8) else { break }
-            found.append(ProcessID(number: next, started: status.started))
+            found.append((ProcessID(number: next, started: status.started), status.terminal))
             next = status.parent
         }
         return found

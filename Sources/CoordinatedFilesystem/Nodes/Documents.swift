@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The documents that somebody follows.
+///
+/// Invariants:
+/// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
+/// - I2. Who awaits a name is in `awaited` under it, unless another document awaits the same name.
+/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel forgetting
+///   them changes nothing.
+///
+/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of nodes
+/// and of their table. No system call is made under it, and the engine is not called under it.
+final class Documents: Sendable {
+    /// A name in a directory that waits for a file.
+    struct Name: Hashable, Sendable {
+        let directory: NodeID
+        let name: [UInt8]
+
+        init(_ name: NameBytes, in directory: Node) {
+            self.directory = directory.id
+            self.name = name.bytes
+        }
+    }
+
+    private struct State {
+        var files: [ItemID: TrackedFile] = [:]
+        var awaited: [Name: TrackedFile] = [:]
+    }
+
+    private let nodes: NodeTable
+    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+    private let awaitedCount = Atomic<Int>(0)
+
+    init(nodes: NodeTable) { self.nodes = nodes }
+
+    /// Whether nobody follows anything, which is what the fast paths ask.
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+    /// Whether no document waits for a file under its name.
+    var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
+
+    /// Follows a document from now on, for one more finder.
+    func track(_ item: ItemID, at place: TrackedFile.Place) -> TrackedFile {
+        change { state, _ in
+            let known = state.files[item] ?? place.awaited.flatMap { state.awaited[$0] }
+            if let known {
+                known.state.withLock { $0.finders += 1 }
+                return known
+            }
+            let file = TrackedFile(item, at: place, in: self)
+            state.files[item] = file
+            if let name = place.awaited { state.awaited[name] = file }
+            settleDown(file)
+            return file
+        }
+    }
+
+    func release(_ file: TrackedFile) {
+        let successor: TrackedFile? = change { state, released in
+            let (isLast, item, successor): (Bool, ItemID, TrackedFile?) = file.state.withLock {
+                $0.finders -= 1
+                return ($0.finders == 0, $0.item, $0.successor)
+            }
+            guard isLast else { return nil }
+            if let successor { return successor }
+            state.files[item] = nil
+            released += leave(file, in: &state)
+            return nil
+        }
+        // An alias counts as one who found the document it belongs to.
+        if let successor { release(successor) }
+    }
+
+    func isTracked(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.files[item] != nil } }
+
+    /// The document that waits for a file of this name.
+    func awaiting(_ name: NameBytes, in directory: Node) -> ItemID? {
+        guard !awaitsNothing else { return nil }
+        return state.withLock { $0.awaited[Name(name, in: directory)] }?.item
+    }
+
+    /// Where a document is that is followed.
+    func place(of item: ItemID) -> TrackedFile.Place? {
+        guard !isEmpty else { return nil }
+        return state.withLock { $0.files[item] }?.state.withLock { $0.place }
+    }
+
+    /// A document has lost its file, and waits for another one under its name.
+    func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
+        guard !isEmpty else { return }
+        change { state, released in
+            guard let file = state.files[item] else { return }
+            released += move(file, to: .name(name, in: directory, former: former), in: &state)
+        }
+    }
+
+    /// A node is the document from now on, and what was `incoming` belongs to it.
+    func settle(_ item: ItemID, at node: Node, with incoming: ItemID) {
+        guard !isEmpty else { return }
+        change { state, released in
+            let other = item == incoming ? nil : state.files.removeValue(forKey: incoming)
+            if let file = state.files[item] {
+                released += move(file, to: .node(node), in: &state)
+                guard let other else { return }
+                released += leave(other, in: &state)
+                other.state.withLock { $0.successor = file }
+                file.state.withLock { $0.finders += 1 }
+                // Both may have been at this node.
+                node.state.withLock { $0.isFollowed = true }
+            } else if let other {
+                other.state.withLock { $0.item = item }
+                state.files[item] = other
+                released += move(other, to: .node(node), in: &state)
+            }
+        }
+    }
+
+    /// A node has another name: holds the new way to whatever is followed at it or below it, and says what that is.
+    func moved(_ node: Node) -> [ItemID] {
+        guard !isEmpty else { return [] }
+        return change { state, released in
+            let files: [TrackedFile]
+            if node.kind == S_IFDIR {
+                files = state.files.values.filter { $0.state.withLock { $0.place }.anchor.isBelow(node) }
+            } else {
+                files = state.files[node.item].map { [$0] } ?? []
+            }
+            for file in files {
+                released += file.state.withLock { $0.letGo() }
+                settleDown(file)
+            }
+            return files.map { $0.state.withLock { $0.item } }.sorted()
+        }
+    }
+
+    /// Changes the table, and releases what it let go of after the lock.
+    private func change<Result>(_ body: (inout State, inout [Node]) -> Result) -> Result {
+        var released: [Node] = []
+        let result = state.withLock { state in
+            let result = body(&state, &released)
+            count.store(state.files.count, ordering: .sequentiallyConsistent)
+            awaitedCount.store(state.awaited.count, ordering: .sequentiallyConsistent)
+            return result
+        }
+        for node in released { nodes.forget(node.id, lookups: 1) }
+        return result
+    }
+
+    private func move(_ file: TrackedFile, to place: TrackedFile.Place, in state: inout State) -> [Node] {
+        let released = leave(file, in: &state)
+        if let name = place.awaited, state.awaited[name] == nil { state.awaited[name] = file }
+        file.state.withLock { $0.place = place }
+        settleDown(file)
+        return released
+    }
+
+    /// Takes a file from its place; gives the nodes that need not be held any more.
+    private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
+        let place = file.state.withLock { $0.place }
+        if let name = place.awaited, state.awaited[name] === file { state.awaited[name] = nil }
+        if case .node(let node) = place { node.state.withLock { $0.isFollowed = false } }
+        return file.state.withLock { $0.letGo() }
+    }
+
+    /// Holds the way from a file's place to the root.
+    private func settleDown(_ file: TrackedFile) {
+        let place = file.state.withLock { $0.place }
+        if case .node(let node) = place { node.state.withLock { $0.isFollowed = true } }
+        var held: [Node] = []
+        if let former = place.former, nodes.retain(former) { held.append(former) }
+        var next: Node? = place.anchor
+        while let node = next, !node.isRoot {
+            if nodes.retain(node) { held.append(node) }
+            next = node.parent
+        }
+        file.state.withLock { $0.held = held }
+    }
+}
+
+extension TrackedFile.State {
+    fileprivate mutating func letGo() -> [Node] {
+        defer { held = [] }
+        return held
+    }
+}

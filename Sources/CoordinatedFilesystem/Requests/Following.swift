@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// Documents that pass from file to file: by a rename, in a save, or because a file comes back.
+///
+/// Whoever is followed is told of first in the table of documents, then in the engine, and last at the nodes: who
+/// finds a document in between finds what is about to be true.
+extension CoordinatedFilesystem {
+    /// A file was renamed over a document and is the document now.
+    func takeOver(_ node: Node, from target: Node) {
+        let (document, incoming, orphan) = (target.item, node.item, makeItem())
+        documents.settle(document, at: node, with: incoming)
+        engine.replace(document, by: incoming, orphan: orphan)
+        target.state.withLock { $0.item = orphan }
+        node.state.withLock { $0.item = document }
+    }
+
+    /// A file took the name of a document that was missing.
+    func adopt(_ document: ItemID, by node: Node) {
+        let incoming = node.item
+        documents.settle(document, at: node, with: incoming)
+        engine.replace(document, by: incoming, orphan: nil)
+        node.state.withLock { $0.item = document }
+    }
+
+    /// A vacated name was filled again. Returns whether by the document.
+    func fillName(of fill: Fill, with node: Node) -> Bool {
+        switch fill {
+        case .save(let vacancy):
+            adopt(vacancy.document, by: node)
+            return true
+        case .change(let vacancy):
+            // Somebody else's file. Those who follow the document go where it went, or stay with its name.
+            guard let place = documents.place(of: vacancy.document), place.awaited != nil else {
+                return false
+            }
+            if let former = place.former, former.hasName {
+                follow(vacancy.document, to: former, by: engine.claimant(of: vacancy.claim))
+                return false
+            }
+            adopt(vacancy.document, by: node)
+            return true
+        }
+    }
+
+    /// A file was found or made under a name. Returns whether a document waited for it there.
+    func fillAwaited(_ name: NameBytes, in directory: Node, with node: Node) -> Bool {
+        guard let document = documents.awaiting(name, in: directory) else { return false }
+        adopt(document, by: node)
+        return true
+    }
+
+    /// A file was found under a name, and nobody has seen who made it.
+    func foundAwaited(_ node: Node, as name: NameBytes, in directory: Node) {
+        if fillAwaited(name, in: directory, with: node) {
+            noteChange(of: node, .write(.updating)) { .nobody }
+        }
+    }
+
+    /// The name of a document stays empty: its save was something else.
+    func abandonName(of vacancy: Vacancy, by claimant: (any Claimant)?) {
+        guard let place = documents.place(of: vacancy.document), place.awaited != nil else { return }
+        if let former = place.former, former.hasName {
+            follow(vacancy.document, to: former, by: claimant)
+        } else {
+            engine.noteLoss(of: vacancy.document, by: claimant?.identify() ?? .nobody)
+        }
+    }
+
+    /// What looked like a save was a move.
+    private func follow(_ document: ItemID, to node: Node, by claimant: (any Claimant)?) {
+        adopt(document, by: node)
+        engine.noteMove(of: document, by: claimant?.identify() ?? .nobody)
+    }
+
+    /// The file of a document is gone for good: the document waits for another one under its name.
+    func loseDocument(of node: Node, called change: NameChange, wasAskedFor: Bool) {
+        let document = node.item
+        guard documents.isTracked(document) else { return }
+        documents.vacate(document, awaiting: change.name, in: change.directory)
+        let orphan = makeItem()
+        engine.vacate(document, orphan: orphan)
+        node.state.withLock { $0.item = orphan }
+        if !wasAskedFor {
+            engine.noteLoss(of: document, by: processes.currentParty(ofThread: change.caller.thread))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// A request without a handle that claims what it changes: a size or names.
+///
+///     made ──claimed──▶ waiting ──decided──▶ decided
+///
+/// The kernel holds a lock for it, so where its claim must wait the request is sent back, and the decision is
+/// kept here until it comes again.
+final class ClaimedRequest: Claimant {
+    /// What the kernel asks for; a request that comes again is known by it.
+    enum Kind: Sendable {
+        case resizing(Node, below: Node?)
+        case removing(NameChange)
+        case renaming(NameChange, to: NameChange)
+    }
+
+    private struct State {
+        /// Somebody has claimed, or is about to.
+        var isClaimed = false
+        /// Nobody comes for the claim any more.
+        var isOver = false
+        var decision: Engine.Decision?
+        var outcomes: [Engine.Outcome] = []
+    }
+
+    let kind: Kind
+    let request: Request
+    let thread: Int32
+    /// Whether a name is vacated in the middle of a save, and by whom, as it was when the access was named.
+    let save: Save?
+    private let made = Engine.now
+    private unowned let processes: Processes
+    private let state = Mutex(State())
+
+    init(_ kind: Kind, _ request: Request, save: Save? = nil, by thread: Int32, processes: Processes) {
+        self.kind = kind
+        self.request = request
+        self.save = save
+        self.thread = thread
+        self.processes = processes
+    }
+
+    var claim: ClaimID { request.claim }
+    var access: Access { request.first.access }
+    func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
+    /// Never asked: a request is bounded without being looked at.
+    func observe() -> Observation { .untouched }
+
+    var account: Account {
+        switch kind {
+        case .resizing(let node, _): Account(thread: thread) { node.path }
+        case .removing(let change), .renaming(let change, _): change.subject.account
+        }
+    }
+
+    /// The directory whose attributes the kernel asks for on its way back.
+    var directory: Node? {
+        switch kind {
+        case .resizing(_, let directory): directory
+        case .removing(let change), .renaming(let change, _): change.directory
+        }
+    }
+
+    /// The name that the request takes away, if it does.
+    var vacated: NameChange? {
+        switch kind {
+        case .resizing: nil
+        case .removing(let change), .renaming(let change, _): change
+        }
+    }
+
+    /// What was found out about the save that takes the name of a node away, if the request is about its document.
+    func save(of node: Node) -> Save? { request.first.item == node.item ? save : nil }
+
+    /// Whether both are about the same documents: the names they are called by may have changed hands.
+    func hasSameItems(as other: ClaimedRequest) -> Bool {
+        request.first.item == other.request.first.item
+            && request.second?.item == other.request.second?.item
+    }
+}
+
+// The claim, which the request's thread and the end of a delay may both be about to make.
+extension ClaimedRequest {
+    /// Whether the caller, and nobody else, is to claim now.
+    func beginClaiming() -> Bool {
+        state.withLock { state in
+            guard !state.isClaimed, !state.isOver else { return false }
+            state.isClaimed = true
+            return true
+        }
+    }
+
+    /// Nobody comes for the claim any more; whoever makes it after this ends it.
+    func giveUp() { state.withLock { $0.isOver = true } }
+
+    var isOver: Bool { state.withLock { $0.isOver } }
+    var isWaiting: Bool { state.withLock { $0.isClaimed && $0.decision == nil } }
+
+    func decide(_ decision: Engine.Decision) {
+        let outcomes = state.withLock { state in
+            state.decision = decision
+            defer { state.outcomes = [] }
+            return state.outcomes
+        }
+        for outcome in outcomes { outcome(decision) }
+    }
+
+    /// `outcome` runs exactly once: at once if the claim is decided, otherwise on whichever thread decides it.
+    func whenDecided(_ outcome: @escaping Engine.Outcome) {
+        let decision: Engine.Decision? = state.withLock { state in
+            if state.decision == nil { state.outcomes.append(outcome) }
+            return state.decision
+        }
+        if let decision { outcome(decision) }
+    }
+}
+
+extension ClaimedRequest.Kind {
+    func isSame(as other: Self) -> Bool {
+        switch (self, other) {
+        case (.resizing(let one, _), .resizing(let other, _)): one === other
+        case (.removing(let one), .removing(let other)): one.isSame(as: other)
+        case (.renaming(let one, let place), .renaming(let other, let otherPlace)):
+            one.isSame(as: other) && place.isSame(as: otherPlace)
+        case (.resizing, _), (.removing, _), (.renaming, _): false
+        }
+    }
+}
+
+/// A request that changes what is called a name.
+struct NameChange: Sendable {
+    let name: NameBytes
+    let directory: Node
+    let caller: Caller
+
+    init(_ name: NameBytes, in directory: Node, caller: Caller) {
+        self.name = name
+        self.directory = directory
+        self.caller = caller
+    }
+
+    var subject: NameSubject { NameSubject(name, in: directory, thread: caller.thread) }
+
+    func isSame(as other: NameChange) -> Bool { directory === other.directory && name == other.name }
+}
+
+/// Who takes a name away, and why it is taken for a step of a save, if it is.
+struct Save: Sendable {
+    let actor: Actor
+    let evidence: Vacancy.Evidence?
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinatedFilesystem
+import Coordination
+import Testing
+
+private let editor = Stage.program(200, parent: 60, session: 60)
+
+@Suite("Saves by those who show the document and were asked")
+struct AnsweringTests {
+    @Test("Whoever was asked and renames the document aside is about to fill its name again")
+    func renamingAside() {
+        var stage = Stage(with: "report.txt")
+        stage.rename("report.txt", to: "elsewhere", editor, isAnswering: true)
+        stage.create("report.txt", editor)
+        #expect(stage.told == ["vacated report.txt", "save report.txt"])
+    }
+
+    @Test("Whoever was asked and unlinks the document is about to fill its name again")
+    func unlinking() {
+        var stage = Stage(with: "report.txt")
+        stage.unlink("report.txt", editor, isAnswering: true)
+        stage.create("report.txt", editor)
+        #expect(stage.told == ["vacated report.txt", "save report.txt"])
+    }
+
+    @Test("The same steps by somebody who was not asked are a move and a deletion")
+    func notAsked() {
+        var stage = Stage(with: "report.txt", "letter.txt")
+        stage.rename("report.txt", to: "elsewhere", editor)
+        stage.unlink("letter.txt", editor)
+        #expect(stage.told.isEmpty)
+    }
+
+    @Test("What names and side files say comes first")
+    func namedEvidence() {
+        var recogniser = Recogniser()
+        let document = NodeNumber(7)
+        let vacancy = { (recogniser: Recogniser, name: String) in
+            recogniser.vacancy(
+                whenRenaming: Array("report.txt".utf8), document, in: Stage.folder, to: Array(name.utf8),
+                isRegularFile: true, isAnswering: true, by: editor, at: Instant(nanoseconds: 0))
+        }
+        #expect(vacancy(recogniser, "report.txt~") == .backupName)
+        #expect(vacancy(recogniser, "elsewhere") == .presenter)
+        recogniser.made(
+            Array(".report.txt.swp".utf8), in: Stage.folder, node: NodeNumber(8), by: editor)
+        #expect(vacancy(recogniser, "elsewhere") == .sideFile)
+    }
+
+    @Test("Side files, directories and nobody are never taken for a document that is saved")
+    func neverDocuments() {
+        var stage = Stage(with: ".report.txt.swp", "folder", "report.txt")
+        stage.unlink(".report.txt.swp", editor, isAnswering: true)
+        stage.rename("folder", to: "elsewhere", editor, isRegularFile: false, isAnswering: true)
+        stage.unlink("report.txt", nil, isAnswering: true)
+        #expect(stage.told.isEmpty)
+    }
+}
