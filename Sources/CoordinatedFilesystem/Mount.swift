@@ -107,16 +107,6 @@ package final class Mount: StatusSource {
 }
 
 extension Mount {
-    package var documents: any DocumentSource { NoDocuments() }
-}
-
-/// Until the file system follows documents.
-private struct NoDocuments: DocumentSource {
-    func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument { throw .notFound }
-    func party(ofProcess process: Int32) -> Party { .nobody }
-}
-
-extension Mount {
     /// Enough that one wakes while the other serves; no request blocks either.
     private static let loopThreads = 2
     /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
