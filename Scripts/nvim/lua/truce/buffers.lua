@@ -7,6 +7,8 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
+-- How long a question stays on the screen that nobody should see.
+local question_grace = 50
 -- Above that, cursors are not moved along with the text.
 local most_lines_compared = 50000
 
@@ -147,22 +149,50 @@ function M.reload(document)
 end
 
 local function sentence_of(failure)
-  failure = tostring(failure)
+  failure = vim.split(tostring(failure), '\n')[1]
   return text.shown(failure:match('Vim%b():(.*)') or failure:match('Vim:(.*)') or failure)
+end
+
+-- Unlike `:update`, that is allowed from the command-line window.
+local write = [[
+  try
+    silent keepalt lockmarks write
+  catch
+    let g:truce_failure = v:exception
+  endtry
+]]
+
+-- Declines whatever Neovim asks the user while an action runs: nobody is there who would expect a question.
+local function unasked(action)
+  local confirm = vim.o.confirm
+  -- With it, a refusal would be a question.
+  vim.o.confirm = false
+  local timer = uv.new_timer()
+  local answers = 0
+  timer:start(question_grace, question_grace, function()
+    if not vim.api.nvim_get_mode().blocking then return end
+    answers = answers + 1
+    vim.api.nvim_input(answers == 1 and 'n' or '<Esc>')
+  end)
+  local results = { action() }
+  timer:stop()
+  timer:close()
+  vim.o.confirm = confirm
+  return unpack(results)
 end
 
 -- Nil, or why not. Autocommands run as for `:w`.
 function M.write(document)
-  local confirm = vim.o.confirm
-  -- With it, a refusal would be a question.
-  vim.o.confirm = false
-  local _, works, failure = turns.without(document, function()
-    return quietly(document.buffer, 'silent keepalt lockmarks update')
+  local _, works, failure = unasked(function()
+    return turns.without(document, function() return quietly(document.buffer, write) end)
   end)
-  vim.o.confirm = confirm
-  if not works then return sentence_of(failure) end
+  if works then
+    failure = vim.g.truce_failure
+    vim.g.truce_failure = nil
+  end
+  if failure then return sentence_of(failure) end
   if vim.api.nvim_buf_is_valid(document.buffer) and vim.bo[document.buffer].modified then
-    return 'an autocommand did not write the buffer'
+    return 'Neovim had a question, or an autocommand did not write the buffer'
   end
 end
 
@@ -190,15 +220,6 @@ local function settle_name(document)
   pcall(vim.api.nvim_del_autocmd, autocommand)
 end
 
--- The name the user would give the file now: a buffer opened through a symbolic link keeps that way in.
-local function new_name(document, old_relative, relative, path)
-  local name = vim.api.nvim_buf_get_name(document.buffer)
-  local ending = '/' .. old_relative
-  if name:sub(-#ending) ~= ending then return path end
-  local wanted = name:sub(1, #name - #ending) .. '/' .. relative
-  return uv.fs_realpath(vim.fn.fnamemodify(wanted, ':h')) == vim.fn.fnamemodify(path, ':h') and wanted or path
-end
-
 local function find(name)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_get_name(buffer) == name then return buffer end
@@ -215,9 +236,9 @@ local function take_name(name, buffer)
 end
 
 -- Gives the buffer the name of its file's new place, and nothing else. Nil, or why not.
-function M.rename(document, old_relative, relative, path)
+function M.rename(document, name)
   local buffer = document.buffer
-  local old, name = vim.api.nvim_buf_get_name(buffer), new_name(document, old_relative, relative, path)
+  local old = vim.api.nvim_buf_get_name(buffer)
   if old == name then return nil end
   if not take_name(name, buffer) then return 'another buffer with unsaved text has that name' end
   local works, failure = turns.without(document, function()

@@ -30,7 +30,7 @@ function Connection:write(data)
   if not self.pipe or self.pipe:is_closing() then return end
   local generation = self.generation
   self.pipe:write(data, function(failure)
-    if failure then self:fail_soon(generation, 'no longer listens') end
+    if failure then self:fail_soon(generation, 'the daemon no longer listens') end
   end)
 end
 
@@ -137,13 +137,13 @@ end
 function Connection:listen(generation)
   local reader = wire.reader()
   local broken = false
-  self.pipe:read_start(function(failure, chunk)
+  self.pipe:read_start(function(_, chunk)
     if broken then return end
     local messages, wrong
     if chunk then messages, wrong = reader.feed(chunk) end
     if not messages then
       broken = true
-      return self:fail_soon(generation, failure or wrong or 'closed the connection')
+      return self:fail_soon(generation, 'the daemon ' .. (wrong or 'closed the connection'))
     end
     for _, message in ipairs(messages) do self:receive(generation, message) end
     if #messages > 0 then vim.schedule(function() self:drain() end) end
@@ -155,8 +155,8 @@ function Connection:greet()
   local versions = { min = protocol_version, max = protocol_version }
   self:request('initialize', { client = client, protocol = versions }, function(result, failure)
     if failure or result.protocol ~= protocol_version then
-      local why = failure and failure.message or 'speaks another version of the protocol'
-      return self:fail('refuses us: ' .. text.shown(why))
+      local why = failure and tostring(failure.message) or 'it speaks another version of the protocol'
+      return self:fail('the daemon refuses: ' .. text.shown(why))
     end
     self.state, self.pause, self.trouble = 'ready', first_pause, nil
     self.owner.ready(self)
@@ -169,7 +169,7 @@ function Connection:connect(generation, socket)
   pipe:connect(socket, function(failure)
     vim.schedule(function()
       if generation ~= self.generation then return end
-      if failure then return self:fail('cannot be reached: ' .. tostring(failure)) end
+      if failure then return self:fail('the daemon cannot be reached: ' .. tostring(failure)) end
       self:listen(generation)
       self:greet()
     end)
@@ -180,7 +180,7 @@ function Connection:open()
   if self.state ~= 'idle' and self.state ~= 'waiting' then return end
   self:stop_waiting()
   local mount = mounts.holding(self.mount.place)
-  if not mount or mount.place ~= self.mount.place then return self:fail('is not mounted') end
+  if not mount or mount.place ~= self.mount.place then return self:fail('nothing is mounted any more') end
   -- The same mount has the same socket.
   if mount.id ~= self.mount.id then self.socket = nil end
   self.mount, self.state = mount, 'looking'
@@ -208,7 +208,7 @@ function Connection:fail(why, hopeless)
   local was_ready = self.state == 'ready'
   self:drop()
   self.trouble = why
-  local sentence = ("the daemon of '%s': %s"):format(text.shown(self.mount.place), why)
+  local sentence = ('%s (%s)'):format(why, text.shown(self.mount.place))
   if hopeless then return notes.once(sentence) end
   if was_ready then notes.quiet(sentence) else notes.once(sentence) end
   if next(self.documents) == nil then return end

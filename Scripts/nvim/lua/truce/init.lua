@@ -23,7 +23,7 @@ function M.start()
   on(group, { 'BufReadPost' }, function(event) presenters.attach(event.buf) end)
   on(group, { 'BufWritePost' }, function(event)
     -- `:write OTHER` leaves the buffer where it is.
-    if vim.api.nvim_buf_get_name(event.buf) == event.match then presenters.attach(event.buf) end
+    if vim.api.nvim_buf_get_name(event.buf) == event.match then presenters.written(event.buf) end
   end)
   on(group, { 'BufFilePost' }, function(event) presenters.renamed(event.buf) end)
   on(group, { 'BufUnload', 'BufWipeout' }, function(event) presenters.unloaded(event.buf) end)

@@ -10,13 +10,12 @@ local M = {}
 -- a directory that is root's or the user's own.
 local function trusted(socket, mount, done)
   uv.fs_stat(socket, vim.schedule_wrap(function(_, stat)
-    if not stat or stat.type ~= 'socket' then
-      return done(nil, ("'%s' is no socket"):format(text.shown(socket)))
-    end
+    if not stat then return done(nil, ("no daemon: there is no socket '%s'"):format(text.shown(socket))) end
+    if stat.type ~= 'socket' then return done(nil, ("no socket: '%s'"):format(text.shown(socket))) end
     local own = uv.getuid()
     if stat.uid ~= 0 and stat.uid ~= own and not (own == 0 and stat.uid == mount.user) then
-      return done(nil, ("the socket '%s' belongs to user %d, whom you need not trust"):format(
-        text.shown(socket), stat.uid))
+      local sentence = "user %d, whom you need not trust, owns the socket '%s'"
+      return done(nil, sentence:format(stat.uid, text.shown(socket)))
     end
     done(socket)
   end))

@@ -15,11 +15,7 @@ local told = {}
 local function fitting(sentence)
   local space = math.max(20, vim.v.echospace)
   if vim.fn.strdisplaywidth(sentence) <= space then return sentence end
-  local length = vim.fn.strchars(sentence)
-  -- The end says what became of the file.
-  local tail = math.floor(space / 2) - 1
-  local head = vim.fn.strcharpart(sentence, 0, space - tail - 1)
-  return head .. '…' .. vim.fn.strcharpart(sentence, length - tail)
+  return vim.fn.strcharpart(sentence, 0, space - 1) .. '…'
 end
 
 local function stop()

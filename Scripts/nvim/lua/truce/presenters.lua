@@ -32,7 +32,14 @@ function M.documents() return documents end
 
 function M.connections() return by_place end
 
-local function shown(document) return text.shown(vim.fn.fnamemodify(document.path, ':t')) end
+-- A long name leaves room for what became of the file.
+local longest_name = 40
+
+local function shown(document)
+  local name = text.shown(vim.fn.fnamemodify(document.path, ':t'))
+  if vim.fn.strchars(name) <= longest_name then return name end
+  return vim.fn.strcharpart(name, 0, longest_name - 1) .. '…'
+end
 
 -- MARK: What a buffer is marked with
 
@@ -142,6 +149,11 @@ function M.attach(buffer)
   document.connection:add(document)
 end
 
+-- A buffer was written, if it was: Neovim says so after a failure as well.
+function M.written(buffer)
+  if not vim.bo[buffer].modified then M.attach(buffer) end
+end
+
 -- A buffer got another name; it is presented again once it was read or written under that.
 function M.renamed(buffer)
   local document = documents[buffer]
@@ -187,7 +199,7 @@ local function moved(document, parameters)
   document.relative = relative
   document.path = mounts.absolute(document.connection.mount.place, relative)
   document.renaming = true
-  local why = buffers.rename(document, old_relative, relative, document.path)
+  local why = buffers.rename(document, document.path)
   document.renaming = false
   if why then
     notes.warn(('%s moved %s, and the buffer cannot follow: %s'):format(
