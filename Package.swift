@@ -93,7 +93,7 @@ let package = Package(
             "CommandTests",
             of: [
                 "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
-                "LinuxSystem", "VersionStore",
+                "LinuxSystem", "VersionStore", "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

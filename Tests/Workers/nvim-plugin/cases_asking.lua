@@ -155,10 +155,11 @@ local function conflict(stage)
   assert(not saved and why == 'unsaved text conflicts with a newer file', why)
 end
 
--- What the plug-in cannot know of: the buffer was overtaken before it was loaded, and Neovim has forgotten to say so.
+-- What the plug-in cannot know of: the buffer was overtaken before, and Neovim was told to forget that.
 local function question(stage)
   local daemon = stage:daemon()
-  local editor = stage:editor({ settings = { 'let g:loaded_truce = 1', 'autocmd FileChangedShell * let g:told = 1' } })
+  local settings = { 'let g:loaded_truce = 1', 'autocmd FileChangedShell * let g:told = 1' }
+  local editor = stage:editor({ settings = settings })
   editor:change('mine')
   stages.write(stage.file, 'theirs\n')
   editor:command('checktime')

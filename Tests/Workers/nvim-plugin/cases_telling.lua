@@ -11,7 +11,9 @@ local function numbered(first, last)
 end
 
 local function tells_change(daemon, presenter)
-  daemon:notify('didChange', presenter, { turn = 9, cause = { pid = 5, program = 'sed', operation = 'updating' } })
+  daemon:notify('didChange', presenter, {
+    turn = 9, cause = { pid = 5, program = 'sed', operation = 'updating' },
+  })
   daemon:settle(presenter)
 end
 
@@ -237,7 +239,8 @@ local function moved_over_open_file(stage)
   assert(vim.loop.fs_rename(stage.file, other))
   tells_move(daemon, presenter, 'notes.md', 'other.md')
   assert(editor:lua('return vim.api.nvim_buf_get_name(1)') == other)
-  assert(editor:lua('return #vim.api.nvim_list_bufs()') == 1 and editor:lua('return #vim.api.nvim_list_wins()') == 2)
+  assert(editor:lua('return #vim.api.nvim_list_bufs()') == 1)
+  assert(editor:lua('return #vim.api.nvim_list_wins()') == 2)
   daemon:next('presenter/remove')
   assert(editor:text() == 'one\ntwo\nthree')
 end

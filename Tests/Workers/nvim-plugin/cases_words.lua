@@ -6,12 +6,14 @@ local text = require('truce.text')
 local wire = require('truce.wire')
 
 local function same(found, expected)
-  assert(vim.deep_equal(found, expected), ('%s instead of %s'):format(vim.inspect(found), vim.inspect(expected)))
+  if vim.deep_equal(found, expected) then return end
+  error(('%s instead of %s'):format(vim.inspect(found), vim.inspect(expected)), 2)
 end
 
 local function base64()
   for bytes, encoded in pairs({
-    [''] = '', f = 'Zg==', fo = 'Zm8=', foo = 'Zm9v', foob = 'Zm9vYg==', ['\255\0\254'] = '/wD+', ['\251\240'] = '+/A=',
+    [''] = '', f = 'Zg==', fo = 'Zm8=', foo = 'Zm9v', foob = 'Zm9vYg==', ['\255\0\254'] = '/wD+',
+    ['\251\240'] = '+/A=',
   }) do
     same(text.base64(bytes), encoded)
     same(text.from_base64(encoded), bytes)
@@ -24,8 +26,13 @@ local function base64()
 end
 
 local function utf8()
-  for _, valid in ipairs({ '', 'a', 'ä', '€', '😀', 'a\0b', 'grün/€.md' }) do assert(text.is_utf8(valid), valid) end
-  for _, invalid in ipairs({ '\255', 'a\195', '\192\128', '\237\160\128', '\244\144\128\128', '\224\128\128', '\128' }) do
+  for _, valid in ipairs({ '', 'a', 'ä', '€', '😀', 'a\0b', 'grün/€.md' }) do
+    assert(text.is_utf8(valid), valid)
+  end
+  local wrong = {
+    '\255', 'a\195', '\192\128', '\237\160\128', '\244\144\128\128', '\224\128\128', '\128',
+  }
+  for _, invalid in ipairs(wrong) do
     assert(not text.is_utf8(invalid), text.base64(invalid))
   end
   same(text.path_parameters('a€'), { path = 'a€' })
@@ -35,7 +42,8 @@ local function utf8()
 end
 
 local function causes()
-  same(text.cause({ pid = 7, program = 'a\27[2J', operation = 'updating' }), { who = 'a?[2J (7)', deed = 'change' })
+  local cause = text.cause({ pid = 7, program = 'a\27[2J', operation = 'updating' })
+  same(cause, { who = 'a?[2J (7)', deed = 'change' })
   same(text.cause({ pid = 0, program = 'cat', operation = 'else' }), { who = 'somebody', deed = 'use' })
   same(text.cause(vim.NIL).who, 'somebody')
 end

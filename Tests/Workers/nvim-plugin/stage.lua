@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a test plays on: a folder that a made-up mount table calls a mount, a fake daemon, and a Neovim in a terminal
--- that loads the plug-in.
+-- What a test plays on: a folder that a made-up mount table calls a mount, a fake daemon, and a Neovim in a
+-- terminal that loads the plug-in.
 
 local M = {}
 
@@ -93,7 +93,8 @@ end
 -- Waits until a file is presented, and returns the number of its presenter.
 function Daemon:registered(relative)
   local message = self:next('presenter/register')
-  assert(message.params.path == relative, ('%s is presented instead of %s'):format(message.params.path, relative))
+  local path = message.params.path
+  assert(path == relative, ('%s is presented instead of %s'):format(path, relative))
   self.presenter = (self.presenter or 0) + 1
   return self.presenter
 end
@@ -249,7 +250,9 @@ end
 local Stage = {}
 Stage.__index = Stage
 
-local function escaped(path) return (path:gsub('[ \\]', function(c) return ('\\%03o'):format(c:byte()) end)) end
+local function escaped(path)
+  return (path:gsub('[ \\]', function(character) return ('\\%03o'):format(character:byte()) end))
+end
 
 function M.new()
   local root = vim.loop.fs_realpath(vim.fn.fnamemodify(vim.fn.tempname(), ':h')) .. '/stage'

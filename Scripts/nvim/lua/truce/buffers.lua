@@ -178,6 +178,8 @@ local function unasked(action)
   timer:stop()
   timer:close()
   vim.o.confirm = confirm
+  -- The question was more than one line, and Neovim would wait until it was read.
+  if answers > 0 then vim.cmd('redraw') end
   return unpack(results)
 end
 
@@ -207,9 +209,9 @@ local function is_written_by_others(name)
   return false
 end
 
--- A buffer with a new name counts as not edited: `:w` would ask for `!` because the file exists. That it moved
--- there with its file cannot be said; but a write that an autocommand carries out settles it as well, and this
--- one has nothing to carry out.
+-- A buffer with a new name counts as not edited: `:w` would ask for `!` because the file exists. That it
+-- moved there with its file cannot be said; but a write that an autocommand carries out settles it as well,
+-- and this one has nothing to carry out.
 local function settle_name(document)
   if is_written_by_others(vim.api.nvim_buf_get_name(document.buffer)) then return end
   local autocommand = vim.api.nvim_create_autocmd('BufWriteCmd', {

@@ -108,8 +108,8 @@ function Connection:take(entry)
   end
 end
 
--- Handles what has come in, in its order. What runs meanwhile may let the editor go on to its next event, which
--- must not overtake it; only `within` the wait for a turn's end is that wanted.
+-- Handles what has come in, in its order. What runs meanwhile may let the editor go on to its next event,
+-- which must not overtake it; only `within` the wait for a turn's end is that wanted.
 function Connection:drain(within)
   if self.draining and not within then return end
   self.draining = true

@@ -26,8 +26,8 @@ local function command()
   return type(configured) == 'table' and vim.deepcopy(configured) or { configured }
 end
 
--- Calls `done` with the socket's path, or with nil and a sentence; the third value says that asking again is of
--- no use before something is changed. `known` is what was found before, if anything.
+-- Calls `done` with the socket's path, or with nil and a sentence; the third value says that asking again is
+-- of no use before something is changed. `known` is what was found before, if anything.
 function M.socket(mount, known, done)
   local override = os.getenv('TRUCE_SOCKET')
   if override and override ~= '' then known = override end

@@ -12,7 +12,8 @@ local uv = vim.uv or vim.loop
 local M = {}
 
 local messages = {
-  'relinquishToReader', 'relinquishToWriter', 'save', 'accommodateDeletion', 'reacquire', 'didChange', 'didMove',
+  'relinquishToReader', 'relinquishToWriter', 'save', 'accommodateDeletion', 'reacquire', 'didChange',
+  'didMove',
 }
 
 -- A file that is deleted and made anew by one program is not gone.
@@ -205,7 +206,8 @@ local function moved(document, parameters)
     notes.warn(('%s moved %s, and the buffer cannot follow: %s'):format(
       document.cause.who, text.shown(old_relative), why))
   else
-    notes.info(('%s moved %s to %s'):format(document.cause.who, text.shown(old_relative), text.shown(relative)))
+    local from, to = text.shown(old_relative), text.shown(relative)
+    notes.info(('%s moved %s to %s'):format(document.cause.who, from, to))
   end
 end
 

@@ -83,9 +83,9 @@ function M.finish_all(document)
   M.apply(document)
 end
 
--- If the user types into this buffer, a short turn of a writer is waited for, messages being handled meanwhile:
--- keys stay where they are and arrive in what was written. After that typing goes on, and meets the writer's
--- text in a conflict, which loses neither.
+-- If the user types into this buffer, a short turn of a writer is waited for, messages being handled
+-- meanwhile: keys stay where they are and arrive in what was written. After that typing goes on, and meets
+-- the writer's text in a conflict, which loses neither.
 function M.hold_typing(document, handle_messages)
   if document.holds or not is_typed_into(document) then return end
   document.holds = true
@@ -96,8 +96,8 @@ function M.hold_typing(document, handle_messages)
   document.holds = false
 end
 
--- The first change to a buffer that is 'readonly' for somebody's turn only deserves no warning, for which Neovim
--- would wait a second.
+-- The first change to a buffer that is 'readonly' for somebody's turn only deserves no warning, for which
+-- Neovim would wait a second.
 function M.first_change(document)
   if not document.before or document.before.readonly then return end
   vim.bo[document.buffer].readonly = false
