@@ -38,7 +38,8 @@ import Testing
         let called = Self.scripts.flatMap { ShellScanner($0.text).commands }
             .flatMap { InstallList.calls(of: $0.words[...]) }
         for program in [
-            "swift", "git", "vim", "sqlite3", "rsync", "setfacl", "findmnt", "fusermount3", "apt-get", "bindfs",
+            "swift", "git", "vim", "sqlite3", "rsync", "setfacl", "findmnt", "fusermount3", "apt-get",
+            "bindfs",
         ] {
             #expect(called.contains(program), "\(program)")
         }

@@ -4,14 +4,15 @@
 //     make-tree DIRECTORY DIRECTORIES FILES SIZE       names.c; prints nothing
 //     read-warm FILE PASSES                            data.c; a mebibyte is an operation
 //     read-cold FILE <FILE-BELOW                       data.c
-//     write FILE MEBIBYTES                             data.c
+//     write FILE                                       data.c
 //     open ROOT DIRECTORIES FILES SIZE PASSES          names.c
 //     stat-warm ROOT DIRECTORIES FILES PASSES          names.c
 //     stat-fresh ROOT DIRECTORIES FILES                names.c
-//     readdir ROOT DIRECTORIES FILES PASSES            names.c
-//     create ROOT FILES                                renaming.c
-//     rename ROOT FILES                                renaming.c
-//     unlink ROOT FILES                                renaming.c
+//     readdir ROOT DIRECTORY FILES PASSES              names.c
+//     readdir-small ROOT DIRECTORIES FILES PASSES      names.c
+//     create ROOT DIRECTORY FILES                      renaming.c
+//     rename ROOT DIRECTORY FILES GENERATION           renaming.c
+//     unlink ROOT DIRECTORY FILES                      renaming.c
 //     run ROOT PASSES PROGRAM WORD…                    programs.c
 //     presenter ROOT NAME OTHER-NAME ROUNDS            presenting.c; prints three figures
 //
@@ -46,8 +47,8 @@ static bool run_on_data(char **words) {
         read_file(words[0], number(words[1]));
     } else if (is_called("read-cold", 1)) {
         read_cold(words[0]);
-    } else if (is_called("write", 2)) {
-        write_file(words[0], number(words[1]));
+    } else if (is_called("write", 1)) {
+        write_file(words[0]);
     } else {
         return false;
     }
@@ -70,16 +71,19 @@ static bool run_on_root(char **words) {
         stat_files(number(words[1]), number(words[2]), 1, false);
     } else if (is_called("readdir", 4)) {
         enter(words[0]);
+        read_directory(words[1], number(words[2]), number(words[3]));
+    } else if (is_called("readdir-small", 4)) {
+        enter(words[0]);
         read_directories(number(words[1]), number(words[2]), number(words[3]));
-    } else if (is_called("create", 2)) {
+    } else if (is_called("create", 3)) {
         enter(words[0]);
-        create_files(number(words[1]));
-    } else if (is_called("rename", 2)) {
+        create_files(words[1], number(words[2]));
+    } else if (is_called("rename", 4)) {
         enter(words[0]);
-        rename_files(number(words[1]));
-    } else if (is_called("unlink", 2)) {
+        rename_files(words[1], number(words[2]), number(words[3]));
+    } else if (is_called("unlink", 3)) {
         enter(words[0]);
-        unlink_files(number(words[1]));
+        unlink_files(words[1], number(words[2]));
     } else if (is_called("presenter", 4)) {
         enter(words[0]);
         open_presented(words[0], words[1], words[2], number(words[3]));

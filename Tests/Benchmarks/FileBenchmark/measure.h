@@ -27,18 +27,19 @@ void finish_child(pid_t child);
 // data.c
 void read_file(const char *path, int passes);
 void read_cold(const char *path);
-void write_file(const char *path, int mebibytes);
+void write_file(const char *path);
 
 // names.c
 void make_tree(const char *directory, int directories, int files, int size);
 void open_files(int directories, int files, int size, int passes);
 void stat_files(int directories, int files, int passes, int is_warm);
+void read_directory(const char *name, int files, int passes);
 void read_directories(int directories, int files, int passes);
 
 // renaming.c
-void create_files(int files);
-void rename_files(int files);
-void unlink_files(int files);
+void create_files(const char *directory, int files);
+void rename_files(const char *directory, int files, int generation);
+void unlink_files(const char *directory, int files);
 
 // programs.c
 void run_program(int passes, char **words);

@@ -109,6 +109,13 @@ static void list_all(int directories, int files) {
     }
 }
 
+void read_directory(const char *name, int files, int passes) {
+    list(name, files);
+    uint64_t began = now();
+    for (int i = 0; i < passes; i++) list(name, files);
+    report(now() - began, (uint64_t)(files + 2) * (uint64_t)passes);
+}
+
 void read_directories(int directories, int files, int passes) {
     list_all(directories, files);
     uint64_t began = now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to open a file that somebody presents.
 //
-// Each round times three steps, each in a new process, since a program that was let in a moment ago is not put
-// to the presenter again:
+// Each round times three steps, each in a new process, since a program that was let in a moment ago is not
+// put to the presenter again:
 //
 //     echo         the bytes of the daemon's request go to a process that runs the presenter's own code
 //     asked        open, read and close of a file with one presenter, which is asked
