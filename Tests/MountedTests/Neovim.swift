@@ -50,6 +50,7 @@ extension Mounted {
                 }
                 let unlinked = journal.first { $0.step == "unlinked" && $0.path == "notes.md" }
                 #expect(try #require(agreed).sequence < (try #require(unlinked).sequence))
+                try eventually(within: .seconds(10), "Neovim to be let in again") { try editor.isWritable }
                 // What is written again is presented again.
                 _ = try editor.value(of: "execute('write')")
                 #expect(try Program("cat").run(mount.path + "/notes.md").text == "only\nhere\n")
