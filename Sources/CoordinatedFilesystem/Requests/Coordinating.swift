@@ -34,7 +34,9 @@ extension CoordinatedFilesystem {
             giveUp(former)
             return claimUnderLock(request, reply: reply, then: step)
         }
-        guard request.thread > 0, let directory = request.directory else {
+        guard request.thread > 0, !bounces.hasReturned(request.thread, at: Engine.now),
+            let directory = request.directory
+        else {
             return claimUnderLock(request, reply: reply, then: step)
         }
         if isAwaited(request) {
