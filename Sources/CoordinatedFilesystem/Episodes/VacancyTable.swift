@@ -86,7 +86,8 @@ package struct VacancyTable: Sendable {
 
     /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
     ///
-    /// But whoever shows the document and was asked is left, and may have one program after another save for it.
+    /// But whoever shows the document and was asked is left, and may have one program after another save for
+    /// it.
     package mutating func actorExited(_ process: ProcessID) -> [Vacancy] {
         ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
     }

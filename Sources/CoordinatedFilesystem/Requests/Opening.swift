@@ -218,7 +218,8 @@ extension CoordinatedFilesystem {
         close(handle)
     }
 
-    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this order.
+    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
+    /// order.
     func close(_ handle: Handle) {
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.

@@ -50,7 +50,8 @@ final class Bounces: Sendable {
         var returned: [Int32: Instant] = [:]
     }
 
-    /// How soon the request comes for which the kernel looked a name up again, unless its thread does not run.
+    /// How soon the request comes for which the kernel looked a name up again, unless its thread does not
+    /// run.
     private static let arrival = Span.milliseconds(250)
 
     private let state = Mutex(State())

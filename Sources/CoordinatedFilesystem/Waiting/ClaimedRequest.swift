@@ -74,7 +74,8 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// What was found out about the save that takes the name of a node away, if the request is about its document.
+    /// What was found out about the save that takes the name of a node away, if the request is about its
+    /// document.
     func save(of node: Node) -> Save? { request.first.item == node.item ? save : nil }
 
     /// Whether a request of this kind by the same thread may be this one, come again.
