@@ -86,6 +86,8 @@ let package = Package(
         .executableTarget(
             name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
+        // What Scripts/bench measures with; in C, so that the client's own share is small.
+        .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
         tests("MountedTests", of: ["TestSupport"]),

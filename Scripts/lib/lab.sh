@@ -7,12 +7,13 @@
 lab=
 lab_is_roots=
 
-# make_lab BINARY [root] sets `lab` and `lab_truce`. With `root`, some of the run is done as root.
+# make_lab BINARY [root] [PARENT] sets `lab` and `lab_truce`. With `root`, some of the run is done as root. A PARENT
+# can lie anywhere: no editor is to save there.
 make_lab() {
     local parent
     lab_is_roots=${2:-}
-    for parent in /var/tmp "${XDG_CACHE_HOME:-$HOME/.cache}"; do
-        is_temporary "$parent" && continue
+    for parent in "${3:-/var/tmp}" "${XDG_CACHE_HOME:-$HOME/.cache}"; do
+        [[ -n ${3:-} ]] || ! is_temporary "$parent" || continue
         mkdir -p "$parent"
         lab=$(mktemp -d "$parent/truce-lab.XXXXXX")
         # Tests act as other users by number, who must be able to walk to their directories.
@@ -39,10 +40,10 @@ in_lab() {
     if [[ -n $lab_is_roots ]]; then as_root "$@"; else "$@"; fi
 }
 
-# The fuse.truce mounts of this run, the innermost first.
+# The FUSE mounts of this run, the innermost first.
 lab_mounts() {
     local mountpoint
-    findmnt --raw --noheadings --types fuse.truce --output TARGET | sort --reverse | while read -r mountpoint; do
+    findmnt --raw --noheadings --types fuse.truce,fuse.bindfs,fuse --output TARGET | sort --reverse | while read -r mountpoint; do
         # findmnt writes unusual bytes as \xNN.
         printf -v mountpoint '%b' "$mountpoint"
         [[ $mountpoint != "$lab"/* ]] || say "$mountpoint"

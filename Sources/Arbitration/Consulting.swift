@@ -28,7 +28,11 @@ extension Arbiter {
             }
         }
         // P3: all are asked at once; each is asked one thing after the other.
-        for turn in begun { askNext(in: turn, &effects) }
+        for turn in begun {
+            askNext(in: turn, &effects)
+            // It may owe the answer on another account already.
+            if let turn = desk.turns[turn], turn.question != nil { letDebtorsPass(turn.presenter) }
+        }
     }
 
     /// Makes a claim a member of its turn with a presenter, and notes what the presenter must be asked for it.
@@ -124,6 +128,8 @@ extension Arbiter {
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
         let request = turn.wanted.removeFirst()
         turn.asked.append(request)
+        // Y1: members that are held already may be contested now.
+        if request.isRelinquishment { shaken += turn.members }
         // P9.
         if request == .save, bounds.askAgain > .zero, let open = desk.openSave(of: turn.presenter) {
             turn.question = open
@@ -141,10 +147,13 @@ extension Arbiter {
         }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
-        // P6: those who work for the presenter may pass whoever asked from now on.
-        if let party = desk.records[turn.presenter]?.presenter.party {
-            waiterKinship.forEachRelative(of: party) { unsettled.append($0) }
-        }
+        letDebtorsPass(turn.presenter)
+    }
+
+    /// P6: those who work for a presenter may pass whoever waits for it from now on.
+    private mutating func letDebtorsPass(_ presenter: PresenterID) {
+        guard let party = desk.records[presenter]?.presenter.party else { return }
+        waiterKinship.forEachRelative(of: party) { unsettled.append($0) }
     }
 
     private mutating func settled(_ turn: Turn, _ effects: inout [Effect]) {

@@ -126,11 +126,13 @@ extension Arbiter {
 
     /// Q3: whoever waits for one who now waits for a relative of theirs may go.
     ///
-    /// Holders of one process have the same relatives, so each process is looked up once.
+    /// Holders of one process have the same relatives, so each process is looked up once; but for those with a
+    /// purpose, whose relatives are the purpose's as well.
     private mutating func unsettleRelatives() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
-            guard let party = parties[id], let process = party.process, processes.insert(process).inserted,
+            guard let party = parties[id], let process = party.process,
+                party.purpose != nil || processes.insert(process).inserted,
                 waiterKinship.hasRelative(of: party)
             else { continue }
             waiterKinship.forEachRelative(of: party) { unsettled.append($0) }

@@ -2,40 +2,47 @@
 import Coordination
 
 /// Finds the identified claims of a party's relatives without looking at all claims (Q3).
+///
+/// Finds some that are no relatives, too: claims of one process that have purposes of their own (X5).
 struct Kinship: Sendable {
     private var own: [ProcessID: Set<ClaimID>] = [:]
     private var below: [ProcessID: Set<ClaimID>] = [:]
+    private var purposes: [Purpose: Set<ClaimID>] = [:]
 
     mutating func insert(_ claim: ClaimID, of party: Party) {
+        if let purpose = party.purpose { purposes[purpose, default: []].insert(claim) }
         guard let process = party.process else { return }
         own[process, default: []].insert(claim)
         for ancestor in party.ancestors { below[ancestor, default: []].insert(claim) }
     }
 
     mutating func remove(_ claim: ClaimID, of party: Party) {
+        if let purpose = party.purpose { Self.remove(claim, under: purpose, from: &purposes) }
         guard let process = party.process else { return }
         Self.remove(claim, under: process, from: &own)
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
     }
 
-    /// Whether any claim here is exempt from the party's.
+    /// Whether any claim here may be exempt from the party's.
     func hasRelative(of party: Party) -> Bool {
+        if let purpose = party.purpose, purposes[purpose] != nil { return true }
         guard let process = party.process else { return false }
         return own[process] != nil || below[process] != nil || party.ancestors.contains { own[$0] != nil }
     }
 
-    /// Calls the body with every claim here that is exempt from the party's, in no order.
+    /// Calls the body with every claim here that may be exempt from the party's, in no order.
     func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         guard let process = party.process else { return }
         own[process]?.forEach(body)
         below[process]?.forEach(body)
         for ancestor in party.ancestors { own[ancestor]?.forEach(body) }
     }
 
-    private static func remove(
-        _ claim: ClaimID, under process: ProcessID, from index: inout [ProcessID: Set<ClaimID>]
+    private static func remove<Key: Hashable>(
+        _ claim: ClaimID, under key: Key, from index: inout [Key: Set<ClaimID>]
     ) {
-        guard let found = index.index(forKey: process) else { return }
+        guard let found = index.index(forKey: key) else { return }
         index.values[found].remove(claim)
         if index.values[found].isEmpty { index.remove(at: found) }
     }

@@ -42,3 +42,11 @@ extension Arbiter {
 
     public func suspension(of claim: ClaimID) -> Suspension? { claims[claim]?.suspension }
 }
+
+extension Arbiter {
+    /// Whether nothing is remembered of any claim, question or turn: so it is when all are over.
+    public var isAtRest: Bool {
+        claims.isEmpty && dockets.isEmpty && waits.isEmpty && contests.isEmpty && parties.isEmpty
+            && desk.turns.isEmpty && desk.questions.isEmpty && desk.inquiries.isEmpty && desk.debtors.isEmpty
+    }
+}

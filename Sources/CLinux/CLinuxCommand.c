@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "CLinuxCommand.h"
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
@@ -53,6 +55,15 @@ void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTI
 
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
     return makedev(major_number, minor_number);
+}
+
+int clinux_enter_mount_namespace(int descriptor) { return setns(descriptor, CLONE_NEWNS); }
+
+int clinux_signal_descriptor(const void *set) { return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK); }
+
+int clinux_next_signal(int descriptor) {
+    struct signalfd_siginfo information;
+    return read(descriptor, &information, sizeof information) == sizeof information ? (int)information.ssi_signo : 0;
 }
 
 int clinux_spawn_close_from(void *actions, int first) {

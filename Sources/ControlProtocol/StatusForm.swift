@@ -31,6 +31,10 @@ package struct OptionsForm: Hashable, Sendable, Codable {
     package var holdAware: UInt64 = 0
     package var idle: UInt64 = 0
     package var lockwait: UInt64 = 0
+    package var relinquish: UInt64 = 0
+    package var save: UInt64 = 0
+    package var deletion: UInt64 = 0
+    package var askAgain: UInt64 = 0
     package var policy = ""
     /// What was asked for: `auto` or `daemon`.
     package var data = ""

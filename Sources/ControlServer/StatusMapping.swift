@@ -22,6 +22,10 @@ extension OptionsForm {
         holdAware = options.bounds.holdAware.milliseconds
         idle = options.bounds.idle.milliseconds
         lockwait = options.bounds.lockwait.milliseconds
+        relinquish = options.bounds.relinquish.milliseconds
+        save = options.bounds.save.milliseconds
+        deletion = options.bounds.deletion.milliseconds
+        askAgain = options.bounds.askAgain.milliseconds
         policy = options.bounds.policy.rawValue
         data = options.data.rawValue
         self.dataPath = dataPath.rawValue

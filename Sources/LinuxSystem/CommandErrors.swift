@@ -8,5 +8,6 @@ extension Errno {
     package static let connectionRefused = Errno(rawValue: ECONNREFUSED)
     package static let noDevice = Errno(rawValue: ENODEV)
     package static let noAddress = Errno(rawValue: ENXIO)
+    package static let connectionReset = Errno(rawValue: ECONNRESET)
     package static let wouldBlock = Errno(rawValue: EWOULDBLOCK)
 }

@@ -7,4 +7,18 @@ package enum OwnProcess {
     package static var id: Int32 { getpid() }
     /// `geteuid(2)`: the user whose rights it has.
     package static var user: UInt32 { geteuid() }
+
+    /// Its environment for a child, with some variables set anew or, by nil, left out.
+    package static func environment(setting changes: [(name: String, value: [UInt8]?)]) -> [[UInt8]] {
+        let added = changes.compactMap { change in change.value.map { Array("\(change.name)=".utf8) + $0 } }
+        let replaced = changes.map { Array("\($0.name)=".utf8) }
+        var kept: [[UInt8]] = []
+        var next = environ
+        while let entry = next.pointee {
+            let bytes = UnsafeBufferPointer(start: entry, count: strlen(entry)).map { UInt8(bitPattern: $0) }
+            if !replaced.contains(where: { bytes.starts(with: $0) }) { kept.append(bytes) }
+            next += 1
+        }
+        return kept + added
+    }
 }

@@ -4,9 +4,12 @@ import Glibc
 
 /// A process to be started by `posix_spawn(3)`: never `fork`, which a process with threads cannot survive.
 package struct Spawning: ~Copyable {
-    private let executable: String
-    private var arguments: [[UInt8]]
-    private var environment: [String]
+    private let executable: [UInt8]
+    private let isSearchingPath: Bool
+    private let arguments: [[UInt8]]
+    private let environment: [[UInt8]]
+    private var flags: CInt = 0
+    private var isClosingInherited = true
     private var attributes = posix_spawnattr_t()
     private var actions = posix_spawn_file_actions_t()
     /// Copies with numbers above every target, lest one `dup2` overwrites the source of the next.
@@ -14,7 +17,22 @@ package struct Spawning: ~Copyable {
     private var highestPassed: CInt = 2
 
     package init(_ executable: String, arguments: [[UInt8]], environment: [String]) {
+        self.init(
+            Array(executable.utf8), isSearchingPath: false, arguments: arguments,
+            environment: environment.map { Array($0.utf8) })
+    }
+
+    /// A command line whose first word is looked for in `PATH`, as a shell does.
+    package init(commandLine: [[UInt8]], environment: [[UInt8]]) {
+        self.init(
+            commandLine.first ?? [], isSearchingPath: true, arguments: commandLine, environment: environment)
+    }
+
+    private init(
+        _ executable: [UInt8], isSearchingPath: Bool, arguments: [[UInt8]], environment: [[UInt8]]
+    ) {
         self.executable = executable
+        self.isSearchingPath = isSearchingPath
         self.arguments = arguments
         self.environment = environment
         posix_spawnattr_init(&attributes)
@@ -29,7 +47,33 @@ package struct Spawning: ~Copyable {
     }
 
     /// Makes it the leader of a session of its own, away from the terminal.
-    package mutating func leadSession() { posix_spawnattr_setflags(&attributes, CLINUX_POSIX_SPAWN_SETSID) }
+    package mutating func leadSession() { flags |= CInt(CLINUX_POSIX_SPAWN_SETSID) }
+
+    /// Makes it the leader of a process group of its own, so that it can be ended with all it started.
+    package mutating func leadGroup() {
+        posix_spawnattr_setpgroup(&attributes, 0)
+        flags |= CInt(POSIX_SPAWN_SETPGROUP)
+    }
+
+    /// Gives it signals as they are after a login: none ignored, none blocked.
+    package mutating func resetSignals() {
+        var (all, none) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        sigemptyset(&none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        flags |= CInt(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)
+    }
+
+    /// Gives it the signals we had before we took some for ourselves.
+    package mutating func returnSignals(_ taken: borrowing TakenSignals) {
+        var mask = taken.maskBefore
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        flags |= CInt(POSIX_SPAWN_SETSIGMASK)
+    }
+
+    /// Lets it have what we inherited: it runs in our place, like a command behind env(1).
+    package mutating func keepInherited() { isClosingInherited = false }
 
     /// Gives it a descriptor of ours under a number of its own.
     package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
@@ -43,11 +87,15 @@ package struct Spawning: ~Copyable {
     package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
         // What the caller happens to have open, a pipe or a lock, is none of the child's business.
-        clinux_spawn_close_from(&actions, max(3, highestPassed + 1))
+        if isClosingInherited { clinux_spawn_close_from(&actions, max(3, highestPassed + 1)) }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
         let argv = arguments.map { Self.copy($0) }
-        let envp = environment.map { Self.copy(Array($0.utf8)) }
+        let envp = environment.map { Self.copy($0) }
         defer { for pointer in argv + envp { pointer.deallocate() } }
-        let result = posix_spawn(&pid, executable, &actions, &attributes, argv + [nil], envp + [nil])
+        let spawn = isSearchingPath ? posix_spawnp : posix_spawn
+        let result = executable.withPath {
+            spawn(&pid, $0, &actions, &attributes, argv + [nil], envp + [nil])
+        }
         guard result == 0 else { throw Errno(rawValue: result) }
         return pid
     }
@@ -62,12 +110,29 @@ package struct Spawning: ~Copyable {
 
 /// Other processes, by number.
 package enum OtherProcess {
-    /// Waits for a child; its exit code, or 128 and the signal's number as a shell has it.
-    package static func exitCode(of child: Int32) throws(Errno) -> Int32 {
+    /// How a process ended.
+    package enum Ending: Hashable, Sendable {
+        case exited(Int32)
+        case signalled(Int32)
+
+        /// 128 and the signal's number, as a shell has it.
+        package var code: Int32 {
+            switch self {
+            case .exited(let code): code
+            case .signalled(let signal): 128 + signal
+            }
+        }
+    }
+
+    /// Waits for a child.
+    package static func ending(of child: Int32) throws(Errno) -> Ending {
         var status = CInt()
         _ = try retryingOnInterrupt { waitpid(child, &status, 0) }
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+        return status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
     }
+
+    /// Waits for a child; its exit code, or what a shell has in place of one.
+    package static func exitCode(of child: Int32) throws(Errno) -> Int32 { try ending(of: child).code }
 
     /// A descriptor that becomes readable when the process ends; a number reused later does not matter.
     package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {

@@ -17,40 +17,28 @@ enum MountFinder {
 
     /// The mount of ours that a path lies in.
     static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
-        let resolved: [UInt8]
-        do throws(Errno) {
-            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
-        } catch .noEntry {
-            throw CommandFailure(.notFound, "'\(path.shown)' does not exist")
-        } catch {
-            throw CommandFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
-        }
-        guard let mount = try table().containing(resolved), mount.isTruce else {
-            throw CommandFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
-        }
-        return mount
+        try MountedPath(path).mount
     }
 
     /// A mount answers its own user and root, and nobody else may unmount it.
     static func checkOwner(of mount: MountEntry) throws(CommandFailure) {
-        guard let owner = mount.user, geteuid() != 0, owner != geteuid() else { return }
+        guard !mayAsk(mount), let owner = mount.user else { return }
         throw CommandFailure(
             .denied,
             "the mount at '\(mount.mountpoint.shown)' belongs to user \(owner); ask that user, or root")
+    }
+
+    static func mayAsk(_ mount: MountEntry) -> Bool {
+        guard let owner = mount.user else { return true }
+        return geteuid() == 0 || owner == geteuid()
     }
 }
 
 /// A plain blocking connection to the daemon of a mount.
 struct ControlClient: ~Copyable {
-    private static let timeoutSeconds = 5
-    /// Generous: a list of paths is longer than what a client may send.
-    private static let replyLimit = 16 << 20
-
     let peer: PeerCredentials
     let server: InitializeResult
-    private let socket: OwnedDescriptor
-    private var reader: FrameReader
-    private var requests: Int64 = 1
+    private var wire: ControlWire
 
     /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
     init(to mount: MountEntry) throws(CommandFailure) {
@@ -66,24 +54,34 @@ struct ControlClient: ~Copyable {
             throw CommandFailure(
                 .denied, "the mount at '\(place)' is served by user \(peer.user), whom you need not trust")
         }
-        var reader = FrameReader(limit: Self.replyLimit)
-        let hello = Request.initialize(InitializeParameters(client: "truce", version: Truce.version))
-        server = try Self.call(hello, id: 0, socket, &reader)
+        var wire = ControlWire(over: socket)
+        server = try wire.call(
+            .initialize(InitializeParameters(client: "truce", version: Truce.version)))
         self.peer = peer
-        self.reader = reader
-        self.socket = socket
+        self.wire = wire
     }
+
+    /// For a command that goes on talking in its own way.
+    consuming func release() -> ControlWire { wire }
 
     private static func connection(to mount: MountEntry) throws(CommandFailure) -> OwnedDescriptor {
         do throws(Errno) {
-            return try UnixSocket.connect(to: socketPath(of: mount), timeout: timeoutSeconds)
+            return try UnixSocket.connect(to: attribute(of: mount), timeout: ControlWire.timeoutSeconds)
         } catch {
             throw unreachable(error, mount.mountpoint.shown)
         }
     }
 
-    /// From the attribute that the daemon serves at the root of its mount.
-    private static func socketPath(of mount: MountEntry) throws(Errno) -> [UInt8] {
+    /// Where the control socket of a mount is.
+    static func socketPath(of mount: MountEntry) throws(CommandFailure) -> [UInt8] {
+        try MountFinder.checkOwner(of: mount)
+        do throws(Errno) { return try attribute(of: mount) } catch {
+            throw unreachable(error, mount.mountpoint.shown)
+        }
+    }
+
+    /// What the daemon serves at the root of its mount.
+    private static func attribute(of mount: MountEntry) throws(Errno) -> [UInt8] {
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)
@@ -103,67 +101,20 @@ struct ControlClient: ~Copyable {
         }
     }
 
-    mutating func status() throws(CommandFailure) -> StatusForm { try call(.status) }
+    mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
+
+    mutating func why(_ path: [UInt8]) throws(CommandFailure) -> CensusForm {
+        try wire.call(.why(WhyParameters(path: path)))
+    }
+
+    mutating func census() throws(CommandFailure) -> CensusForm { try wire.call(.ps) }
 
     mutating func kept(under path: [UInt8]) throws(CommandFailure) -> KeptListResult {
-        try call(.keptList(KeptListParameters(path: path)))
+        try wire.call(.keptList(KeptListParameters(path: path)))
     }
 
     mutating func read(_ id: String, at offset: Int64) throws(CommandFailure) -> KeptReadResult {
-        try call(
+        try wire.call(
             .keptRead(KeptReadParameters(id: id, offset: offset, length: ProtocolLimits.readBytes)))
-    }
-
-    private mutating func call<Value: Decodable>(_ request: Request) throws(CommandFailure) -> Value {
-        defer { requests += 1 }
-        return try Self.call(request, id: requests, socket, &reader)
-    }
-
-    private static func call<Value: Decodable>(
-        _ request: Request, id: Int64, _ socket: borrowing OwnedDescriptor, _ reader: inout FrameReader
-    ) throws(CommandFailure) -> Value {
-        do {
-            let message = try JSONForm.encode(RequestMessage(id: .number(id), request))
-            try send(Framing.lines.frame(message), socket)
-            let bytes = try receive(socket, &reader)
-            return try ResponseMessage<Value>(decoding: bytes).outcome.get()
-        } catch let failure as Failure {
-            throw CommandFailure(failure.exitStatus, failure.message)
-        } catch let error as Errno where error == .wouldBlock {
-            throw CommandFailure(.timedOut, "the daemon did not answer within \(timeoutSeconds) s")
-        } catch {
-            throw CommandFailure(.failed, "the daemon's answer could not be understood: \(error)")
-        }
-    }
-
-    /// Whoever is refused is told why and hung up on at once, maybe before anything could be sent.
-    private static func send(_ bytes: [UInt8], _ socket: borrowing OwnedDescriptor) throws(Errno) {
-        do throws(Errno) {
-            try socket.send(bytes)
-        } catch {
-            guard error == .brokenPipe else { throw error }
-        }
-    }
-
-    private static func receive(
-        _ socket: borrowing OwnedDescriptor, _ reader: inout FrameReader
-    ) throws -> [UInt8] {
-        while true {
-            if let message = try reader.next() { return message }
-            let piece = try socket.receive()
-            guard !piece.isEmpty else { throw Errno.notConnected }
-            reader.append(piece)
-        }
-    }
-}
-
-extension Failure {
-    /// The codes of the protocol in the codes of the command.
-    fileprivate var exitStatus: ExitStatus {
-        switch code {
-        case Failure.denied("").code: .denied
-        case Failure.notFound("").code: .notFound
-        default: .failed
-        }
     }
 }

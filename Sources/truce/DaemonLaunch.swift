@@ -12,7 +12,8 @@ struct DaemonLaunch: ~Copyable {
 
     init(of plan: consuming MountPlan) { self.plan = plan }
 
-    func run() throws {
+    /// `isQuiet` leaves out the one line of success.
+    func run(isQuiet: Bool = false) throws {
         let readiness = try Pipe()
         let chatter = try Pipe()
         let child = try spawn(readiness.writeEnd, chatter.writeEnd)
@@ -25,7 +26,7 @@ struct DaemonLaunch: ~Copyable {
                 .failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
-        try confirm(child)
+        try confirm(child, isQuiet: isQuiet)
     }
 
     private func spawn(
@@ -73,7 +74,7 @@ struct DaemonLaunch: ~Copyable {
     }
 
     /// The first request through the mount, and the first over the socket: both must be answered.
-    private func confirm(_ child: Int32) throws(CommandFailure) {
+    private func confirm(_ child: Int32, isQuiet: Bool) throws(CommandFailure) {
         let target = plan.target
         var status = statvfs()
         guard statvfs(target.mountpoint, &status) == 0,
@@ -84,6 +85,7 @@ struct DaemonLaunch: ~Copyable {
         }
         var client = try ControlClient(to: mount)
         let data = try client.status().options.dataPath
+        guard !isQuiet else { return }
         // Before the first file is opened nobody knows.
         let note = data == "undecided" ? "" : "; data: \(data)"
         LineOutput.write(target.readyLine(pid: child) + note + "\n", to: STDOUT_FILENO)

@@ -40,26 +40,16 @@ struct Kept: ParsableCommand {
     }
 
     func run() throws {
-        let bytes = try RawArgument.bytes(of: path)
-        let mount = try Watchdog.guarding { try MountFinder.mount(holding: bytes) }
-        var client = try Watchdog.guarding { try ControlClient(to: mount) }
+        let mounted = try Watchdog.guarding { try MountedPath(RawArgument.bytes(of: path)) }
+        var client = try Watchdog.guarding { try ControlClient(to: mounted.mount) }
         if let restore, let to {
             try copy(restore, to: RawArgument.bytes(of: to), from: &client)
         } else {
-            try list(bytes, below: mount, from: &client)
+            try list(mounted.inside, from: &client)
         }
     }
 
-    private func list(
-        _ path: [UInt8], below mount: MountEntry, from client: inout ControlClient
-    ) throws(CommandFailure) {
-        let resolved: [UInt8]
-        do throws(Errno) {
-            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
-        } catch {
-            throw CommandFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
-        }
-        let inside = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
+    private func list(_ inside: [UInt8], from client: inout ControlClient) throws(CommandFailure) {
         let result = try client.kept(under: inside)
         do {
             let bytes = json ? try JSONForm.encode(result) + [UInt8(ascii: "\n")] : Array(result.text.utf8)

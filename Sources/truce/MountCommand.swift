@@ -8,8 +8,8 @@ struct Mount: ParsableCommand {
         CommandConfiguration(
             abstract: "Mounts a folder, so that the programs that use it take turns.",
             discussion: """
-                Options for -o, separated by commas: wait=, hold=, hold-aware=, idle=, lockwait= (times \
-                such as 15s or 250ms), policy=proceed|fail, data=auto|daemon, allow_other, ro, nosuid, \
+                Options for -o, separated by commas: wait=, hold=, hold-aware=, idle=, lockwait=, \
+                relinquish=, save=, deletion=, ask-again= (times such as 15s or 250ms), policy=proceed|fail, data=auto|daemon, allow_other, ro, nosuid, \
                 nodev, noexec.
                 """)
     }

@@ -15,8 +15,13 @@ package struct MountOptions: Hashable, Sendable {
     package init() {}
 
     /// From the values of every `-o`, each a list separated by commas; the last word on a subject counts.
-    package init(parsing lists: [String]) throws(CommandFailure) {
-        for word in lists.flatMap({ $0.split(separator: ",") }) { try apply(String(word)) }
+    ///
+    /// Words that nobody knows are refused by name, or left out.
+    package init(parsing lists: [String], ignoringUnknown: Bool = false) throws(CommandFailure) {
+        for word in lists.flatMap({ $0.split(separator: ",") }) {
+            if ignoringUnknown, !Self.isKnown(String(word)) { continue }
+            try apply(String(word))
+        }
     }
 
     /// `-owait=5s` as `-o wait=5s`, which mount tools take for the same and ArgumentParser does not.
@@ -42,7 +47,9 @@ package struct MountOptions: Hashable, Sendable {
     private static var durations: [(name: String, bound: WritableKeyPath<Bounds, Span>)] {
         [
             ("wait", \.wait), ("hold", \.hold), ("hold-aware", \.holdAware), ("idle", \.idle),
-            ("lockwait", \.lockwait),
+            ("lockwait", \.lockwait), ("relinquish", \.relinquish), ("save", \.save),
+            ("deletion", \.deletion),
+            ("ask-again", \.askAgain),
         ]
     }
 
@@ -57,11 +64,19 @@ package struct MountOptions: Hashable, Sendable {
     /// What mount(8) and fstab(5) pass along and means nothing to a file system.
     private static let harmless: Set<String> = [
         "defaults", "relatime", "norelatime", "noatime", "atime", "nodiratime", "strictatime", "lazytime",
-        "_netdev", "nofail", "auto", "noauto", "user", "nouser", "users", "owner", "group",
+        "nolazytime", "nomand", "noiversion", "async", "silent", "loud", "_netdev", "_rnetdev", "nofail",
+        "auto", "noauto", "user", "nouser", "users", "owner", "group",
     ]
 
     private static func isHarmless(_ word: String) -> Bool {
-        harmless.contains(word) || word.hasPrefix("x-") || word.hasPrefix("X-") || word.hasPrefix("comment=")
+        harmless.contains(word) || ["x-", "X-", "comment=", "user="].contains { word.hasPrefix($0) }
+    }
+
+    private static func isKnown(_ word: String) -> Bool {
+        let name = String(word.prefix { $0 != "=" })
+        return isHarmless(word) || flags.contains { $0.name == name }
+            || durations.contains { $0.name == name }
+            || ["policy", "data", "remount"].contains(name)
     }
 
     private mutating func apply(_ word: String) throws(CommandFailure) {
@@ -97,6 +112,10 @@ package struct MountOptions: Hashable, Sendable {
                 throw Self.badValue(name, value, "'auto' or 'daemon', for example data=daemon")
             }
             data = mode
+        case "remount":
+            throw CommandFailure(
+                .usage,
+                "a mount keeps the options it was made with: unmount it, and mount it with the new ones")
         default:
             throw CommandFailure(.usage, "unknown option '\(name)'; known are \(Self.known)")
         }

@@ -165,7 +165,21 @@ enum DeadMount {
         return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
-    private static func detach(_ path: [UInt8]) throws(CommandFailure) {
+    /// Whether a mount here would take a dead one away first; fails if that one is not the caller's.
+    static func isReplaceable(at argument: String) throws(CommandFailure) -> Bool {
+        let typed = Array(try RawArgument.text(of: argument).utf8)
+        let path: [UInt8]
+        do throws(Errno) {
+            path = try ResolvedPath.bytes(of: typed)
+        } catch {
+            throw MountPlan.describe(error, argument)
+        }
+        guard try isDead(path) else { return false }
+        try checkOwner(of: path)
+        return true
+    }
+
+    private static func checkOwner(of path: [UInt8]) throws(CommandFailure) {
         let mount = try MountFinder.table().top(at: path)
         guard let mount, mount.isTruce, geteuid() == 0 || mount.user == geteuid() else {
             let type = mount?.type ?? "unknown"
@@ -173,6 +187,10 @@ enum DeadMount {
                 .failed, "'\(path.shown)' is a dead mount of type \(type) that is not yours; unmount it first"
             )
         }
+    }
+
+    private static func detach(_ path: [UInt8]) throws(CommandFailure) {
+        try checkOwner(of: path)
         do throws(Detaching.Obstacle) {
             try Detaching.detach(path, lazily: true)
         } catch {

@@ -21,6 +21,20 @@ enum RawArgument {
         return found.first ?? utf8
     }
 
+    /// What stands behind `--`: a command line, as it was typed.
+    static func behindTerminator(_ words: [String]) throws(CommandFailure) -> [[UInt8]] {
+        let all = (0..<Int(CommandLine.argc)).compactMap { index in
+            CommandLine.unsafeArgv[index].map { pointer in
+                UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map { UInt8(bitPattern: $0) }
+            }
+        }
+        let typed = all.drop { !$0.elementsEqual("--".utf8) }.dropFirst()
+        guard typed.map({ String(decoding: $0, as: UTF8.self) }) == words else {
+            throw CommandFailure(.usage, "'--' is not the first argument that says '--'")
+        }
+        return Array(typed)
+    }
+
     /// For the places that can only take text.
     static func text(of argument: String) throws(CommandFailure) -> String {
         guard try bytes(of: argument) == Array(argument.utf8) else {

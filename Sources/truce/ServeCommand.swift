@@ -59,17 +59,27 @@ final class ReadinessPipe: Sendable {
     }
 
     /// One zero byte stands for success; with it the daemon lets go of the terminal.
-    func announce() throws(Errno) {
+    ///
+    /// Nobody listens if the command was interrupted: what it was to mount is not wanted any more.
+    func announce() throws {
+        guard isHeard else { throw CommandFailure(.failed, "whoever asked for this mount is gone") }
         LineOutput.write([0], to: pipe.rawValue)
         for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, pipe.rawValue] {
-            guard dup2(nothing.rawValue, number) >= 0 else { throw .last }
+            guard dup2(nothing.rawValue, number) >= 0 else { throw Errno.last }
         }
+    }
+
+    /// A pipe that has a reader still.
+    private var isHeard: Bool {
+        var status = stat()
+        guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
+        var event = pollfd(fd: pipe.rawValue, events: Int16(POLLOUT), revents: 0)
+        return poll(&event, 1, 0) == 1 && event.revents & Int16(POLLERR) == 0
     }
 
     /// A code and a sentence; false if nobody listens any more.
     func report(_ failure: CommandFailure) -> Bool {
-        var status = stat()
-        guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
+        guard isHeard else { return false }
         LineOutput.write([UInt8(failure.status.rawValue)] + Array(failure.message.utf8), to: pipe.rawValue)
         return true
     }

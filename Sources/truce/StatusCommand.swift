@@ -52,7 +52,8 @@ extension StatusForm {
     private var optionWords: [String] {
         let times = [
             ("wait", options.wait), ("hold", options.hold), ("hold-aware", options.holdAware),
-            ("idle", options.idle), ("lockwait", options.lockwait),
+            ("idle", options.idle), ("lockwait", options.lockwait), ("relinquish", options.relinquish),
+            ("save", options.save), ("deletion", options.deletion), ("ask-again", options.askAgain),
         ]
         let flags = [
             ("allow_other", options.allowOther), ("ro", options.readOnly), ("nosuid", options.nosuid),
@@ -73,8 +74,4 @@ extension StatusForm {
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
     }
-}
-
-extension ActorForm {
-    fileprivate var text: String { "\(program.shown) (pid \(pid))" }
 }

@@ -18,7 +18,10 @@ package struct Truce: ParsableCommand {
                 6 denied.
                 """,
             version: versions,
-            subcommands: [Mount.self, Unmount.self, Status.self, Kept.self, Serve.self])
+            subcommands: [
+                Mount.self, Unmount.self, Status.self, Why.self, Ps.self, Kept.self, Read.self, Write.self,
+                Present.self, Socket.self, Serve.self,
+            ])
     }
 
     package init() {}
@@ -40,23 +43,27 @@ package struct Truce: ParsableCommand {
     /// ArgumentParser's own codes and its usage text after an error are not what conventions ask for:
     /// one sentence, and 2 for a wrong command line.
     package static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let subcommands = Set(configuration.subcommands.map { $0._commandName } + ["help"])
+        if let line = CalledByMount.arguments(of: CommandLine.arguments, subcommands: subcommands) {
+            CalledByMount.run(line, as: CommandLine.arguments[0])
+        }
         do {
-            let arguments = Array(CommandLine.arguments.dropFirst())
             var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
             try command.run()
         } catch let failure as CommandFailure {
             LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
             Glibc.exit(failure.status.rawValue)
         } catch {
-            end(after: error)
+            end(after: error, in: arguments.first)
         }
     }
 
-    private static func end(after error: any Error) -> Never {
+    private static func end(after error: any Error, in subcommand: String?) -> Never {
         guard exitCode(for: error).isSuccess else {
             let sentence = message(for: error).split(separator: "\n").joined(separator: " ")
             LineOutput.write("truce: \(sentence) (see 'truce help')\n", to: STDERR_FILENO)
-            Glibc.exit(ExitStatus.usage.rawValue)
+            Glibc.exit(AccessStop.code(ofWrong: subcommand) ?? ExitStatus.usage.rawValue)
         }
         LineOutput.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
         Glibc.exit(ExitStatus.done.rawValue)

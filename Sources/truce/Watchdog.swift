@@ -7,12 +7,14 @@ import Synchronization
 enum Watchdog {
     private static let patienceSeconds: UInt64 = 10
 
-    /// Does something that may wait for a daemon; after 10 s the process ends with the code for it.
+    /// Does something that may wait for a daemon; after 10 s the process ends, with the code for it.
     ///
     /// By a thread and not by a signal: a caught signal does not end a wait for a file system, the end of the
     /// process does.
-    static func guarding<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
-        let alarm = try Alarm()
+    static func guarding<Result: ~Copyable>(
+        endingWith code: Int32 = ExitStatus.timedOut.rawValue, _ body: () throws -> Result
+    ) throws -> Result {
+        let alarm = try Alarm(code: code)
         try JoinableThread { alarm.wait(seconds: patienceSeconds) }.detach()
         defer { alarm.stop() }
         return try body()
@@ -22,7 +24,12 @@ enum Watchdog {
         private let signal: Signal
         private let isStopped = Atomic<Bool>(false)
 
-        init() throws(Errno) { signal = try Signal() }
+        private let code: Int32
+
+        init(code: Int32) throws(Errno) {
+            self.code = code
+            signal = try Signal()
+        }
 
         func stop() {
             isStopped.store(true, ordering: .releasing)
@@ -35,7 +42,7 @@ enum Watchdog {
                 guard MonotonicClock.nanoseconds < end else {
                     LineOutput.write(
                         "truce: the daemon did not answer within \(seconds) s\n", to: STDERR_FILENO)
-                    _exit(ExitStatus.timedOut.rawValue)
+                    _exit(code)
                 }
                 signal.wait(until: end)
             }

@@ -68,6 +68,13 @@ package struct Script: Sendable {
     ) throws -> Outcome {
         try command.adding(arguments, directory, environment, input).attempt(within: bound)
     }
+
+    /// The same with arguments whose number varies.
+    package func attempt(
+        arguments: [String], with environment: [String: String] = [:], within bound: Duration = .seconds(60)
+    ) throws -> Outcome {
+        try command.adding(arguments, nil, environment, .none).attempt(within: bound)
+    }
 }
 
 /// What a program finds at its standard input.

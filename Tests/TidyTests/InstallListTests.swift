@@ -39,6 +39,7 @@ import Testing
             .flatMap { InstallList.calls(of: $0.words[...]) }
         for program in [
             "swift", "git", "vim", "sqlite3", "rsync", "setfacl", "findmnt", "fusermount3", "apt-get",
+            "bindfs",
         ] {
             #expect(called.contains(program), "\(program)")
         }

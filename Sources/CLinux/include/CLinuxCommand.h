@@ -34,6 +34,13 @@ void clinux_log(int error, const char *line);
 
 // makedev(3) is a macro.
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
+// setns(2) needs _GNU_SOURCE.
+int clinux_enter_mount_namespace(int descriptor);
+
+// signalfd(2) is in a header Glibc's module leaves out; `set` is a sigset_t. The next one is 0 if there is none.
+int clinux_signal_descriptor(const void *set);
+int clinux_next_signal(int descriptor);
+
 // posix_spawn_file_actions_addclosefrom_np(3) hides behind _GNU_SOURCE; `actions` is a posix_spawn_file_actions_t.
 int clinux_spawn_close_from(void *actions, int first);
 #endif

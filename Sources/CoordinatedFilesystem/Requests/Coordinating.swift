@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
     /// The request that a thread was sent back with, if this is the one that comes again.
     func returned(_ kind: ClaimedRequest.Kind, by thread: Int32) -> ClaimedRequest? {
         guard !bounces.isQuiet else { return nil }
-        return bounces.finish(by: thread) { $0.request?.kind.isSame(as: kind) ?? false }?.cause.request
+        return bounces.finish(by: thread) { $0.request?.mayComeAgain(as: kind) ?? false }?.cause.request
     }
 
     /// Claims for a request, and takes the step when it is granted.
@@ -34,7 +34,9 @@ extension CoordinatedFilesystem {
             giveUp(former)
             return claimUnderLock(request, reply: reply, then: step)
         }
-        guard request.thread > 0, let directory = request.directory else {
+        guard request.thread > 0, !bounces.hasReturned(request.thread, at: Engine.now),
+            let directory = request.directory
+        else {
             return claimUnderLock(request, reply: reply, then: step)
         }
         if isAwaited(request) {

@@ -17,7 +17,8 @@ extension CoordinatedFilesystem {
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, reply: reply)
         }
-        begin(node, flags: flags, hasBeenStale: false, reply: reply)
+        let hasBeenStale = bounces.hasReturned(caller.thread, at: Engine.now)
+        begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
     }
 
     /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+
+/// A command that is to run because of a message.
+struct HookTask {
+    let command: String
+    /// The last part of the message's method.
+    let message: String
+    /// Nil for a notice, which is not answered.
+    let id: MessageID?
+    /// When the answer has to be on its way, on the monotonic clock in nanoseconds.
+    let deadline: UInt64?
+    let variables: [(name: String, value: [UInt8]?)]
+
+    init(_ question: PresenterQuestion, _ id: MessageID, _ command: String, in mounted: MountedPath) {
+        let parameters = question.parameters
+        message = question.request.rawValue
+        deadline = MonotonicClock.nanoseconds + Self.patience(parameters.deadline) * 1_000_000
+        variables = Self.variables(message, parameters.cause, parameters.bytesOfPath, nil, mounted)
+        self.id = id
+        self.command = command
+    }
+
+    init(_ news: PresenterNews, _ command: String, in mounted: MountedPath) {
+        let parameters = news.parameters
+        message = news.notice.rawValue
+        variables = Self.variables(
+            message, parameters.cause, parameters.bytesOfPath, parameters.bytesOfNewPath, mounted)
+        (id, deadline) = (nil, nil)
+        self.command = command
+    }
+
+    /// A little less than the server's: an answer that comes at the deadline is late.
+    private static func patience(_ milliseconds: UInt64) -> UInt64 {
+        milliseconds - min(milliseconds / 10, 100)
+    }
+
+    private static func variables(
+        _ message: String, _ cause: CauseForm, _ path: [UInt8]?, _ newPath: [UInt8]?, _ mounted: MountedPath
+    ) -> [(name: String, value: [UInt8]?)] {
+        [
+            ("TRUCE_MESSAGE", Array(message.utf8)), ("TRUCE_CAUSE_PID", Array("\(cause.pid)".utf8)),
+            ("TRUCE_CAUSE_PROGRAM", Array(cause.program.utf8)),
+            ("TRUCE_CAUSE_OPERATION", Array(cause.operation.utf8)),
+            ("TRUCE_PATH", path.map { mounted.absolute($0) }),
+            ("TRUCE_NEW_PATH", newPath.map { mounted.absolute($0) }),
+        ]
+    }
+}
+
+/// The command of a task while it runs, with all it started.
+final class HookProcess {
+    /// How long a command that is asked to end is given.
+    private static let graceNanoseconds: UInt64 = 1_000_000_000
+
+    let task: HookTask
+    private let pid: Int32
+    private let watch: OwnedDescriptor
+    /// When its group is killed; nil unless it was asked to end.
+    private var end: UInt64?
+
+    /// By `/bin/sh`, as the leader of a process group; it must not read what others type.
+    init(_ task: HookTask, outputTo output: CInt) throws(Errno) {
+        let nothing = OwnedDescriptor(
+            adopting: try retryingOnInterrupt { open("/dev/null", O_RDONLY | O_CLOEXEC) })
+        var spawning = Spawning(
+            commandLine: ["/bin/sh", "-c", task.command].map { Array($0.utf8) },
+            environment: OwnProcess.environment(setting: task.variables))
+        spawning.leadGroup()
+        spawning.resetSignals()
+        try spawning.pass(nothing.rawValue, as: STDIN_FILENO)
+        if output != STDOUT_FILENO { try spawning.pass(output, as: STDOUT_FILENO) }
+        pid = try spawning.start()
+        watch = try OtherProcess.watch(pid)
+        self.task = task
+    }
+
+    /// Readable once the command has ended by itself; nil once it was asked to.
+    var descriptor: CInt? { end == nil ? watch.rawValue : nil }
+
+    /// When something has to be done about it.
+    var nextMoment: UInt64? { end ?? task.deadline }
+
+    /// Asks the command and all of its group to end.
+    func terminate() {
+        kill(-pid, SIGTERM)
+        end = MonotonicClock.nanoseconds + Self.graceNanoseconds
+    }
+
+    var isTerminated: Bool { end != nil }
+
+    /// Waits for a command that has ended by itself.
+    func ending() throws(Errno) -> OtherProcess.Ending { try OtherProcess.ending(of: pid) }
+
+    /// Ends what is left of the group. Its number is its own until the command was waited for.
+    func finish() throws(Errno) {
+        kill(-pid, SIGKILL)
+        _ = try OtherProcess.ending(of: pid)
+    }
+
+    /// Does both, with no more time between them than the command needs.
+    func endNow() throws(Errno) {
+        if !isTerminated { terminate() }
+        _ = try Readiness.wait(for: [watch.rawValue], until: end)
+        try finish()
+    }
+}

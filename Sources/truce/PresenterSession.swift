@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+
+/// A registered presenter: takes messages, runs commands for them, and answers.
+///
+/// Commands run one at a time, in the order of the messages: the one for a reacquire never overtakes the one for the
+/// relinquishment, nor a save the news of a move. A request whose time runs out before it is its command's turn is
+/// answered with an error and its command does not run.
+package final class PresenterSession {
+    /// Whoever runs commands so slowly gets no more messages, and the server closes the connection in the end.
+    private static let longestQueue = 1024
+    private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
+
+    private let mounted: MountedPath
+    private let hooks: PresenterHooks
+    private let isPrinting: Bool
+    private let presenter: UInt64
+    private let signals: TakenSignals
+    private var wire: ControlWire
+    private var queue: [HookTask] = []
+    private var running: HookProcess?
+
+    package init(
+        of mounted: MountedPath, over connection: consuming ControlWire, running hooks: PresenterHooks,
+        printing isPrinting: Bool
+    ) throws {
+        var wire = connection
+        let messages = hooks.messages.isEmpty ? PresenterMessages.all : hooks.messages
+        let result: RegisterResult = try wire.call(
+            .register(RegisterParameters(path: mounted.inside, messages: messages)))
+        signals = try TakenSignals(Self.endingSignals)
+        presenter = result.presenter
+        self.mounted = mounted
+        self.hooks = hooks
+        self.isPrinting = isPrinting
+        self.wire = wire
+    }
+
+    /// Until a signal asks for the end; fails if the connection ends before.
+    package func run() throws {
+        do {
+            while try step() {}
+        } catch {
+            try running?.endNow()
+            throw error
+        }
+        try running?.endNow()
+        let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
+    }
+
+    /// Waits for whatever comes first and deals with it; false when a signal asks for the end.
+    private func step() throws -> Bool {
+        // Messages may have come together with the reply to the registration.
+        try takeMessages()
+        try startNext()
+        let ready = try Readiness.wait(for: descriptors, until: nextMoment)
+        if ready.contains(signals.rawValue) { return false }
+        if let hook = running?.descriptor, ready.contains(hook) { try finishRunning() }
+        if ready.contains(wire.rawValue) { try receive() }
+        try passDeadlines()
+        return true
+    }
+
+    private var descriptors: [CInt] {
+        [signals.rawValue] + (queue.count < Self.longestQueue ? [wire.rawValue] : [])
+            + [running?.descriptor].compactMap { $0 }
+    }
+
+    private var nextMoment: UInt64? {
+        (queue.map(\.deadline) + [running?.nextMoment]).compactMap { $0 }.min()
+    }
+
+    private func receive() throws(CommandFailure) {
+        do throws(Errno) {
+            guard try wire.receive() else { throw .notConnected }
+        } catch {
+            let place = mounted.mount.mountpoint.shown
+            guard try MountFinder.table().entry(id: mounted.mount.id) != nil else {
+                throw CommandFailure(.failed, "the mount at '\(place)' is gone")
+            }
+            throw CommandFailure(.failed, "the daemon of '\(place)' has closed the connection")
+        }
+    }
+
+    private func takeMessages() throws {
+        while queue.count < Self.longestQueue, let message = try wire.next() {
+            if isPrinting { LineOutput.write(message + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
+            switch try IncomingMessage(decoding: message) {
+            case .question(let id, let question):
+                if let command = hooks.command(for: PresenterMessages(question.request)) {
+                    queue.append(HookTask(question, id, command, in: mounted))
+                } else {
+                    try wire.send(AnswerMessage(to: id))
+                }
+            case .news(let news):
+                if let command = hooks.command(for: PresenterMessages(news.notice)) {
+                    queue.append(HookTask(news, command, in: mounted))
+                }
+            case .unknown(let method, let id?):
+                try wire.send(AnswerMessage(to: id, failure: .unknownMethod(method)))
+            case .unknown(_, nil), .response: break
+            }
+        }
+    }
+
+    private func startNext() throws {
+        while running == nil, !queue.isEmpty {
+            let task = queue.removeFirst()
+            do throws(Errno) {
+                running = try HookProcess(task, outputTo: isPrinting ? STDERR_FILENO : STDOUT_FILENO)
+            } catch {
+                try answer(task, "cannot be run: \(error)")
+            }
+        }
+    }
+
+    private func finishRunning() throws {
+        guard let hook = running else { return }
+        running = nil
+        switch try hook.ending() {
+        case .exited(0): try answer(hook.task, nil)
+        case .exited(let code): try answer(hook.task, "ended with code \(code)")
+        case .signalled(let signal): try answer(hook.task, "was ended by signal \(signal)")
+        }
+    }
+
+    private func passDeadlines() throws {
+        let now = MonotonicClock.nanoseconds
+        if let hook = running, let moment = hook.nextMoment, moment <= now {
+            if hook.isTerminated {
+                try hook.finish()
+                running = nil
+            } else {
+                hook.terminate()
+                try answer(hook.task, "did not end in time")
+            }
+        }
+        for task in queue where task.isOverdue(now) {
+            try answer(task, "could not begin in time: another one still ran")
+        }
+        queue.removeAll { $0.isOverdue(now) }
+    }
+
+    private func answer(_ task: HookTask, _ failure: String?) throws {
+        let sentence = failure.map { "the command for '\(task.message)' \($0)" }
+        if let sentence { LineOutput.write("truce: \(sentence)\n", to: STDERR_FILENO) }
+        guard let id = task.id else { return }
+        try wire.send(AnswerMessage(to: id, failure: sentence.map { Failure(code: -32000, message: $0) }))
+    }
+}
+
+extension HookTask {
+    fileprivate func isOverdue(_ now: UInt64) -> Bool { deadline.map { $0 <= now } ?? false }
+}

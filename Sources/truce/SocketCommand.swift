@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct Socket: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(abstract: "Prints where the control socket of a mount is.")
+    }
+
+    @Flag(help: "Print it with the mountpoint, as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in the mount.", completion: .file())
+    var path: String
+
+    func run() throws {
+        let (mount, socket) = try Watchdog.guarding {
+            let mount = try MountFinder.mount(holding: RawArgument.bytes(of: path))
+            return (mount, try ControlClient.socketPath(of: mount))
+        }
+        let form = SocketForm(
+            mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
+            socket: String(decoding: socket, as: UTF8.self))
+        let bytes = json ? try JSONForm.encode(form) : socket
+        LineOutput.write(bytes + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+    }
+}
+
+/// What `truce socket --json` prints.
+private struct SocketForm: Encodable {
+    var mountpoint: String
+    var socket: String
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct Why: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(abstract: "Says who waits for a file and why, who has it, and who presents it.")
+    }
+
+    @Flag(help: "Print everything as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in a mount.", completion: .file())
+    var path: String
+
+    func run() throws {
+        let (mounted, census) = try Watchdog.guarding {
+            let mounted = try MountedPath(RawArgument.bytes(of: path))
+            var client = try ControlClient(to: mounted.mount)
+            return (mounted, try client.why(mounted.inside))
+        }
+        let text = census.explanation(of: mounted.absolute.shown)
+        let bytes = json ? try JSONForm.encode(census) + [UInt8(ascii: "\n")] : Array(text.utf8)
+        LineOutput.write(bytes, to: STDOUT_FILENO)
+    }
+}
+
+struct Ps: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            abstract: "Lists who uses, waits for and presents what: in all your mounts, or in that of a path."
+        )
+    }
+
+    @Flag(help: "Print everything as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in a mount.", completion: .directory)
+    var path: String?
+
+    func run() throws {
+        let mounts =
+            try path.map { path in
+                try Watchdog.guarding { [try MountedPath(RawArgument.bytes(of: path)).mount] }
+            } ?? Self.mountsToAsk()
+        var (forms, table) = ([MountCensusForm](), CensusTable())
+        var problem: CommandFailure?
+        for mount in mounts {
+            do {
+                let (form, census) = try Watchdog.guarding {
+                    var client = try ControlClient(to: mount)
+                    return (client.server.mount, try client.census())
+                }
+                forms.append(MountCensusForm(mount: form, census: census))
+                table.add(census, below: form.mountpoint)
+            } catch let failure as CommandFailure where mounts.count > 1 {
+                // The other mounts are still worth looking at.
+                LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
+                problem = failure
+            }
+        }
+        let bytes =
+            json ? try JSONForm.encode(["mounts": forms]) + [UInt8(ascii: "\n")] : Array(table.text.utf8)
+        LineOutput.write(bytes, to: STDOUT_FILENO)
+        if let problem { Glibc.exit(problem.status.rawValue) }
+    }
+
+    /// Every mount once, wherever it is bound to, without those of other users.
+    private static func mountsToAsk() throws(CommandFailure) -> [MountEntry] {
+        let table = try MountFinder.table()
+        var devices: Set<UInt64> = []
+        return table.entries.filter { mount in
+            // A mount below another one at the same place answers under no path.
+            mount.isTruce && mount.root == [UInt8(ascii: "/")] && table.top(at: mount.mountpoint) == mount
+                && MountFinder.mayAsk(mount) && devices.insert(mount.device).inserted
+        }
+    }
+}
+
+/// What `ps --json` says of one mount.
+private struct MountCensusForm: Encodable {
+    var mount: MountForm
+    var claims: [ClaimForm]
+    var presenters: [PresenterForm]
+    var isTruncated: Bool
+
+    init(mount: MountForm, census: CensusForm) {
+        self.mount = mount
+        claims = census.claims
+        presenters = census.presenters
+        isTruncated = census.isTruncated
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A presenter that answers at once whatever it is asked, and what it learns by that.
+#ifndef ANSWERING_H
+#define ANSWERING_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LINE = 1 << 16 };
+
+// Shared by all processes of one run.
+struct board {
+    _Atomic uint64_t asked;  // how often the presenter was asked
+    uint64_t took;           // what the last timed step took, in nanoseconds
+    size_t length;           // of `request`, with the end of its line
+    char request[LINE];      // the request as the daemon sent it, so that the echo sends the same
+};
+
+// Answers every line that comes until the other end closes. `board` may be NULL.
+void answer_all(int descriptor, struct board *board);
+
+// The presenter of one path: registers over the socket, writes one byte to `ready`, answers until ended.
+_Noreturn void present(const char *socket_path, const char *name, int ready, struct board *board);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every workload needs: a clock, one way to report and one way to fail.
+#ifndef MEASURE_H
+#define MEASURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// Nanoseconds on CLOCK_MONOTONIC.
+uint64_t now(void);
+
+// Prints nanoseconds per operation, on a line of its own.
+void report(uint64_t nanoseconds, uint64_t operations);
+
+// Ends the program with a sentence: a workload that failed has no figure.
+_Noreturn void fail(const char *what, const char *name);        // with errno's text
+_Noreturn void complain(const char *what, const char *detail);  // without
+
+void *allocate(size_t size);
+
+// A child that ends when this process does; 0 in the child.
+pid_t start_child(void);
+// Waits for a child that has to succeed.
+void finish_child(pid_t child);
+
+// data.c
+void read_file(const char *path, int passes);
+void read_cold(const char *path);
+void write_file(const char *path);
+
+// names.c
+void make_tree(const char *directory, int directories, int files, int size);
+void open_files(int directories, int files, int size, int passes);
+void stat_files(int directories, int files, int passes, int is_warm);
+void read_directory(const char *name, int files, int passes);
+void read_directories(int directories, int files, int passes);
+
+// renaming.c
+void create_files(const char *directory, int files);
+void rename_files(const char *directory, int files, int generation);
+void unlink_files(const char *directory, int files);
+
+// programs.c
+void run_program(int passes, char **words);
+
+// presenting.c
+void open_presented(const char *root, const char *name, const char *elsewhere, int rounds);
+
+#endif

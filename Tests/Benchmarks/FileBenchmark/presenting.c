@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs to open a file that somebody presents.
+//
+// Each round times three steps, each in a new process, since a program that was let in a moment ago is not
+// put to the presenter again:
+//
+//     echo         the bytes of the daemon's request go to a process that runs the presenter's own code
+//     asked        open, read and close of a file with one presenter, which is asked
+//     unpresented  the same of a file without
+//
+// All three begin as cold as one another, and take turns at being the first of a round.
+#define _GNU_SOURCE
+#include "answering.h"
+#include "measure.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ECHO, ASKED, UNPRESENTED, STEPS, SKIPPED_ROUNDS = 3, SIZE = 4096 };
+
+static struct board *board;
+static const char *names[STEPS];
+static int echo_socket;
+static char buffer[SIZE];
+
+static void echo(void) {
+    if (send(echo_socket, board->request, board->length, MSG_NOSIGNAL) != (ssize_t)board->length) {
+        fail("cannot send to", "the echo");
+    }
+    ssize_t count = 0;
+    do {
+        ssize_t more = read(echo_socket, buffer + count, SIZE - (size_t)count);
+        if (more <= 0) fail("cannot receive from", "the echo");
+        count += more;
+    } while (buffer[count - 1] != '\n');
+}
+
+static void open_and_read(const char *name) {
+    int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail("cannot open", name);
+    if (read(descriptor, buffer, SIZE) != SIZE) fail("cannot read", name);
+    close(descriptor);
+}
+
+// In a new process, which has touched what it needs before the clock starts.
+static uint64_t time_step(int step) {
+    pid_t child = start_child();
+    if (child == 0) {
+        memset(buffer, 0, SIZE);
+        board->took = now();
+        uint64_t began = now();
+        if (step == ECHO) {
+            echo();
+        } else {
+            open_and_read(names[step]);
+        }
+        board->took = now() - began;
+        _exit(0);
+    }
+    finish_child(child);
+    return board->took;
+}
+
+// Long enough for the daemon to end the reader's turn.
+static void pause_between_turns(void) {
+    const struct timespec pause = {.tv_nsec = 150 * 1000 * 1000};
+    nanosleep(&pause, NULL);
+}
+
+static void run_round(int round, uint64_t *took) {
+    for (int i = 0; i < STEPS; i++) {
+        int step = (i + round) % STEPS;
+        uint64_t asked = atomic_load(&board->asked);
+        took[step] = time_step(step);
+        uint64_t expected = asked + (step == ASKED ? 1 : 0);
+        if (atomic_load(&board->asked) == expected) continue;
+        if (step == ASKED) complain("the presenter was not asked about", names[step]);
+        complain("the presenter was asked without a reason by", step == ECHO ? "the echo" : names[step]);
+    }
+    pause_between_turns();
+}
+
+static pid_t start_presenter(const char *root) {
+    char path[256];
+    ssize_t length = getxattr(".", "user.truce.socket", path, sizeof path - 1);
+    if (length < 0) fail("there is no control socket of", root);
+    path[length] = 0;
+    int ready[2];
+    if (pipe2(ready, O_CLOEXEC) != 0) fail("cannot make", "a pipe");
+    pid_t child = start_child();
+    if (child == 0) {
+        close(ready[0]);
+        present(path, names[ASKED], ready[1], board);
+    }
+    close(ready[1]);
+    char byte;
+    if (read(ready[0], &byte, 1) != 1) complain("no presenter could be registered for", names[ASKED]);
+    close(ready[0]);
+    return child;
+}
+
+static pid_t start_echo(void) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) fail("cannot make", "sockets");
+    pid_t child = start_child();
+    if (child == 0) {
+        close(pair[0]);
+        answer_all(pair[1], NULL);
+        _exit(0);
+    }
+    close(pair[1]);
+    echo_socket = pair[0];
+    return child;
+}
+
+static void end(pid_t child) {
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+static int compare(const void *one, const void *other) {
+    uint64_t left = *(const uint64_t *)one, right = *(const uint64_t *)other;
+    return left < right ? -1 : left > right;
+}
+
+void open_presented(const char *root, const char *name, const char *elsewhere, int rounds) {
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED) fail("cannot share", "memory");
+    names[ASKED] = name;
+    names[UNPRESENTED] = elsewhere;
+    pid_t presenter = start_presenter(root);
+    // The first open tells how the daemon's request looks, which the echo has to know.
+    time_step(ASKED);
+    if (board->length == 0) complain("the presenter was not asked about", name);
+    pause_between_turns();
+    pid_t echoing = start_echo();
+    uint64_t *took[STEPS], round[STEPS];
+    for (int step = 0; step < STEPS; step++) took[step] = allocate((size_t)rounds * sizeof(uint64_t));
+    for (int i = -SKIPPED_ROUNDS; i < rounds; i++) {
+        run_round(i + SKIPPED_ROUNDS, round);
+        for (int step = 0; step < STEPS && i >= 0; step++) took[step][i] = round[step];
+    }
+    end(presenter);
+    end(echoing);
+    for (int step = 0; step < STEPS; step++) {
+        qsort(took[step], (size_t)rounds, sizeof(uint64_t), compare);
+        report(took[step][rounds / 2], 1);
+        free(took[step]);
+    }
+}

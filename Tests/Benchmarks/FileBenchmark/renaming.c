@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that come, change and go in one directory. Who changes or deletes them has looked at them before.
+//
+// No two of these happen to a file in one run of this program: to a file system that watches who does what, a file
+// that its maker renames at once is another thing than a document.
+#define _GNU_SOURCE
+#include "measure.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME = 48 };
+
+// How often the files were renamed is a part of their names.
+static char (*make_paths(const char *directory, int generation, int files))[NAME] {
+    if (strlen(directory) > 24) complain("too long:", directory);
+    char(*paths)[NAME] = allocate((size_t)files * NAME);
+    for (int i = 0; i < files; i++) {
+        snprintf(paths[i], NAME, "%.24s/%d-%07d", directory, generation % 10000, i % 10000000);
+    }
+    return paths;
+}
+
+static void look_at_all(char (*paths)[NAME], int files) {
+    struct stat status;
+    for (int i = 0; i < files; i++) {
+        if (lstat(paths[i], &status) != 0) fail("cannot look at", paths[i]);
+    }
+}
+
+void create_files(const char *directory, int files) {
+    char(*paths)[NAME] = make_paths(directory, 0, files);
+    if (mkdir(directory, 0755) != 0) fail("cannot make", directory);
+    uint64_t began = now();
+    for (int i = 0; i < files; i++) {
+        int descriptor = open(paths[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (descriptor < 0) fail("cannot make", paths[i]);
+        if (close(descriptor) != 0) fail("cannot close", paths[i]);
+    }
+    report(now() - began, (uint64_t)files);
+    free(paths);
+}
+
+void rename_files(const char *directory, int files, int generation) {
+    char(*paths)[NAME] = make_paths(directory, generation - 1, files);
+    char(*others)[NAME] = make_paths(directory, generation, files);
+    look_at_all(paths, files);
+    uint64_t began = now();
+    for (int i = 0; i < files; i++) {
+        if (rename(paths[i], others[i]) != 0) fail("cannot rename", paths[i]);
+    }
+    report(now() - began, (uint64_t)files);
+    free(others);
+    free(paths);
+}
+
+void unlink_files(const char *directory, int files) {
+    char(*paths)[NAME] = make_paths(directory, 0, files);
+    look_at_all(paths, files);
+    uint64_t began = now();
+    for (int i = 0; i < files; i++) {
+        if (unlink(paths[i]) != 0) fail("cannot delete", paths[i]);
+    }
+    report(now() - began, (uint64_t)files);
+    if (rmdir(directory) != 0) fail("cannot remove", directory);
+    free(paths);
+}

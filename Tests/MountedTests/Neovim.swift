@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Evidence with a real editor: unmodified programs make Neovim save, and it is told what they did.
+    @Suite struct Neovim {
+        private static let saved = "saved;once"
+
+        private static func writeNotes(in directory: String) throws {
+            try Contents.write("saved\nonce\n", to: directory + "/notes.md")
+        }
+
+        @Test(
+            "1. What is unsaved in Neovim is what cat and grep print", arguments: ["auto", "yes", "no"])
+        func reading(backupcopy: String) throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount, backupcopy: backupcopy)
+                try editor.type("unsaved;words")
+                #expect(try Contents.text(of: mount.below + "/notes.md") == "saved\nonce\n")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "unsaved\nwords\n")
+                #expect(try !editor.isModified)
+
+                try editor.type("needle;in hay")
+                #expect(try Contents.text(of: mount.below + "/notes.md") == "unsaved\nwords\n")
+                #expect(
+                    try Program("grep").run("-r", "needle", mount.path).text.hasSuffix("notes.md:needle\n"))
+                #expect(try editor.messages.contains("cat"))
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        @Test("2. rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
+        func deleting() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                try editor.type("only;here")
+                try Program("rm").run(mount.path + "/notes.md")
+                try eventually(within: .seconds(10), "the buffer to be marked") {
+                    try editor.state == "deleted"
+                }
+                #expect(try editor.text == "only;here")
+                #expect(try editor.isModified)
+                let journal = try mount.status().journal
+                let agreed = journal.first {
+                    $0.step == "answered" && $0.detail == "accommodateDeletion: done"
+                }
+                let unlinked = journal.first { $0.step == "unlinked" && $0.path == "notes.md" }
+                #expect(try #require(agreed).sequence < (try #require(unlinked).sequence))
+                try eventually(within: .seconds(10), "Neovim to be let in again") { try editor.isWritable }
+                // What is written again is presented again.
+                _ = try editor.value(of: "execute('write')")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "only\nhere\n")
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        @Test("2. rm of a file without unsaved text closes its buffer")
+        func deletingClean() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                try Program("rm").run(mount.path + "/notes.md")
+                try eventually(within: .seconds(10), "the buffer to be closed") { try !editor.isLoaded }
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        @Test("2. The buffer follows mv of its file, and of the directory above it")
+        func moving() throws {
+            try MountedDirectory.with(
+                prepare: { try Script("mkdir \"$1/plans\"; echo saved > \"$1/plans/notes.md\"").run($0) }
+            ) { mount in
+                let editor = try Editor("plans/notes.md", of: mount)
+                try editor.type("unsaved;words")
+                try Program("mv").run(mount.path + "/plans/notes.md", mount.path + "/plans/ideas.md")
+                try eventually(within: .seconds(10), "the buffer's new name") {
+                    try editor.name.hasSuffix("plans/ideas.md")
+                }
+                #expect(try editor.text == "unsaved;words")
+                try Program("mv").run(mount.path + "/plans", mount.path + "/later")
+                try eventually(within: .seconds(10), "the new name of the directory") {
+                    try editor.name.hasSuffix("later/ideas.md")
+                }
+                #expect(try Program("cat").run(mount.path + "/later/ideas.md").text == "unsaved\nwords\n")
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        enum Saver: String, CaseIterable, Sendable {
+            case sed, vim, emacs, rsync
+
+            /// Replaces the text of the file by `changed` and a line with the saver's name.
+            func save(_ file: String, elsewhere: String) throws {
+                switch self {
+                case .sed: try Program("sed").run("-i", "-e", "1s/.*/changed/", "-e", "2s/.*/by sed/", file)
+                case .vim:
+                    try Program("vim").run(
+                        "-Nu", "NONE", "-es", "-c", "%s/saved/changed/", "-c", "2s/.*/by vim/", "-c", "wq",
+                        file)
+                case .emacs:
+                    try Program("emacs").run(
+                        "-Q", "--batch", "--eval",
+                        """
+                        (progn (find-file "\(file)") (erase-buffer) (insert "changed\\nby emacs\\n")
+                               (save-buffer))
+                        """)
+                case .rsync:
+                    try Contents.write("changed\nby rsync\n", to: elsewhere + "/notes.md")
+                    try Program("rsync").run(elsewhere + "/notes.md", file)
+                }
+            }
+        }
+
+        @Test(
+            "2. A program saves over the file: Neovim shows the new text, and hears of one change and nothing else",
+            arguments: Saver.allCases)
+        func savingOver(saver: Saver) throws {
+            let elsewhere = try Lab.freshDirectory("elsewhere")
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                #expect(try editor.text == Self.saved)
+                let before = try mount.status().lastStep
+                try saver.save(mount.path + "/notes.md", elsewhere: elsewhere)
+                try eventually(within: .seconds(10), "the new text, by \(saver)") {
+                    try editor.text == "changed;by \(saver)"
+                }
+                try eventually(within: .seconds(10), "Neovim to be let in again") { try editor.isWritable }
+                let status = try mount.status()
+                let heard = Conversation(status, with: editor.pid, since: before).aboutWriters()
+                #expect(
+                    heard == ["relinquishToWriter", "didChange", "reacquire"],
+                    "\(saver): \(heard)\n\(status.journalText())")
+                checkForced(status)
+                try editor.end()
+            }
+        }
+
+        @Test("2. echo >> over unsaved text: both are in the file")
+        func appending() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                try editor.type("unsaved;words")
+                try Script("echo appended >> \"$1\"").run(mount.path + "/notes.md")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "unsaved\nwords\nappended\n")
+                try eventually(within: .seconds(10), "the appended line") {
+                    try editor.text == "unsaved;words;appended"
+                }
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        @Test("A change around unsaved text that cannot be saved discards neither")
+        func conflict() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                try editor.type("unsaved;words")
+                try Contents.write("somebody else's\n", to: elsewhereName(mount))
+                // An update asks nobody to save: the unsaved text is for the user to sort out.
+                try Script("cat \"$2\" > \"$1\"").run(mount.path + "/notes.md", elsewhereName(mount))
+                try eventually(within: .seconds(10), "the conflict to be marked") {
+                    try editor.state == "conflict"
+                }
+                #expect(try editor.text == "unsaved;words")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "somebody else's\n")
+                #expect(try editor.messages.contains("unsaved text"))
+                try editor.end()
+            }
+        }
+
+        private func elsewhereName(_ mount: MountedDirectory) -> String { mount.path + "/other" }
+
+        @Test("5. less, holding the file open in its middle, does not keep Neovim read-only")
+        func pager() throws {
+            let long = (1...5_000).map { "line \($0)\n" }.joined()
+            try MountedDirectory.with(prepare: { try Contents.write(long, to: $0 + "/notes.md") }) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                let less = try Program("script").start(
+                    "--quiet", "--return", "--command", "less '\(mount.path)/notes.md'", "/dev/null",
+                    with: ["TERM": "xterm"], input: .keyboard)
+                let took = try timed {
+                    try eventually(within: .seconds(20), "less to show the file: \(less.text.suffix(200))") {
+                        less.text.contains("line 20")
+                    }
+                    try eventually(within: .seconds(10), "Neovim to be writable while less has the file open")
+                    {
+                        try editor.isWritable
+                    }
+                }.took
+                print("5. Neovim was writable \(took.milliseconds) ms after less was started")
+                #expect(!less.hasEnded)
+                let asked = try mount.status().journal.contains {
+                    $0.detail.hasPrefix("relinquishToReader for less")
+                }
+                #expect(asked)
+                try less.type("q")
+                _ = try less.wait(within: .seconds(10))
+                checkForced(try mount.status(), except: [.suspended])
+                try editor.end()
+            }
+        }
+
+        @Test("The plug-in finds a daemon that was started again, and Neovim's text is still asked for")
+        func restarting() throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                let editor = try Editor("notes.md", of: mount)
+                let daemon = try mount.daemonPID
+                _ = kill(daemon, SIGKILL)
+                try eventually(within: .seconds(10), "the end of the daemon") {
+                    !MountedDirectory.isAlive(daemon)
+                }
+                try mount.mount()
+                try eventually(within: .seconds(20), "Neovim to present the file again") {
+                    try Editor.isPresented("notes.md", by: editor.pid, in: mount)
+                }
+                try editor.type("unsaved;words")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "unsaved\nwords\n")
+                try editor.end()
+            }
+        }
+    }
+}

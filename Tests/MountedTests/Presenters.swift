@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Evidence of presenters, with programs that know of Truce and programs that do not.
+    @Suite struct Presenters {
+        static let rounds = 100
+
+        enum Method: String, CaseIterable, Sendable {
+            case inPlace = "in-place"
+            case renameOver = "rename-over"
+            case renameAside = "rename-aside"
+            case unlinkCreate = "unlink-create"
+            case child
+        }
+
+        enum Operation: String, CaseIterable, Sendable { case open, unlink, rename, truncate }
+
+        /// What `presented-saves` prints.
+        struct Figures: Decodable {
+            var rounds: Int
+            var failures: Int
+            /// In milliseconds.
+            var longest: Int
+            var seen: [String: Int]
+        }
+
+        @Test(
+            "4. A presenter saves while it is asked and others wait: 100 times each, no deadlock, no forfeit",
+            arguments: Method.allCases, Operation.allCases)
+        func saving(method: Method, operation: Operation) throws {
+            try MountedDirectory.with("ask-again=0ms") { mount in
+                let outcome = try Program("python3").run(
+                    Checkout.path("Tests/Workers/presented-saves"), try mount.socket(), mount.path,
+                    method.rawValue, operation.rawValue, String(Self.rounds), within: .seconds(120))
+                let figures = try JSONDecoder().decode(Figures.self, from: Data(outcome.output))
+                let status = try mount.status()
+                print(
+                    "4. \(method.rawValue), \(operation.rawValue): longest \(figures.longest) ms; \(figures.seen)"
+                )
+                #expect(figures.rounds == Self.rounds)
+                #expect(figures.failures == 0)
+                // Nobody's time ran out: the shortest a presenter has is 5 s.
+                #expect(figures.longest < 5_000)
+                #expect(figures.seen[operation == .open ? "save" : "relinquishToWriter"] ?? 0 >= Self.rounds)
+                try mount.checkDataPath()
+                checkForced(status)
+            }
+        }
+
+        @Test("3. A stopped presenter delays a reader by its deadline, and `truce why` names it meanwhile")
+        func stopped() throws {
+            try MountedDirectory.with("relinquish=1s", prepare: Self.writeNotes) { mount in
+                let presenter = try Self.present(mount)
+                presenter.send(SIGSTOP)
+                let (reader, took) = try timed { () throws -> Outcome in
+                    let reader = try Program("cat").start(mount.path + "/notes.md")
+                    try eventually(within: .seconds(10), "'truce why' to name the presenter") {
+                        let text = try TruceCommand.run("why", mount.path + "/notes.md").text
+                        return text.contains("cat (\(reader.pid)) waits for truce (\(presenter.pid))")
+                    }
+                    return try reader.wait(within: .seconds(11), for: "the forfeit of a stopped presenter")
+                }
+                print("3. a stopped presenter delayed a reader by \(took.milliseconds) ms (bound 1000 ms)")
+                #expect(reader.text == "saved\n")
+                #expect(took < .seconds(11))
+                #expect(took >= .seconds(1))
+                let counters = try mount.counters
+                // One forfeit answers for the rest of the access: relinquishing and saving.
+                #expect(counters.forfeited == 1)
+                presenter.send(SIGCONT)
+                try presenter.end()
+                checkForced(try mount.status(), except: [.forfeited])
+            }
+        }
+
+        @Test("3. A presenter that is killed while a reader waits for it delays it no further")
+        func killed() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let presenter = try Self.present(mount)
+                presenter.send(SIGSTOP)
+                let reader = try Program("cat").start(mount.path + "/notes.md")
+                try eventually(within: .seconds(10), "the presenter to be asked") {
+                    try mount.counters.asked == 1
+                }
+                #expect(!reader.hasEnded)
+                let (outcome, took) = try timed { () throws -> Outcome in
+                    presenter.send(SIGKILL)
+                    return try reader.wait(within: .seconds(10), for: "a presenter that is dead")
+                }
+                print("3. the reader went on \(took.milliseconds) ms after SIGKILL of the presenter")
+                #expect(outcome.text == "saved\n")
+                // It would have had 5 s to answer.
+                #expect(took < .seconds(4))
+                checkForced(try mount.status())
+            }
+        }
+
+        private static func writeNotes(in directory: String) throws {
+            try Contents.write("saved\n", to: directory + "/notes.md")
+        }
+
+        /// `truce present` as a presenter that consents to everything.
+        static func present(_ mount: MountedDirectory) throws -> RunningProgram {
+            let presenter = try TruceCommand.start("present", mount.path + "/notes.md", "--json")
+            try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                presenter.errorText.contains("presenting")
+            }
+            return presenter
+        }
+    }
+}
+
+extension MountedDirectory {
+    func socket() throws -> String {
+        try TruceCommand.run("socket", path).text.trimmingCharacters(in: .newlines)
+    }
+}
