@@ -43,7 +43,8 @@ struct MalformedMessageTests {
     ]
 
     @Test(
-        "parameters of the wrong form are refused with the request's id, in one line", arguments: wrongParameters)
+        "parameters of the wrong form are refused with the request's id, in one line",
+        arguments: wrongParameters)
     func parameters(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.number(1), let request) = try Envelope(decoding: Array(text.utf8)) else {
