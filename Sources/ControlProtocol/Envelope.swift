@@ -134,6 +134,7 @@ package enum JSONForm {
     /// Refuses nesting that a recursive decoder might not survive, and text in anything but UTF-8, which has no
     /// zero bytes: the decoder would take it for UTF-16.
     static func check(_ bytes: [UInt8]) throws(Failure) {
+        guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON() }
         var (depth, isText, isEscaped) = (0, false, false)
         for byte in bytes {
             switch byte {

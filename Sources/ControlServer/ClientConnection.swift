@@ -93,7 +93,7 @@ final class ClientConnection: ChannelDuplexHandler {
 // What comes in.
 extension ClientConnection {
     /// Answers of presenters are read even while requests wait, lest everybody waits for everybody.
-    private var mayRead: Bool { !isEnding && outbox.isOpen && flow.hasRoom }
+    private var mayRead: Bool { !isEnding && outbox.isRead && flow.hasRoom }
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
     private func serve() {

@@ -35,6 +35,9 @@ final class Outbox {
     /// Whether work for another reply may begin: the client reads, and replies in the making will fit.
     var isOpen: Bool { bytes + reserved < ProtocolLimits.outboxBytes }
 
+    /// Whether the client reads what it is sent, so that it may say more.
+    var isRead: Bool { bytes < ProtocolLimits.outboxBytes }
+
     /// Whether presenters' messages pile up because the client does not read.
     var isOverrun: Bool {
         pushedBytes > ProtocolLimits.outboxBytes || pushedMessages > ProtocolLimits.outboxMessages
@@ -82,14 +85,14 @@ final class Outbox {
     }
 
     private func finish(_ message: Message) {
-        let wasOpen = isOpen
+        let hadRoom = isOpen
         isWriting = false
         bytes -= message.bytes.count
         if message.isPushed {
             pushedBytes -= message.bytes.count
             pushedMessages -= 1
         }
-        if isOpen, !wasOpen { channel.eventLoop.assumeIsolated().execute { self.hasRoom() } }
+        if isOpen, !hadRoom { channel.eventLoop.assumeIsolated().execute { self.hasRoom() } }
         writeAll()
     }
 }

@@ -17,8 +17,19 @@ struct FixedStatus: StatusSource {
     }
 }
 
-/// A store with one content.
+/// How often something happened.
+final class Tally: Sendable {
+    private let state = Mutex(0)
+    var count: Int { state.withLock { $0 } }
+    func add() { state.withLock { $0 += 1 } }
+}
+
+/// A store with one content, and one as large as is asked for.
 struct OneContent: KeptContents {
+    static let large = "000000000000000f"
+    /// Of the large one.
+    static let reads = Tally()
+
     func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
         [
             KeptForm(
@@ -30,6 +41,10 @@ struct OneContent: KeptContents {
     func read(
         _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
+        if id == Self.large {
+            Self.reads.add()
+            return [UInt8](repeating: 0x61, count: count)
+        }
         guard id == "0123456789abcdef" else { throw .notFound }
         return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
     }

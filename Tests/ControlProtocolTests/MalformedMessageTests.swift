@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Testing
+
+/// JSON-RPC 2.0 section 5.1, for what registers and begins: whatever a program sends, it is told what is wrong.
+struct MalformedMessageTests {
+    static let wrongParameters: [(String, String)] = [
+        ("presenter/register", "null"), ("presenter/register", "{}"), ("presenter/register", "[]"),
+        ("presenter/register", #"{"path":"a"}"#), ("presenter/register", #"{"messages":[]}"#),
+        ("presenter/register", #"{"path":7,"messages":[]}"#),
+        ("presenter/register", #"{"path":"a","messages":"save"}"#),
+        ("presenter/register", #"{"path":"a","messages":[7]}"#),
+        ("presenter/register", #"{"path":"a","messages":["explode"]}"#),
+        ("presenter/register", #"{"path":"/a","messages":[]}"#),
+        ("presenter/register", #"{"path":"a/","messages":[]}"#),
+        ("presenter/register", #"{"path":"a//b","messages":[]}"#),
+        ("presenter/register", #"{"path":"./a","messages":[]}"#),
+        ("presenter/register", #"{"path":"a/..","messages":[]}"#),
+        ("presenter/register", #"{"path":"a\u0000b","messages":[]}"#),
+        ("presenter/register", #"{"path":"a","pathBytes":"%%%","messages":[]}"#),
+        ("presenter/register", #"{"pathBytes":"Li4=","messages":[]}"#),
+        ("presenter/register", #"{"pathBytes":"AA==","messages":[]}"#),
+        ("presenter/register", #"{"path":null,"pathBytes":null,"messages":[]}"#),
+        ("presenter/remove", "{}"), ("presenter/remove", #"{"presenter":"1"}"#),
+        ("presenter/remove", #"{"presenter":-1}"#), ("presenter/remove", #"{"presenter":1.5}"#),
+        ("presenter/remove", #"{"presenter":99999999999999999999}"#),
+        ("access/begin", "{}"), ("access/begin", #"{"intents":[]}"#), ("access/begin", #"{"intents":{}}"#),
+        ("access/begin", #"{"intents":[{"path":"a"}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"write"}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":["read"]}]}"#),
+        ("access/begin", #"{"intents":[{"access":"read"}]}"#),
+        ("access/begin", #"{"intents":[{"path":"..","access":"read"}]}"#),
+        (
+            "access/begin",
+            #"{"intents":[{"path":"a","access":"read"},{"path":"b","access":"read"},{"path":"c","access":"read"}]}"#
+        ),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"purpose":""}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"purpose":7}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"purpose":"p","presenter":1}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"presenter":"1"}"#),
+        ("access/end", "{}"), ("access/end", #"{"access":null}"#), ("why", "{}"),
+        ("why", #"{"path":"../x"}"#),
+    ]
+
+    @Test(
+        "parameters of the wrong form are refused with the request's id, in one line", arguments: wrongParameters)
+    func parameters(method: String, parameters: String) throws {
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
+        guard case .request(.number(1), let request) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "the id is lost")
+        }
+        let failure = #expect(throws: Failure.self) { try request.get() }
+        #expect(failure?.code == -32602)
+        #expect(failure?.message.contains("\n") == false)
+        #expect(failure.map { $0.message.count < 600 } == true)
+    }
+
+    @Test("what is too long is refused")
+    func lengths() throws {
+        let long = String(repeating: "a", count: ProtocolLimits.pathBytes + 1)
+        for parameters in [
+            #"{"path":"\#(long)","messages":[]}"#, #"{"path":"a","messages":["\#(long)"]}"#,
+        ] {
+            let text = #"{"jsonrpc":"2.0","id":1,"method":"presenter/register","params":\#(parameters)}"#
+            guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
+                return #expect(Bool(false), "it is refused")
+            }
+            #expect(failure.code == -32602)
+            #expect(failure.message.utf8.count < 1000)
+        }
+    }
+
+    @Test("what is wrong is named")
+    func names() throws {
+        func message(_ method: String, _ parameters: String) throws -> String? {
+            let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
+            guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
+                return nil
+            }
+            return failure.message
+        }
+        #expect(try message("presenter/remove", "{}") == "'presenter/remove' needs 'presenter'")
+        #expect(
+            try message("presenter/remove", #"{"presenter":"x"}"#)
+                == "'presenter' of 'presenter/remove' has the wrong form")
+        #expect(try message("access/begin", #"{"intents":[{"path":"a"}]}"#)?.contains("access'") == true)
+        #expect(try message("presenter/register", #"{"messages":[]}"#)?.contains("'path'") == true)
+    }
+
+    static let wrongNotifications = [
+        #""method":"presenter/progress""#, #""method":"presenter/progress","params":{}"#,
+        #""method":"$/cancelRequest","params":{"id":null}"#,
+        #""method":"$/cancelRequest","params":[1]"#,
+    ]
+
+    @Test("a notification of the wrong form is a failure that nobody is sent", arguments: wrongNotifications)
+    func notifications(members: String) throws {
+        let text = #"{"jsonrpc":"2.0",\#(members)}"#
+        guard case .notification(.failure) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is a notification of the wrong form")
+        }
+    }
+
+    @Test("an unknown notification is nothing at all, its parameters included")
+    func unknownNotification() throws {
+        let text = #"{"jsonrpc":"2.0","method":"$/new","params":[[1]]}"#
+        guard case .notification(.success(nil)) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is ignored")
+        }
+    }
+
+    private static func nested(_ levels: Int, whole: Bool) -> String {
+        let opening = String(repeating: "[", count: levels)
+        let inside = whole ? opening + String(repeating: "]", count: levels) : opening
+        return #"{"jsonrpc":"2.0","id":1,"method":"status","params":{"a":\#(inside)\#(whole ? "}}" : "")"#
+    }
+
+    @Test("what nests too deeply is refused before it is decoded", arguments: [63, 10_000, 400_000])
+    func nesting(levels: Int) {
+        for whole in [true, false] {
+            let bytes = Array(Self.nested(levels, whole: whole).utf8)
+            #expect(throws: Failure.nestedTooDeeply()) { try Envelope(decoding: bytes) }
+            #expect(throws: Failure.nestedTooDeeply()) { try IncomingMessage(decoding: bytes) }
+        }
+        let objects = String(repeating: #"{"a":"#, count: levels + 2)
+        #expect(throws: Failure.nestedTooDeeply()) { try Envelope(decoding: Array(objects.utf8)) }
+    }
+
+    @Test("what nests as deeply as is allowed is read, and brackets in text are no nesting")
+    func allowedNesting() throws {
+        let deepest = Self.nested(ProtocolLimits.nesting - 2, whole: true)
+        guard case .request(_, .success(.status)) = try Envelope(decoding: Array(deepest.utf8)) else {
+            return #expect(Bool(false), "it is read")
+        }
+        let brackets = String(repeating: #"[{\"\\"#, count: 100)
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(brackets)"}}"#
+        guard case .request(_, .success(.why)) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is read")
+        }
+    }
+
+    @Test("text that is not UTF-8, zero bytes and UTF-16 are not JSON")
+    func encodings() {
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"status"}"#
+        let wide = text.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        for bytes in [wide, [0xFF, 0xFE] + wide, Array(text.utf8) + [0], [0xC3, 0x28], [0xED, 0xA0, 0x80]] {
+            let failure = #expect(throws: Failure.self) { try Envelope(decoding: bytes) }
+            #expect(failure?.code == -32700)
+        }
+        var invalid = Array(#"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"X"}}"#.utf8)
+        for index in invalid.indices where invalid[index] == UInt8(ascii: "X") { invalid[index] = 0xFF }
+        #expect(throws: Failure.self) { try Envelope(decoding: invalid) }
+    }
+}

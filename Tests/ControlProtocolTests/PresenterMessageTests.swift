@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Testing
+
+/// Protocol.md: registrations, accesses, and what presenters are asked and told, in both directions.
+struct PresenterMessageTests {
+    private static let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0x62]
+
+    static let allRequests: [ControlProtocol.Request] =
+        [.ps, .remove(RemoveParameters(presenter: 7)), .endAccess(AccessEndParameters(access: UInt64.max))]
+        + [[], Array("a/b c".utf8), bytes].flatMap { path -> [ControlProtocol.Request] in
+            [
+                .why(WhyParameters(path: path)),
+                .register(RegisterParameters(path: path, messages: .all)),
+                .register(RegisterParameters(path: path, messages: [.save, .didMove])),
+                .register(RegisterParameters(path: path, messages: [])),
+                .beginAccess(AccessBeginParameters([IntentForm(path, .read)])),
+                .beginAccess(
+                    AccessBeginParameters(
+                        [IntentForm(path, .write(.forMoving)), IntentForm([0x78], .write(.forReplacing))],
+                        as: .purpose("é\u{1F600}"))),
+                .beginAccess(
+                    AccessBeginParameters([IntentForm(path, .write(.updating))], as: .presenter(3))),
+            ]
+        }
+
+    @Test("what the client asks, the server reads", arguments: allRequests)
+    func requests(request: ControlProtocol.Request) throws {
+        let bytes = try JSONForm.encode(RequestMessage(id: .text("q"), request))
+        guard case .request(.text("q"), let read) = try Envelope(decoding: bytes) else {
+            return #expect(Bool(false), "the id is lost")
+        }
+        #expect(try read.get() == request)
+        #expect(!bytes.contains(UInt8(ascii: "\n")))
+    }
+
+    @Test(
+        "notifications keep the id they are about",
+        arguments: [
+            ClientNotification.progress(.number(3)), .progress(.text("a")), .cancel(.number(-1)),
+            .cancel(.text("")),
+        ])
+    func notifications(notification: ClientNotification) throws {
+        let bytes = try JSONForm.encode(NotificationMessage(notification))
+        guard case .notification(let read) = try Envelope(decoding: bytes) else {
+            return #expect(Bool(false), "it is no notification")
+        }
+        #expect(try read.get() == notification)
+    }
+
+    @Test("an answer keeps its id and, if it is an error, what the error says, on one short line")
+    func answers() throws {
+        let done = try JSONForm.encode(AnswerMessage(to: .number(5)))
+        #expect(try answer(done) == ClientAnswer(to: .number(5)))
+        let words = "one\ntwo\u{202E}" + String(repeating: "x", count: 1000)
+        let failed = try JSONForm.encode(
+            AnswerMessage(to: .number(5), failure: Failure(code: 1, message: words)))
+        let refusal = try #require(try answer(failed).refusal)
+        #expect(refusal.hasPrefix("one two x"))
+        #expect(refusal.unicodeScalars.count == ProtocolLimits.excerptScalars)
+    }
+
+    /// An answer is never answered, so nothing about it may be an error.
+    static let oddForms: [(String, ClientAnswer)] = [
+        (#"{"jsonrpc":"2.0","id":1,"result":null}"#, ClientAnswer(to: .number(1))),
+        (#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, ClientAnswer(to: .number(1))),
+        (#"{"jsonrpc":"2.0","id":"a","result":[{}]}"#, ClientAnswer(to: .text("a"))),
+        (#"{"jsonrpc":"2.0","id":null,"result":0}"#, ClientAnswer(to: nil)),
+        (#"{"jsonrpc":"2.0","result":0}"#, ClientAnswer(to: nil)),
+        (#"{"jsonrpc":"2.0","id":{},"result":0}"#, ClientAnswer(to: nil)),
+        (#"{"jsonrpc":"2.0","id":1,"error":7}"#, ClientAnswer(to: .number(1), refusal: "")),
+        (#"{"jsonrpc":"2.0","id":1,"error":{}}"#, ClientAnswer(to: .number(1), refusal: "")),
+        (
+            #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m","data":[1]}}"#,
+            ClientAnswer(to: .number(1), refusal: "m")
+        ),
+        (
+            #"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
+            ClientAnswer(to: .number(1), refusal: "m")
+        ),
+    ]
+
+    @Test("odd answers are answers", arguments: oddForms)
+    func oddAnswers(text: String, expected: ClientAnswer) throws {
+        #expect(try answer(Array(text.utf8)) == expected)
+    }
+
+    private func answer(_ bytes: [UInt8]) throws -> ClientAnswer {
+        guard case .answer(let answer) = try Envelope(decoding: bytes) else {
+            throw Failure.internalError("it is no answer")
+        }
+        return answer
+    }
+
+    private static let cause = CauseForm(pid: 7, program: Array("vi".utf8), user: 1, operation: "read")
+
+    @Test("what a server asks, the client reads", arguments: PresenterRequest.allCases)
+    func questions(request: PresenterRequest) throws {
+        let question = PresenterQuestion(
+            request,
+            PresenterQuestion.Parameters(
+                presenter: 1, path: Self.bytes, turn: 2, deadline: 5000, cause: Self.cause))
+        let bytes = try ServerMessage.question(.number(9), question).encoded()
+        #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
+        #expect(question.parameters.bytesOfPath == Self.bytes)
+    }
+
+    @Test("what a server tells, the client reads", arguments: PresenterNotice.allCases)
+    func news(notice: PresenterNotice) throws {
+        let newPath = notice == .didMove ? Self.bytes + [0x63] : nil
+        let news = PresenterNews(
+            notice,
+            PresenterNews.Parameters(
+                presenter: 1, path: Self.bytes, newPath: newPath, turn: 2, sequence: 3, cause: Self.cause))
+        #expect(try IncomingMessage(decoding: ServerMessage.news(news).encoded()) == .news(news))
+        #expect(news.parameters.bytesOfNewPath == newPath)
+    }
+
+    @Test("a client tells replies from requests, notices, and what it does not know")
+    func incoming() throws {
+        func read(_ text: String) throws -> IncomingMessage {
+            try IncomingMessage(decoding: Array(text.utf8))
+        }
+        #expect(try read(#"{"jsonrpc":"2.0","id":4,"result":{}}"#) == .response(.number(4)))
+        #expect(try read(#"{"jsonrpc":"2.0","id":null,"error":{}}"#) == .response(nil))
+        #expect(
+            try read(#"{"jsonrpc":"2.0","id":1,"method":"presenter/new","params":{}}"#)
+                == .unknown(method: "presenter/new", .number(1)))
+        #expect(try read(#"{"jsonrpc":"2.0","method":"$/x"}"#) == .unknown(method: "$/x", nil))
+        #expect(throws: (any Error).self) { try read(#"{"jsonrpc":"2.0","id":1,"method":"presenter/save"}"#) }
+    }
+
+    @Test("what a server replies, the client reads, with what an error names")
+    func replies() throws {
+        let actor = ActorForm(pid: 5, user: 6, program: Array("p".utf8))
+        let census = CensusForm(
+            claims: [
+                ClaimForm(
+                    claim: 1, actor: actor, access: "read", path: Self.bytes, state: "suspended",
+                    suspension: "idle", age: 2, reasons: ["a"])
+            ],
+            presenters: [
+                PresenterForm(
+                    presenter: 1, actor: actor, path: [], messages: ["save"],
+                    owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true)
+            ])
+        try roundTrip(.census(census), census)
+        let register = RegisterResult(presenter: 1, path: Self.bytes)
+        try roundTrip(.register(register), register)
+        let access = AccessBeginResult(access: 3, intents: [IntentForm(Self.bytes, .write(.forDeleting))])
+        try roundTrip(.beginAccess(access), access)
+        try roundTrip(.done(EmptyResult()), EmptyResult())
+        let failure = Failure.refused("no", by: [actor])
+        let message = try ResponseMessage<EmptyResult>(
+            decoding: Reply(to: .number(1), .failure(failure)).encoded())
+        #expect(message.outcome == .failure(failure))
+        #expect(failure.data?.holders == [actor])
+    }
+
+    private func roundTrip<Value: Codable & Equatable>(_ response: Response, _ value: Value) throws {
+        let bytes = try Reply(to: .number(1), .success(response)).encoded()
+        #expect(try ResponseMessage<Value>(decoding: bytes).outcome.get() == value)
+    }
+}
