@@ -21,7 +21,8 @@ struct Why: ParsableCommand {
             var client = try ControlClient(to: mounted.mount)
             return (mounted, try client.why(mounted.inside))
         }
-        let text = census.explanation(of: mounted.absolute.shown)
+        let name = mounted.inside.isEmpty ? mounted.absolute : mounted.inside
+        let text = census.explanation(of: name.shown)
         let bytes = json ? try JSONForm.encode(census) + [UInt8(ascii: "\n")] : Array(text.utf8)
         LineOutput.write(bytes, to: STDOUT_FILENO)
     }
