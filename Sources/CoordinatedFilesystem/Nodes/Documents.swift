@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Invariants:
 /// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
-/// - I2. Who awaits a name is in `awaited` under it, unless another document awaits the same name.
+/// - I2. Who awaits a name is in `awaited` under it.
 /// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel forgetting
 ///   them changes nothing.
 ///
@@ -27,9 +27,9 @@ final class Documents: Sendable {
         }
     }
 
-    private struct State {
+    fileprivate struct State {
         var files: [ItemID: TrackedFile] = [:]
-        var awaited: [Name: TrackedFile] = [:]
+        var awaited: [Name: [TrackedFile]] = [:]
     }
 
     private let nodes: NodeTable
@@ -47,15 +47,14 @@ final class Documents: Sendable {
     /// Follows a document from now on, for one more finder.
     func track(_ item: ItemID, at place: TrackedFile.Place) -> TrackedFile {
         change { state, _ in
-            let known = state.files[item] ?? place.awaited.flatMap { state.awaited[$0] }
+            let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
             if let known {
                 known.state.withLock { $0.finders += 1 }
                 return known
             }
             let file = TrackedFile(item, at: place, in: self)
             state.files[item] = file
-            if let name = place.awaited { state.awaited[name] = file }
-            settleDown(file)
+            settleDown(file, in: &state)
             return file
         }
     }
@@ -81,7 +80,7 @@ final class Documents: Sendable {
     /// The document that waits for a file of this name.
     func awaiting(_ name: NameBytes, in directory: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
-        return state.withLock { $0.awaited[Name(name, in: directory)] }?.item
+        return state.withLock { $0.waiter(for: Name(name, in: directory)) }?.item
     }
 
     /// Where a document is that is followed.
@@ -95,7 +94,47 @@ final class Documents: Sendable {
         guard !isEmpty else { return }
         change { state, released in
             guard let file = state.files[item] else { return }
-            released += move(file, to: .name(name, in: directory, former: former), in: &state)
+            released += move(file, to: .names([name], in: directory, former: former), in: &state)
+        }
+    }
+
+    /// Nobody looks for the former file of a document any more that waits for its name.
+    func forgetFormer(of item: ItemID) {
+        change { state, released in
+            guard let file = state.files[item],
+                case .names(let names, let directory, .some) = file.state.withLock({ $0.place })
+            else { return }
+            released += move(file, to: .names(names, in: directory, former: nil), in: &state)
+        }
+    }
+
+    /// A directory is gone: what was awaited in it waits for another one under its name first.
+    func lost(_ directory: Node, called name: NameBytes, in parent: Node) {
+        guard !awaitsNothing else { return }
+        change { state, released in
+            for file in state.awaited.values.joined() {
+                guard case .names(let names, let place, let former) = file.state.withLock({ $0.place }),
+                    place === directory
+                else { continue }
+                released += move(file, to: .names([name] + names, in: parent, former: former), in: &state)
+            }
+        }
+    }
+
+    /// A directory was found or made under a name: what waited for it waits in it now. Returns for which names.
+    func found(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
+        guard !awaitsNothing else { return [] }
+        return change { state, released in
+            var next: Set<NameBytes> = []
+            for file in state.awaited[Name(name, in: parent)] ?? [] {
+                guard case .names(let names, _, let former) = file.state.withLock({ $0.place }),
+                    names.count > 1
+                else { continue }
+                let rest = Array(names.dropFirst())
+                released += move(file, to: .names(rest, in: directory, former: former), in: &state)
+                next.insert(rest[0])
+            }
+            return next
         }
     }
 
@@ -132,7 +171,7 @@ final class Documents: Sendable {
             }
             for file in files {
                 released += file.state.withLock { $0.letGo() }
-                settleDown(file)
+                hold(file)
             }
             return files.map { $0.state.withLock { $0.item } }.sorted()
         }
@@ -153,24 +192,32 @@ final class Documents: Sendable {
 
     private func move(_ file: TrackedFile, to place: TrackedFile.Place, in state: inout State) -> [Node] {
         let released = leave(file, in: &state)
-        if let name = place.awaited, state.awaited[name] == nil { state.awaited[name] = file }
         file.state.withLock { $0.place = place }
-        settleDown(file)
+        settleDown(file, in: &state)
         return released
     }
 
     /// Takes a file from its place; gives the nodes that need not be held any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
         let place = file.state.withLock { $0.place }
-        if let name = place.awaited, state.awaited[name] === file { state.awaited[name] = nil }
+        if let name = place.awaited {
+            state.awaited[name]?.removeAll { $0 === file }
+            if state.awaited[name]?.isEmpty == true { state.awaited[name] = nil }
+        }
         if case .node(let node) = place { node.state.withLock { $0.isFollowed = false } }
         return file.state.withLock { $0.letGo() }
     }
 
-    /// Holds the way from a file's place to the root.
-    private func settleDown(_ file: TrackedFile) {
+    private func settleDown(_ file: TrackedFile, in state: inout State) {
         let place = file.state.withLock { $0.place }
+        if let name = place.awaited { state.awaited[name, default: []].append(file) }
         if case .node(let node) = place { node.state.withLock { $0.isFollowed = true } }
+        hold(file)
+    }
+
+    /// Holds the way from a file's place to the root.
+    private func hold(_ file: TrackedFile) {
+        let place = file.state.withLock { $0.place }
         var held: [Node] = []
         if let former = place.former, nodes.retain(former) { held.append(former) }
         var next: Node? = place.anchor
@@ -179,6 +226,13 @@ final class Documents: Sendable {
             next = node.parent
         }
         file.state.withLock { $0.held = held }
+    }
+}
+
+extension Documents.State {
+    /// The document whose last name this is, if nobody has it.
+    fileprivate func waiter(for name: Documents.Name) -> TrackedFile? {
+        awaited[name]?.first { $0.state.withLock { $0.place }.isAtLast }
     }
 }
 

@@ -13,8 +13,9 @@ import Synchronization
 final class TrackedFile: TrackedDocument {
     enum Place: Sendable {
         case node(Node)
-        /// No file has the document's name. `former` had it, and may have been renamed away only.
-        case name(NameBytes, in: Node, former: Node?)
+        /// No file has the document's name, and maybe no directory the names before the last. `former` had it,
+        /// and may have been renamed away only.
+        case names([NameBytes], in: Node, former: Node?)
     }
 
     struct State {
@@ -53,27 +54,33 @@ extension TrackedFile.Place {
     var path: [UInt8] {
         switch self {
         case .node(let node): node.path
-        case .name(let name, let directory, _): directory.path(of: name)
+        case .names(let names, let directory, _):
+            names.reduce(directory.path) { path, name in
+                path.isEmpty ? name.bytes : path + [UInt8(ascii: "/")] + name.bytes
+            }
         }
     }
 
-    /// The name that is awaited.
+    /// The name that is awaited next.
     var awaited: Documents.Name? {
-        guard case .name(let name, let directory, _) = self else { return nil }
+        guard case .names(let names, let directory, _) = self, let name = names.first else { return nil }
         return Documents.Name(name, in: directory)
     }
+
+    /// Whether the next name that is awaited is the document's own.
+    var isAtLast: Bool { if case .names(let names, _, _) = self { names.count == 1 } else { false } }
 
     /// The node, or the directory of the awaited name.
     var anchor: Node {
         switch self {
         case .node(let node): node
-        case .name(_, let directory, _): directory
+        case .names(_, let directory, _): directory
         }
     }
 
     /// The file that had the awaited name, as long as others look for it there.
     var former: Node? {
-        guard case .name(_, _, let former) = self else { return nil }
+        guard case .names(_, _, let former) = self else { return nil }
         return former
     }
 }

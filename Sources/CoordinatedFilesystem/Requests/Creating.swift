@@ -101,8 +101,9 @@ extension CoordinatedFilesystem {
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> Appearance {
         let isSide = SideName(of: name.bytes) != nil
+        let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !episodes.isQuiet else {
-            return Appearance(isDocument: fillAwaited(name, in: directory, with: node))
+            return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))
         }
         let actor = processes.actor(ofThread: caller.thread)
         let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
@@ -111,7 +112,9 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.fills(name.bytes, in: place, by: actor)
         }
-        guard let fill else { return Appearance(isDocument: fillAwaited(name, in: directory, with: node)) }
+        guard let fill else {
+            return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))
+        }
         return Appearance(fill: fill, isDocument: fillName(of: fill, with: node))
     }
 

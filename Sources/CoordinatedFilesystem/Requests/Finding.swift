@@ -75,7 +75,7 @@ extension CoordinatedFilesystem: DocumentSource {
         }
         let former = vacancy.flatMap { nodes[NodeID($0.oldNode.rawValue)] }
         let file = documents.track(
-            vacancy?.document ?? makeItem(), at: .name(name, in: directory, former: former))
+            vacancy?.document ?? makeItem(), at: .names([name], in: directory, former: former))
         do throws(FindingFailure) {
             // Whoever made it before it was followed has not told.
             if try status(of: name, in: directory) == nil { return file }

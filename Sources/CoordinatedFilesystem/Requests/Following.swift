@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -48,16 +49,39 @@ extension CoordinatedFilesystem {
     }
 
     /// A file was found or made under a name. Returns whether a document waited for it there.
-    func fillAwaited(_ name: NameBytes, in directory: Node, with node: Node) -> Bool {
+    func fillAwaited(
+        _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
+    ) -> Bool {
+        guard !documents.awaitsNothing else { return false }
+        if node.kind == S_IFDIR { findAwaited(below: node, called: name, in: directory, by: party) }
         guard let document = documents.awaiting(name, in: directory) else { return false }
         adopt(document, by: node)
         return true
     }
 
-    /// A file was found under a name, and nobody has seen who made it.
-    func foundAwaited(_ node: Node, as name: NameBytes, in directory: Node) {
-        if fillAwaited(name, in: directory, with: node) {
-            noteChange(of: node, .write(.updating)) { .nobody }
+    /// A directory came with whatever is in it.
+    private func findAwaited(
+        below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
+    ) {
+        for awaited in documents.found(node, called: name, in: directory) {
+            do throws(Errno) {
+                let status = try node.status(of: awaited)
+                let found = nodes.introduce(status, as: awaited, in: node, isLocked: false)
+                foundAwaited(found, as: awaited, in: node, by: party)
+                nodes.forget(found.id, lookups: 1)
+            } catch {
+                // It is not there, or not yet: whoever makes it or finds it tells.
+                continue
+            }
+        }
+    }
+
+    /// A file was found under a name, and nobody may have seen who made it.
+    func foundAwaited(
+        _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
+    ) {
+        if fillAwaited(name, in: directory, with: node, by: party) {
+            noteChange(of: node, .write(.updating), by: party)
         }
     }
 
@@ -67,6 +91,7 @@ extension CoordinatedFilesystem {
         if let former = place.former, former.hasName {
             follow(vacancy.document, to: former, by: claimant)
         } else {
+            documents.forgetFormer(of: vacancy.document)
             engine.noteLoss(of: vacancy.document, by: claimant?.identify() ?? .nobody)
         }
     }

@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 import VersionStore
@@ -157,6 +158,7 @@ extension CoordinatedFilesystem {
         let isCalledSo = node.state.withLock { $0.parent === directory && $0.name == name }
         if isCalledSo { node.lostName() }
         if wasLast { nodes.retire(node) }
+        if wasLast, node.kind == S_IFDIR { documents.lost(node, called: name, in: directory) }
         episodes.forgetFile(NodeNumber(node.id.rawValue))
     }
 }

@@ -151,7 +151,9 @@ extension CoordinatedFilesystem {
         if let fill {
             isDocument = fillName(of: fill, with: node)
         } else {
-            isDocument = fillAwaited(move.to.name, in: move.to.directory, with: node)
+            isDocument = fillAwaited(move.to.name, in: move.to.directory, with: node) {
+                processes.currentParty(ofThread: move.from.caller.thread)
+            }
         }
         if isDocument {
             noteChange(

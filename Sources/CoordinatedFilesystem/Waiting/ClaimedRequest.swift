@@ -77,6 +77,15 @@ final class ClaimedRequest: Claimant {
     /// What was found out about the save that takes the name of a node away, if the request is about its document.
     func save(of node: Node) -> Save? { request.first.item == node.item ? save : nil }
 
+    /// Whether a request of this kind may be this one, come again: a path that is truncated leads to another file if
+    /// the document was saved meanwhile.
+    func mayComeAgain(as kind: Kind) -> Bool {
+        if case .resizing(let node, _) = kind, case .resizing = self.kind, node.item == request.first.item {
+            return true
+        }
+        return self.kind.isSame(as: kind)
+    }
+
     /// Whether both are about the same documents: the names they are called by may have changed hands.
     func hasSameItems(as other: ClaimedRequest) -> Bool {
         request.first.item == other.request.first.item

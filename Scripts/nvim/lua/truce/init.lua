@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The plug-in's doors: the events of Neovim it looks at, its commands, and `status()` for a status line.
+
+local M = {}
+
+local started = false
+
+local function on(group, events, action)
+  vim.api.nvim_create_autocmd(events, {
+    group = group,
+    callback = function(event)
+      local works, failure = pcall(action, event)
+      if not works then require('truce.notes').once('an error of the plug-in: ' .. tostring(failure)) end
+    end,
+  })
+end
+
+function M.start()
+  if started then return end
+  started = true
+  local presenters = require('truce.presenters')
+  local group = vim.api.nvim_create_augroup('truce', { clear = true })
+  on(group, { 'BufReadPost' }, function(event) presenters.attach(event.buf) end)
+  on(group, { 'BufWritePost' }, function(event)
+    -- `:write OTHER` leaves the buffer where it is.
+    if vim.api.nvim_buf_get_name(event.buf) == event.match then presenters.written(event.buf) end
+  end)
+  on(group, { 'BufFilePost' }, function(event) presenters.renamed(event.buf) end)
+  on(group, { 'BufUnload', 'BufWipeout' }, function(event) presenters.unloaded(event.buf) end)
+  on(group, { 'VimLeave' }, presenters.leave)
+  vim.api.nvim_create_user_command('TruceStatus', function() require('truce.views').status() end, {
+    desc = 'Shows the mounts, what is presented, and who asked last',
+  })
+  vim.api.nvim_create_user_command('TruceDiff', function() require('truce.views').diff() end, {
+    desc = 'Shows the text beside what the disk holds',
+  })
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do presenters.attach(buffer) end
+end
+
+-- One word about the current buffer.
+function M.status() return require('truce.views').word() end
+
+return M

@@ -1,0 +1,58 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Finds the control socket of a mount, and whether to trust it.
+
+local text = require('truce.text')
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+-- Lua cannot see who listens at a socket. Who owns the socket is known, and nobody else can have put it into
+-- a directory that is root's or the user's own.
+local function trusted(socket, mount, done)
+  uv.fs_stat(socket, vim.schedule_wrap(function(_, stat)
+    if not stat then return done(nil, ("no daemon: there is no socket '%s'"):format(text.shown(socket))) end
+    if stat.type ~= 'socket' then return done(nil, ("no socket: '%s'"):format(text.shown(socket))) end
+    local own = uv.getuid()
+    if stat.uid ~= 0 and stat.uid ~= own and not (own == 0 and stat.uid == mount.user) then
+      local sentence = "user %d, whom you need not trust, owns the socket '%s'"
+      return done(nil, sentence:format(stat.uid, text.shown(socket)))
+    end
+    done(socket)
+  end))
+end
+
+local function command()
+  local configured = vim.g.truce_command or 'truce'
+  return type(configured) == 'table' and vim.deepcopy(configured) or { configured }
+end
+
+-- Calls `done` with the socket's path, or with nil and a sentence; the third value says that asking again is
+-- of no use before something is changed. `known` is what was found before, if anything.
+function M.socket(mount, known, done)
+  local override = os.getenv('TRUCE_SOCKET')
+  if override and override ~= '' then known = override end
+  if known then return trusted(known, mount, done) end
+  local output, errors = {}, {}
+  local words = command()
+  local name = words[1]
+  vim.list_extend(words, { 'socket', mount.place })
+  local starts, job = pcall(vim.fn.jobstart, words, {
+    cwd = '/',
+    stdin = 'null',
+    stdout_buffered = true,
+    stderr_buffered = true,
+    on_stdout = function(_, lines) output = lines end,
+    on_stderr = function(_, lines) errors = lines end,
+    on_exit = function(_, status)
+      if status == 0 and output[1] and output[1] ~= '' then return trusted(output[1], mount, done) end
+      local why = errors[1] and errors[1] ~= '' and errors[1] or ('exit status %d'):format(status)
+      done(nil, ("'%s socket' failed: %s"):format(text.shown(name), text.shown(why)))
+    end,
+  })
+  if not starts or job <= 0 then
+    local sentence = "the command '%s' was not found; set g:truce_command to its path"
+    done(nil, sentence:format(text.shown(name)), true)
+  end
+end
+
+return M

@@ -1,0 +1,52 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Which mount a path lies in, by the kernel's own table.
+
+local M = {}
+
+-- The table writes blanks and the like in a path as `\040`.
+local function decoded(field)
+  return (field:gsub('\\(%d%d%d)', function(digits) return string.char(tonumber(digits, 8) % 256) end))
+end
+
+local function parsed(line)
+  local before, after = line:match('^(.-) %- (.*)$')
+  if not before then return nil end
+  local fields = vim.split(before, ' ', { plain = true })
+  local kind, _, options = unpack(vim.split(after, ' ', { plain = true }))
+  if not fields[5] then return nil end
+  return {
+    id = fields[1],
+    place = decoded(fields[5]),
+    kind = kind,
+    user = tonumber((',' .. (options or '') .. ','):match(',user_id=(%d+),')),
+  }
+end
+
+local function holds(place, path)
+  return place == '/' or path == place or path:sub(1, #place + 1) == place .. '/'
+end
+
+-- The mount of Truce that holds an absolute path without symbolic links; nil if another mount holds it.
+function M.holding(path)
+  local file = io.open(vim.g.truce_mountinfo or '/proc/self/mountinfo', 'r')
+  if not file then return nil end
+  local best
+  for line in file:lines() do
+    local mount = parsed(line)
+    -- Of two mounts at one place the later one is on top.
+    if mount and holds(mount.place, path) and (not best or #mount.place >= #best.place) then best = mount end
+  end
+  file:close()
+  return best and best.kind == 'fuse.truce' and best or nil
+end
+
+-- The path below the mountpoint, without a leading slash.
+function M.relative(mount, path)
+  return (path:sub(#mount.place + 1):gsub('^/', ''))
+end
+
+function M.absolute(place, relative)
+  return (place == '/' and '' or place) .. '/' .. relative
+end
+
+return M

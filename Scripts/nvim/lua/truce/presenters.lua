@@ -1,0 +1,381 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The documents: one for each buffer that shows a file of a mount; what the daemon asks of it and tells it.
+
+local buffers = require('truce.buffers')
+local connections = require('truce.connection')
+local mounts = require('truce.mounts')
+local notes = require('truce.notes')
+local text = require('truce.text')
+local turns = require('truce.turns')
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local messages = {
+  'relinquishToReader', 'relinquishToWriter', 'save', 'accommodateDeletion', 'reacquire', 'didChange',
+  'didMove',
+}
+
+-- A file that is deleted and made anew by one program is not gone.
+local settling = 500
+-- How often it is looked whether a file that may go is gone.
+local settling_looks = 10
+-- While the text is locked, an answer waits that long for the next try, as often as its deadline allows.
+local locked_pause = 50
+
+local invalid_parameters, unknown_method = -32602, -32601
+
+local documents = {}
+local by_place = {}
+local owner = {}
+
+function M.documents() return documents end
+
+function M.connections() return by_place end
+
+-- A long name leaves room for what became of the file.
+local longest_name = 40
+
+local function shown(document)
+  local name = text.shown(vim.fn.fnamemodify(document.path, ':t'))
+  if vim.fn.strchars(name) <= longest_name then return name end
+  return vim.fn.strcharpart(name, 0, longest_name - 1) .. '…'
+end
+
+-- MARK: What a buffer is marked with
+
+local function mark(document, state)
+  if document.state == state then return end
+  document.state = state
+  if not vim.api.nvim_buf_is_valid(document.buffer) then return end
+  vim.b[document.buffer].truce_state = state
+  vim.b[document.buffer].truce_conflict = state == 'conflict' and true or nil
+  vim.cmd('silent! redrawstatus!')
+end
+
+local function mark_conflict(document)
+  if document.state == 'conflict' then return end
+  mark(document, 'conflict')
+  notes.warn(('%s changed %s, which has unsaved text here: nothing is lost, :TruceDiff shows both'):format(
+    document.cause.who, shown(document)))
+end
+
+local function mark_deleted(document)
+  if document.state == 'deleted' then return end
+  mark(document, 'deleted')
+  notes.warn(('%s deleted %s; its text is still here, :w makes the file anew'):format(
+    document.cause.who, shown(document)))
+end
+
+-- The buffer shows what the disk holds, as far as anybody knows.
+local function settled(document)
+  document.stamp = buffers.stamp(document.path)
+  document.leaving = nil
+  mark(document, nil)
+end
+
+-- MARK: Documents come and go
+
+-- Neovim asks here what to do about a file that changed, instead of asking the user.
+local function file_changed(document)
+  local reason = vim.v.fcs_reason
+  vim.v.fcs_choice = ''
+  if reason == 'conflict' then
+    mark_conflict(document)
+  elseif reason == 'deleted' then
+    if not document.leaving then mark_deleted(document) end
+  elseif reason ~= 'mode' then
+    vim.v.fcs_choice = 'reload'
+  end
+end
+
+local function watch(document)
+  local function on(event, action)
+    document.autocommands[#document.autocommands + 1] = vim.api.nvim_create_autocmd(event, {
+      buffer = document.buffer,
+      callback = function() action(document) end,
+    })
+  end
+  on('FileChangedShell', file_changed)
+  on('FileChangedRO', turns.first_change)
+  on('InsertLeave', turns.apply)
+end
+
+local function connection(mount)
+  by_place[mount.place] = by_place[mount.place] or connections.new(mount, owner)
+  return by_place[mount.place]
+end
+
+local function detach(document)
+  documents[document.buffer] = nil
+  turns.finish_all(document)
+  for _, autocommand in ipairs(document.autocommands) do pcall(vim.api.nvim_del_autocmd, autocommand) end
+  mark(document, nil)
+  local link = document.connection
+  if document.presenter then
+    link.presenters[document.presenter] = nil
+    link:request('presenter/remove', { presenter = document.presenter }, function() end)
+    document.presenter = nil
+  end
+  link:remove(document)
+end
+
+-- The real path of a buffer's file, if it is one.
+local function path_of(buffer)
+  local name = vim.api.nvim_buf_get_name(buffer)
+  if name == '' or vim.bo[buffer].buftype ~= '' or not vim.api.nvim_buf_is_loaded(buffer) then return nil end
+  local path = uv.fs_realpath(name)
+  local stat = path and uv.fs_stat(path)
+  return stat and stat.type == 'file' and path or nil
+end
+
+-- A buffer was read from its file, or written to it.
+function M.attach(buffer)
+  local path = path_of(buffer)
+  local document = documents[buffer]
+  if document and document.path == path then
+    document.reads = document.reads + 1
+    return settled(document)
+  end
+  if document then detach(document) end
+  local mount = path and mounts.holding(path)
+  if not mount then return end
+  document = {
+    buffer = buffer, path = path, relative = mounts.relative(mount, path), connection = connection(mount),
+    autocommands = {}, turns = {}, lifted = 0, reads = 1, cause = text.cause(nil),
+  }
+  documents[buffer] = document
+  watch(document)
+  settled(document)
+  document.connection:add(document)
+end
+
+-- A buffer was written, if it was: Neovim says so after a failure as well.
+function M.written(buffer)
+  if not vim.bo[buffer].modified then M.attach(buffer) end
+end
+
+-- A buffer got another name; it is presented again once it was read or written under that.
+function M.renamed(buffer)
+  local document = documents[buffer]
+  if document and not document.renaming and path_of(buffer) ~= document.path then detach(document) end
+end
+
+-- A buffer was unloaded, for good or for being read again.
+function M.unloaded(buffer)
+  vim.schedule(function()
+    local document = documents[buffer]
+    if document and not vim.api.nvim_buf_is_loaded(buffer) then detach(document) end
+  end)
+end
+
+function M.leave()
+  for _, link in pairs(by_place) do link:drop() end
+end
+
+-- MARK: What the daemon tells
+
+-- The file may hold something else now.
+local function changed(document)
+  if not vim.api.nvim_buf_is_loaded(document.buffer) then return end
+  if not vim.bo[document.buffer].modified then
+    if buffers.reload(document) then
+      notes.quiet(('%s changed %s: read again'):format(document.cause.who, shown(document)))
+    end
+    return
+  end
+  buffers.look(document)
+  local stamp = buffers.stamp(document.path)
+  if not stamp then
+    if not document.leaving then mark_deleted(document) end
+  elseif document.state == 'deleted' or not buffers.same(stamp, document.stamp) then
+    mark_conflict(document)
+  end
+end
+
+local function moved(document, parameters)
+  local relative = text.path(parameters, 'newPath')
+  if not relative or relative == document.relative then return end
+  local old_relative = document.relative
+  document.relative = relative
+  document.path = mounts.absolute(document.connection.mount.place, relative)
+  document.renaming = true
+  local why = buffers.rename(document, document.path)
+  document.renaming = false
+  if why then
+    notes.warn(('%s moved %s, and the buffer cannot follow: %s'):format(
+      document.cause.who, text.shown(old_relative), why))
+  else
+    local from, to = text.shown(old_relative), text.shown(relative)
+    notes.info(('%s moved %s to %s'):format(document.cause.who, from, to))
+  end
+end
+
+local function close(document)
+  local name, who = shown(document), document.cause.who
+  if buffers.close(document) then
+    notes.info(('%s deleted %s: closed'):format(who, name))
+  else
+    mark_deleted(document)
+  end
+end
+
+local settle_later
+
+-- The file was to go: is it gone?
+local function settle(document, looks)
+  if documents[document.buffer] ~= document or not document.leaving then return end
+  -- The end of the turn comes here again.
+  if turns.any(document) then return end
+  uv.fs_stat(document.path, vim.schedule_wrap(function(_, stat)
+    if documents[document.buffer] ~= document or not document.leaving or turns.any(document) then return end
+    local stamp = stat and buffers.stamp(document.path)
+    if stamp and buffers.same(stamp, document.stamp) and looks > 1 then
+      return settle_later(document, looks - 1)
+    end
+    document.leaving = nil
+    if not stamp and not vim.bo[document.buffer].modified then return close(document) end
+    if not stamp then return mark_deleted(document) end
+    -- It stays, or is another one.
+    if document.state == 'deleted' and buffers.same(stamp, document.stamp) then mark(document, nil) end
+    changed(document)
+  end))
+end
+
+function settle_later(document, looks)
+  vim.defer_fn(function() settle(document, looks) end, settling)
+end
+
+local notices = {}
+
+notices['presenter/didChange'] = changed
+
+notices['presenter/didMove'] = moved
+
+notices['presenter/reacquire'] = function(document, parameters)
+  turns.finish(document, parameters.turn)
+  if document.leaving and not turns.any(document) then settle_later(document, settling_looks) end
+end
+
+-- MARK: What the daemon asks
+
+local requests = {}
+
+requests['presenter/relinquishToReader'] = function(document, ask, parameters)
+  turns.begin(document, parameters.turn, 'reader')
+  document.connection:answer(ask)
+end
+
+requests['presenter/relinquishToWriter'] = function(document, ask, parameters)
+  turns.begin(document, parameters.turn, 'writer')
+  document.connection:answer(ask)
+  turns.hold_typing(document, function() document.connection:drain(true) end)
+end
+
+local function conflict_with_disk(document)
+  buffers.look(document)
+  if document.state == 'deleted' then return 'the file was deleted, and its text is unsaved' end
+  local stamp = buffers.stamp(document.path)
+  if not stamp then
+    mark_deleted(document)
+    return 'the file was deleted, and its text is unsaved'
+  end
+  -- Neovim would ask the user, and wait.
+  if document.state ~= 'conflict' and not buffers.same(stamp, document.stamp) then mark_conflict(document) end
+  return document.state == 'conflict' and 'unsaved text conflicts with a newer file' or nil
+end
+
+-- The commands of Neovim that are refused while it is in the middle of something else.
+local function is_locked(failure)
+  return failure:match('E11:') or failure:match('E523:') or failure:match('E565:') or failure:match('E788:')
+end
+
+local function save(document, ask)
+  local link, cause = document.connection, document.cause
+  if ask.answered or documents[document.buffer] ~= document then return link:answer(ask) end
+  if not vim.bo[document.buffer].modified then return link:answer(ask) end
+  if uv.now() > ask.deadline then return link:answer(ask, 'Neovim was busy until it was too late') end
+  local why = conflict_with_disk(document)
+  if not why then
+    why = buffers.write(document)
+    if why and is_locked(why) and uv.now() + locked_pause < ask.deadline then
+      vim.defer_fn(function() save(document, ask) end, locked_pause)
+      return
+    end
+  end
+  link:answer(ask, why)
+  local sentence = ('%s asked to %s %s: '):format(cause.who, cause.deed, shown(document))
+  if why then notes.warn(sentence .. 'not saved: ' .. why) else notes.info(sentence .. 'saved') end
+end
+
+requests['presenter/save'] = save
+
+requests['presenter/accommodateDeletion'] = function(document, ask)
+  document.leaving = true
+  if vim.bo[document.buffer].modified then
+    mark(document, 'deleted')
+    notes.warn(('%s deletes %s, which has unsaved text here; :w makes the file anew'):format(
+      document.cause.who, shown(document)))
+  end
+  document.connection:answer(ask)
+  settle_later(document, settling_looks)
+end
+
+-- MARK: The owner of the connections
+
+-- For a presenter that was just removed everything is consent.
+function owner.asked(link, ask, method, parameters)
+  local action = requests[method]
+  if not action then return link:answer(ask, 'no such method: ' .. text.shown(method), unknown_method) end
+  local document = link.presenters[parameters.presenter]
+  if not document or not vim.api.nvim_buf_is_loaded(document.buffer) then return link:answer(ask) end
+  if parameters.turn == nil then return link:answer(ask, "no 'turn'", invalid_parameters) end
+  document.cause = text.cause(parameters.cause)
+  document.last_asked = os.date('%H:%M:%S ') .. document.cause.who .. ', to ' .. document.cause.deed
+  action(document, ask, parameters)
+end
+
+function owner.told(link, method, parameters)
+  local document = link.presenters[parameters.presenter]
+  if not document or not notices[method] or parameters.turn == nil then return end
+  if not vim.api.nvim_buf_is_loaded(document.buffer) then return end
+  if method ~= 'presenter/reacquire' then document.cause = text.cause(parameters.cause) end
+  notices[method](document, parameters)
+end
+
+function owner.registered(link, document)
+  local parameters = text.path_parameters(document.relative)
+  parameters.messages = messages
+  link:request('presenter/register', parameters, function(result, failure)
+    local is_current = documents[document.buffer] == document
+    if failure then
+      if is_current then
+        notes.once(('%s is not presented: %s'):format(shown(document), tostring(failure.message)))
+      end
+      return
+    end
+    if not is_current then
+      return link:request('presenter/remove', { presenter = result.presenter }, function() end)
+    end
+    document.presenter = result.presenter
+    link.presenters[result.presenter] = document
+    document.cause = text.cause(nil)
+    -- What happened before we were told of it.
+    if not buffers.same(buffers.stamp(document.path), document.stamp) then changed(document) end
+  end)
+end
+
+function owner.ready(link)
+  link.presenters = {}
+  for document in pairs(link.documents) do owner.registered(link, document) end
+end
+
+function owner.lost(link)
+  link.presenters = {}
+  for document in pairs(link.documents) do
+    document.presenter = nil
+    turns.finish_all(document)
+  end
+end
+
+return M

@@ -1,0 +1,94 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Bytes and names: what is UTF-8, base64, and how a name is shown.
+
+local M = {}
+
+local alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+
+local values = {}
+for index = 1, #alphabet do values[alphabet:byte(index)] = index - 1 end
+
+function M.base64(bytes)
+  local encoded = bytes:gsub('..?.?', function(group)
+    local a, b, c = group:byte(1, 3)
+    local number = a * 65536 + (b or 0) * 256 + (c or 0)
+    local letters = ''
+    for position = 0, #group do
+      local index = math.floor(number / 64 ^ (3 - position)) % 64 + 1
+      letters = letters .. alphabet:sub(index, index)
+    end
+    return letters .. ('='):rep(3 - #group)
+  end)
+  return encoded
+end
+
+-- The bytes, or nil if the text is not base64.
+function M.from_base64(text)
+  local letters, padding = text:match('^([%w+/]*)(=?=?)$')
+  if not letters or (#letters + #padding) % 4 ~= 0 then return nil end
+  local decoded = letters:gsub('..?.?.?', function(group)
+    local number = 0
+    for position = 1, 4 do number = number * 64 + (values[group:byte(position) or 65]) end
+    local bytes = string.char(math.floor(number / 65536), math.floor(number / 256) % 256, number % 256)
+    return bytes:sub(1, #group - 1)
+  end)
+  return decoded
+end
+
+-- Each pattern is one row of the table of well-formed UTF-8 in the Unicode standard.
+local sequences = {
+  '^[%z\1-\127]+', '^[\194-\223][\128-\191]',
+  '^\224[\160-\191][\128-\191]', '^[\225-\236][\128-\191][\128-\191]', '^\237[\128-\159][\128-\191]',
+  '^[\238-\239][\128-\191][\128-\191]', '^\240[\144-\191][\128-\191][\128-\191]',
+  '^[\241-\243][\128-\191][\128-\191][\128-\191]', '^\244[\128-\143][\128-\191][\128-\191]',
+}
+
+function M.is_utf8(bytes)
+  local position = 1
+  while position <= #bytes do
+    local last
+    for _, pattern in ipairs(sequences) do
+      _, last = bytes:find(pattern, position)
+      if last then break end
+    end
+    if not last then return false end
+    position = last + 1
+  end
+  return true
+end
+
+-- A name of somebody else's choice cannot move the cursor or look like two lines.
+function M.shown(name)
+  return (tostring(name):gsub('%c', '?'))
+end
+
+-- The parameters that name a path on the wire.
+function M.path_parameters(path)
+  if M.is_utf8(path) then return { path = path } end
+  return { pathBytes = M.base64(path) }
+end
+
+-- The path that parameters name, or nil; `pathBytes` counts instead of `path`.
+function M.path(parameters, name)
+  local bytes, text = parameters[name .. 'Bytes'], parameters[name]
+  if type(bytes) == 'string' then return M.from_base64(bytes) end
+  return type(text) == 'string' and text or nil
+end
+
+local deeds = {
+  read = 'read', updating = 'change', forMerging = 'change', forDeleting = 'delete', forMoving = 'move',
+  forReplacing = 'replace',
+}
+
+-- Who is behind a message, and what they want.
+function M.cause(cause)
+  cause = type(cause) == 'table' and cause or {}
+  local pid = type(cause.pid) == 'number' and cause.pid or 0
+  local known = pid > 0 and type(cause.program) == 'string' and cause.program ~= ''
+  return {
+    who = known and ('%s (%d)'):format(M.shown(cause.program), pid) or 'somebody',
+    deed = deeds[cause.operation] or 'use',
+  }
+end
+
+return M

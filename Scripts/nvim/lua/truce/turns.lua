@@ -1,0 +1,107 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Whose turn it is: while somebody reads, the buffer cannot be written; while somebody writes, it cannot be
+-- changed either. Turns nest, and what the user had set comes back with the end of the last one.
+
+local M = {}
+
+-- How long typing is held back at most, so that what is typed goes into what the writer has written.
+local longest_hold = 300
+
+local function count(document)
+  local readers, writers = 0, 0
+  if document.lifted > 0 then return readers, writers end
+  for _, kinds in pairs(document.turns) do
+    for _, kind in ipairs(kinds) do
+      if kind == 'writer' then writers = writers + 1 else readers = readers + 1 end
+    end
+  end
+  return readers, writers
+end
+
+local function writing(document)
+  local _, writers = count(document)
+  return writers > 0
+end
+
+-- Whether anybody has a turn.
+function M.any(document) return next(document.turns) ~= nil end
+
+local function is_typed_into(document)
+  local is_current = vim.api.nvim_get_current_buf() == document.buffer
+  return is_current and vim.api.nvim_get_mode().mode:match('^[iR]') ~= nil
+end
+
+local function set(document, option, value)
+  local options = vim.bo[document.buffer]
+  if options[option] ~= value then options[option] = value end
+end
+
+-- Makes the options what the turns ask for; the user's own values are kept from before the first of them.
+function M.apply(document)
+  if not vim.api.nvim_buf_is_valid(document.buffer) then return end
+  local readers, writers = count(document)
+  local before = document.before
+  if readers + writers > 0 and not before then
+    before = { readonly = vim.bo[document.buffer].readonly, modifiable = vim.bo[document.buffer].modifiable }
+    document.before = before
+  end
+  if not before then return end
+  set(document, 'readonly', before.readonly or readers + writers > 0)
+  -- Typing into such a buffer would be a heap of errors, with a key to press at the end.
+  local held = writers > 0 and not is_typed_into(document)
+  set(document, 'modifiable', before.modifiable and not held)
+  if readers + writers == 0 then document.before = nil end
+end
+
+-- Runs a function with the options as the user has them, and takes what it made of them for the user's.
+function M.without(document, action)
+  document.lifted = document.lifted + 1
+  M.apply(document)
+  local results = { pcall(action) }
+  document.lifted = document.lifted - 1
+  M.apply(document)
+  return unpack(results)
+end
+
+function M.begin(document, turn, kind)
+  local kinds = document.turns[turn] or {}
+  kinds[#kinds + 1] = kind
+  document.turns[turn] = kinds
+  M.apply(document)
+end
+
+function M.finish(document, turn)
+  local kinds = document.turns[turn]
+  if not kinds then return end
+  table.remove(kinds)
+  if #kinds == 0 then document.turns[turn] = nil end
+  M.apply(document)
+end
+
+function M.finish_all(document)
+  document.turns = {}
+  M.apply(document)
+end
+
+-- If the user types into this buffer, a short turn of a writer is waited for, messages being handled
+-- meanwhile: keys stay where they are and arrive in what was written. After that typing goes on, and meets
+-- the writer's text in a conflict, which loses neither.
+function M.hold_typing(document, handle_messages)
+  if document.holds or not is_typed_into(document) then return end
+  document.holds = true
+  vim.wait(longest_hold, function()
+    handle_messages()
+    return not writing(document)
+  end, 2, true)
+  document.holds = false
+end
+
+-- The first change to a buffer that is 'readonly' for somebody's turn only deserves no warning, for which
+-- Neovim would wait a second.
+function M.first_change(document)
+  if not document.before or document.before.readonly then return end
+  vim.bo[document.buffer].readonly = false
+  vim.schedule(function() M.apply(document) end)
+end
+
+return M
