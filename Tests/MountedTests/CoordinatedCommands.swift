@@ -27,6 +27,8 @@ extension Mounted {
                 let table = try TruceCommand.run("ps", mount.path).text.split(separator: "\n")
                 try #require(table.count == 3, "\(table)")
                 let rows = table.map { $0.split(separator: " ").map(String.init) }
+                let user = try Program("id").run("--user", "--name").text
+                #expect(rows.dropFirst().allSatisfy { $0[1] + "\n" == user })
                 #expect(rows[0] == ["PID", "USER", "PROGRAM", "STATE", "ACCESS", "PATH"])
                 #expect(
                     rows[1].first == "\(writer.pid)" && rows[1].suffix(3) == ["held", "updating", document])
