@@ -31,7 +31,7 @@ extension Mounted {
                 #expect(rows.dropFirst().allSatisfy { $0[1] + "\n" == user })
                 #expect(rows[0] == ["PID", "USER", "PROGRAM", "STATE", "ACCESS", "PATH"])
                 #expect(
-                    rows[1].first == "\(writer.pid)" && rows[1].suffix(3) == ["held", "updating", document])
+                    rows[1].first == "\(writer.pid)" && rows[1].suffix(3) == ["held", "forMerging", document])
                 #expect(
                     rows[2].first == "\(other.pid)" && rows[2].suffix(3) == ["waiting", "read", document])
 
