@@ -88,6 +88,13 @@ extension Arbiter {
         }
         desk.leave(id)
         desk.records[id] = nil
+        // Who waits to be identified does so for presenters' sake, and this was perhaps the last.
+        for claim in waiters(at: record.item) where waits[claim]?.watched == nil { unsettled.append(claim) }
+    }
+
+    private func waiters(at item: ItemID) -> [ClaimID] {
+        guard let waiting = dockets[item]?.waiting else { return [] }
+        return Array(waiting.readers) + Array(waiting.writers)
     }
 }
 
