@@ -180,13 +180,30 @@ extension Arbiter {
         }
     }
 
-    /// P12: presenters that a write goes ahead over, though they refused or did not answer.
-    func unanswered(by claim: Claim) -> [PresenterID] {
-        guard !claim.onlyReads || claim.nature == .aware, let inquiry = desk.inquiries[claim.id] else {
-            return []
-        }
+    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
+    mutating func unanswered(by claim: Claim) -> [PresenterID] {
+        guard !claim.onlyReads || claim.nature == .aware else { return [] }
+        guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
         return inquiry.turns.compactMap { desk.turns[$0] }
             .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
+    }
+
+    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
+    private mutating func unasked(by claim: Claim) -> [PresenterID] {
+        guard desk.isPresented(claim), claim.nature != .episode else { return [] }
+        let party = parties[claim.id] ?? .nobody
+        var unasked: [PresenterID] = []
+        claim.forEachPart { part in
+            for id in desk.presented[part.item] ?? [] {
+                guard let record = desk.records[id], !isOwn(party, record.presenter.party),
+                    !party.works(for: record.presenter.party),
+                    !isPartOfAwareAccess(claim, at: record.item),
+                    !requests(for: claim, part.access, party, to: id).isEmpty
+                else { continue }
+                unasked.append(id)
+            }
+        }
+        return unasked.sorted()
     }
 }
 
