@@ -49,7 +49,7 @@ extension Arbiter {
         endTrailingTurns(of: record, but: party, &effects)
         let isAsked = !isExempt && !isPartOfAwareAccess(claim, at: record.item)
         let requests = isAsked ? requests(for: claim, access, party, to: id) : []
-        let present = desk.turn(of: party, isWrite: access.isWrite, at: record)
+        let present = presentTurn(of: party, isWrite: access.isWrite, at: record, &effects)
         // Nothing to ask, and nothing to tell later.
         guard present != nil || access.isWrite || !requests.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, access)
@@ -67,7 +67,8 @@ extension Arbiter {
     mutating func makeTurn(with presenter: PresenterID, _ party: Party, _ access: Access) -> TurnID {
         let id = desk.makeTurnID()
         desk.turns[id] = Turn(
-            id: id, presenter: presenter, isWrite: access.isWrite, party: party, cause: Cause(party, access))
+            id: id, presenter: presenter, isWrite: access.isWrite, party: party, began: now,
+            cause: Cause(party, access))
         desk.records[presenter]?.turns.append(id)
         return id
     }

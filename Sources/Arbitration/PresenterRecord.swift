@@ -40,6 +40,7 @@ struct Turn: Sendable {
     let presenter: PresenterID
     let isWrite: Bool
     let party: Party
+    let began: Instant
     var cause: Cause
     /// Claims of the party that wait for answers, or are held and not suspended.
     var members: [ClaimID] = []

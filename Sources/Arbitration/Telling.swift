@@ -47,7 +47,7 @@ extension Arbiter {
     ) {
         endTrailingTurns(of: record, but: cause.party, &effects)
         let id =
-            desk.turn(of: cause.party, isWrite: true, at: record)
+            presentTurn(of: cause.party, isWrite: true, at: record, &effects)
             ?? makeTurn(with: record.id, cause.party, cause.access)
         guard let entry = desk.turns.index(forKey: id) else { return }
         body(&desk.turns.values[entry])
@@ -122,6 +122,21 @@ extension Arbiter {
             }
             endTurn(id, &effects)
         }
+    }
+
+    /// N3: the turn in which an access of a party belongs, if there is one.
+    ///
+    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted
+    /// `hold` is over as soon as nobody is in it.
+    mutating func presentTurn(
+        of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
+    ) -> TurnID? {
+        guard let id = desk.turn(of: party, isWrite: isWrite, at: record), let turn = desk.turns[id] else {
+            return nil
+        }
+        guard turn.members.isEmpty, turn.isSettled, turn.began + bounds.hold <= now else { return id }
+        endTurn(id, &effects)
+        return nil
     }
 
     /// N3: what happened in the turn is told before its reacquire.
