@@ -58,8 +58,9 @@ extension Arbiter {
     /// P2: what began like a save was a deletion, and is put to those who have relinquished already.
     mutating func noteLoss(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
         for presenter in desk.presented[item] ?? [] {
+            // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !isForItsSake(party, record), !record.isDemoted,
+                !party.works(for: record.presenter.party), !record.isDemoted,
                 record.presenter.messages.contains(.accommodateDeletion)
             else { continue }
             let cause = Cause(party, .write(.forDeleting))
