@@ -125,12 +125,22 @@ extension Arbiter {
     private func mayAskToSave(for claim: Claim, _ party: Party, _ record: PresenterRecord) -> Bool {
         if claim.nature == .aware { return true }
         guard party.programClass == .ordinary else { return false }
-        let isRecent = { (moment: Instant) in self.now < moment + self.bounds.askAgain }
+        // Whoever comes while it is saving waits for that save, however far it has got.
+        if desk.openSave(of: record.id) != nil { return true }
         if let saved = record.saved, isRecent(saved) { return false }
-        guard let last = record.saveAsked, last.session == party.session, party.session != 0 else {
-            return true
-        }
-        return !isRecent(last.moment) || desk.openSave(of: record.id) != nil
+        return !(record.savesAsked[party.session].map(isRecent) ?? false)
+    }
+
+    /// P9.
+    private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
+
+    private mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
+        guard var asked = desk.records[id]?.savesAsked else { return }
+        asked = asked.filter { isRecent($0.value) }
+        // Who has no session that we know is nobody's neighbour.
+        if session != 0 { asked[session] = now }
+        desk.records[id]?.savesAsked = asked
+        desk.records[id]?.saveAsked = now
     }
 
     /// Asks a turn's next request, or lets its members go on.
@@ -153,9 +163,7 @@ extension Arbiter {
         turn.question = question.id
         desk.turns[id] = turn
         desk.open(question)
-        if request == .save {
-            desk.records[turn.presenter]?.saveAsked = (now, turn.party.session)
-        }
+        if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
         letDebtorsPass(turn.presenter)

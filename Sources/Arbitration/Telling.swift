@@ -28,7 +28,7 @@ extension Arbiter {
 
     /// P9: what a presenter writes soon after it was asked to save is the save.
     private mutating func noteSave(by id: PresenterID) {
-        guard let asked = desk.records[id]?.saveAsked, now < asked.moment + bounds.save else { return }
+        guard let asked = desk.records[id]?.saveAsked, now < asked + bounds.save else { return }
         desk.records[id]?.saved = now
     }
 
