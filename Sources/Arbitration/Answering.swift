@@ -26,8 +26,16 @@ extension Arbiter {
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
             guard let process = arbiter.desk.turns.values[entry].party.process else { return }
-            arbiter.desk.records[question.presenter]?.excused[process] = arbiter.now + arbiter.bounds.excused
+            arbiter.excuse(process, by: question.presenter)
         }
+    }
+
+    /// P7. Forgets those whose time is over: they need not come again.
+    private mutating func excuse(_ process: ProcessID, by id: PresenterID) {
+        guard var excused = desk.records[id]?.excused else { return }
+        excused = excused.filter { now <= $0.value }
+        excused[process] = now + bounds.excused
+        desk.records[id]?.excused = excused
     }
 
     /// Goes on with every turn that waited for an answer.
