@@ -8,6 +8,10 @@ package enum ProtocolLimits {
     package static let messageBytes = 1 << 20
     /// Arrays and objects inside one another: ours have five.
     package static let nesting = 64
+    /// Combining marks that follow one another: more than a name of a file has room for, and than is ever quoted.
+    package static let marksInARow = 256
+    /// Of an `id` that is a text.
+    package static let idBytes = 256
     /// Requests of one connection that are being served at once, accesses that wait included; more wait in the
     /// socket.
     package static let outstandingRequests = 64
