@@ -29,6 +29,8 @@ package enum ProtocolLimits {
     package static let readBytes = 512 << 10
     /// Entries that one `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
+    /// What they and the lists of `status` may have in JSON, so that a reply fits into a message.
+    package static let listBytes = 1_000_000
     /// As long as the kernel lets a path be.
     package static let pathBytes = 4095
     package static let purposeBytes = 256
