@@ -5,7 +5,7 @@ package struct CensusForm: Hashable, Sendable, Codable {
     /// The oldest first.
     package var claims: [ClaimForm]
     package var presenters: [PresenterForm]
-    /// There were more than ``ProtocolLimits/listEntries`` of either; the oldest are here.
+    /// There were more than ``ProtocolLimits/listEntries`` of either, or too long ones; the oldest are here.
     package var isTruncated: Bool
 
     package init(claims: [ClaimForm], presenters: [PresenterForm], isTruncated: Bool = false) {

@@ -12,7 +12,12 @@ package enum MessageID: Hashable, Sendable, Codable {
             self = .number(try container.decode(Int64.self))
         } catch {
             // A fraction is no text either, and fails here for good.
-            self = .text(try container.decode(String.self))
+            let text = try container.decode(String.self)
+            // It is remembered as long as the request is served.
+            guard text.utf8.count <= ProtocolLimits.idBytes else {
+                throw Failure.invalidRequest("an 'id' has at most \(ProtocolLimits.idBytes) bytes")
+            }
+            self = .text(text)
         }
     }
 
@@ -126,35 +131,5 @@ extension Reply: Encodable {
         case .success(let response): try container.encode(response, forKey: .result)
         case .failure(let failure): try container.encode(failure, forKey: .error)
         }
-    }
-}
-
-/// The one way JSON is written, keys in a fixed order on one line; and what is checked before it is read.
-package enum JSONForm {
-    /// Refuses nesting that a recursive decoder might not survive, and text in anything but UTF-8, which has no
-    /// zero bytes: the decoder would take it for UTF-16.
-    static func check(_ bytes: [UInt8]) throws(Failure) {
-        guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON() }
-        var (depth, isText, isEscaped) = (0, false, false)
-        for byte in bytes {
-            switch byte {
-            case 0: throw .notJSON()
-            case _ where isEscaped: isEscaped = false
-            case UInt8(ascii: "\\") where isText: isEscaped = true
-            case UInt8(ascii: "\""): isText.toggle()
-            case _ where isText: break
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                depth += 1
-                if depth > ProtocolLimits.nesting { throw .nestedTooDeeply() }
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
-            default: break
-            }
-        }
-    }
-
-    package static func encode(_ value: some Encodable) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Array(try encoder.encode(value))
     }
 }

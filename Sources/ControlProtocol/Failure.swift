@@ -46,6 +46,11 @@ extension Failure {
     package static func nestedTooDeeply() -> Failure {
         Failure(code: -32700, message: "a message nests at most \(ProtocolLimits.nesting) levels deep")
     }
+    package static func tooManyMarks() -> Failure {
+        Failure(
+            code: -32700,
+            message: "a text has at most \(ProtocolLimits.marksInARow) combining marks in a row")
+    }
     package static func invalidRequest(_ why: String) -> Failure { Failure(code: -32600, message: why) }
     package static func unknownMethod(_ method: String) -> Failure {
         Failure(code: -32601, message: "there is no method '\(method.excerpt)'")

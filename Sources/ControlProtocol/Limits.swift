@@ -8,6 +8,10 @@ package enum ProtocolLimits {
     package static let messageBytes = 1 << 20
     /// Arrays and objects inside one another: ours have five.
     package static let nesting = 64
+    /// Combining marks that follow one another: more than a name of a file has room for, and than is ever quoted.
+    package static let marksInARow = 256
+    /// Of an `id` that is a text.
+    package static let idBytes = 256
     /// Requests of one connection that are being served at once, accesses that wait included; more wait in the
     /// socket.
     package static let outstandingRequests = 64
@@ -25,6 +29,8 @@ package enum ProtocolLimits {
     package static let readBytes = 512 << 10
     /// Entries that one `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
+    /// What they and the lists of `status` may have in JSON, so that a reply fits into a message.
+    package static let listBytes = 1_000_000
     /// As long as the kernel lets a path be.
     package static let pathBytes = 4095
     package static let purposeBytes = 256

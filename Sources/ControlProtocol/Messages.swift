@@ -193,7 +193,7 @@ package struct KeptListParameters: Hashable, Sendable, Codable {
 
 package struct KeptListResult: Hashable, Sendable, Codable {
     package var entries: [KeptForm]
-    /// There were more than ``ProtocolLimits/listEntries``; the newest are here.
+    /// There were more than ``ProtocolLimits/listEntries``, or too long ones; the newest are here.
     package var isTruncated: Bool
 
     package init(entries: [KeptForm], isTruncated: Bool) {

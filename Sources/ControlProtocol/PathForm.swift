@@ -41,10 +41,12 @@ package struct PathForm: Hashable, Sendable, Codable {
     }
 
     /// Refuses whatever could lead out of the mount, or mean two things to two readers.
+    ///
+    /// The result says in both forms what the bytes say, whatever the text said beside them.
     package func checkedBelowRoot() throws(Failure) -> PathForm {
         guard let bytes else { throw .invalidParameters("'pathBytes' is not base64") }
         guard !bytes.contains(0) else { throw .invalidParameters("a path cannot contain a zero byte") }
-        if bytes.isEmpty { return self }
+        if bytes.isEmpty { return PathForm(bytes) }
         guard bytes.count <= ProtocolLimits.pathBytes else {
             throw .invalidParameters("a path has at most \(ProtocolLimits.pathBytes) bytes")
         }
@@ -56,6 +58,6 @@ package struct PathForm: Hashable, Sendable, Codable {
         else {
             throw .invalidParameters("a path is relative to the mount and has no empty, '.' or '..' part")
         }
-        return self
+        return PathForm(bytes)
     }
 }

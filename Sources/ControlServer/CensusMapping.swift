@@ -5,12 +5,18 @@ import CoordinationEngine
 
 /// The engine's census in the words of the wire: a mirror image, with no decision in it but where to cut.
 extension CensusForm {
-    init(_ census: Census, at now: Instant) {
+    init(of item: ItemID?, in engine: Engine) throws {
         let limit = ProtocolLimits.listEntries
+        // One more tells whether there are more.
+        let census = engine.census(of: item, atMost: limit + 1)
+        let now = Engine.now
+        var room = ListRoom()
+        let claims = try room.half(of: census.claims.prefix(limit).lazy.map { ClaimForm($0, at: now) })
+        let presenters = try room.fill(
+            with: census.presenters.prefix(limit).lazy.map { PresenterForm($0, at: now) })
         self.init(
-            claims: census.claims.prefix(limit).map { ClaimForm($0, at: now) },
-            presenters: census.presenters.prefix(limit).map { PresenterForm($0, at: now) },
-            isTruncated: census.claims.count > limit || census.presenters.count > limit)
+            claims: claims, presenters: presenters,
+            isTruncated: claims.count < census.claims.count || presenters.count < census.presenters.count)
     }
 }
 

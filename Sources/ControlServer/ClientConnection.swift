@@ -37,11 +37,16 @@ final class ClientConnection: ChannelDuplexHandler {
     private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
+    private var isResting = false
     private var process: ProcessWatch.Watched?
     private var remarks: Set<Remark> = []
 
     /// How long a client that is sent away may take to read why.
     private static let farewell = TimeAmount.seconds(10)
+    /// How many messages are looked at before others have their turn.
+    private static let messagesPerTurn = 64
+    /// Not 0: the loop runs all that is due before it looks at sockets again.
+    private static let rest = TimeAmount.microseconds(100)
 
     init(of peer: Peer, on channel: any Channel, to service: Service) {
         self.peer = peer
@@ -68,7 +73,7 @@ final class ClientConnection: ChannelDuplexHandler {
     func channelReadComplete(context: ChannelHandlerContext) { serve() }
 
     func read(context: ChannelHandlerContext) {
-        isReadDelayed = !mayRead
+        isReadDelayed = !mayRead || isResting
         if !isReadDelayed { context.read() }
     }
 
@@ -97,11 +102,14 @@ extension ClientConnection {
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
     private func serve() {
-        var isDrained = false
+        guard !isResting else { return }
+        var (isDrained, messages) = (false, 0)
         while !isEnding, !isDrained {
             if mayStart, let (id, request) = flow.next() {
                 start(id, request)
             } else if mayRead {
+                guard messages < Self.messagesPerTurn else { return rest() }
+                messages += 1
                 guard let message = nextMessage() else {
                     isDrained = true
                     continue
@@ -116,6 +124,15 @@ extension ClientConnection {
         } else if isReadDelayed, mayRead {
             isReadDelayed = false
             channel.read()
+        }
+    }
+
+    /// Lets others go first: what a client sends in one piece may be thousands of messages.
+    private func rest() {
+        isResting = true
+        loop.assumeIsolated().scheduleTask(in: Self.rest) {
+            self.isResting = false
+            self.serve()
         }
     }
 
@@ -177,10 +194,14 @@ extension ClientConnection {
         outbox.reserve(bytes)
     }
 
-    func finish(_ id: MessageID, reserved bytes: Int = 0, _ result: Result<Response, Failure>) {
+    func finish(_ id: MessageID, _ result: Result<Response, Failure>) {
+        finish { try Reply(to: id, result).encoded() }
+    }
+
+    private func finish(reserved bytes: Int = 0, _ encode: () throws -> [UInt8]) {
         flow.finish()
         outbox.release(bytes)
-        send(Reply(to: id, result))
+        write(isPushed: false, encode)
         // Not at once: the caller is not done.
         door.run { [bound = NIOLoopBound(self, eventLoop: loop)] in bound.value.serve() }
     }
@@ -215,17 +236,24 @@ extension ClientConnection {
 
 // Where work is done that may block.
 extension ClientConnection {
-    /// Reads something, in no order that matters.
+    /// Reads something, in no order that matters, and makes a reply of it, which may be long.
     func look(
-        _ id: MessageID, reserving bytes: Int = 64 << 10,
+        _ id: MessageID, reserving bytes: Int,
         _ body: @escaping @Sendable (Service, Peer) throws -> Response
     ) {
         begin(id, reserving: bytes)
-        service.readers.runIfActive(eventLoop: loop) { [service, peer] in try body(service, peer) }
-            .assumeIsolated().whenComplete { result in
-                guard !self.isClosed else { return }
-                self.finish(id, reserved: bytes, result.mapError(Failure.init))
+        service.readers.runIfActive(eventLoop: loop) { [service, peer] in
+            try Reply(to: id, .success(try body(service, peer))).encoded()
+        }
+        .assumeIsolated().whenComplete { result in
+            guard !self.isClosed else { return }
+            self.finish(reserved: bytes) {
+                switch result {
+                case .success(let message): message
+                case .failure(let error): try Reply(to: id, .failure(Failure(error))).encoded()
+                }
             }
+        }
     }
 
     /// Has something done in the engine, in order; the process behind the connection is watched from then on.

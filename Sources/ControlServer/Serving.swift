@@ -10,19 +10,23 @@ extension ClientConnection {
         switch request {
         case .initialize(let parameters): initialize(parameters, answering: id)
         case .status:
-            look(id) { service, _ in
-                .status(StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id))
+            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
+                try .status(StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id))
             }
         case .register(let parameters): presenters.register(parameters, answering: id)
         case .remove(let parameters): presenters.remove(parameters.presenter, answering: id)
         case .beginAccess(let parameters): begin(parameters, answering: id)
         case .endAccess(let parameters): accesses.end(parameters.access, answering: id)
-        case .why(let parameters): look(id) { service, _ in try service.census(at: parameters.path) }
-        case .ps:
-            look(id) { service, _ in
-                .census(CensusForm(service.engine.census(of: nil), at: Engine.now))
+        case .why(let parameters):
+            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
+                try service.census(at: parameters.path)
             }
-        case .keptList(let parameters): look(id) { try $0.store().list(parameters, for: $1) }
+        case .ps:
+            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
+                .census(try CensusForm(of: nil, in: service.engine))
+            }
+        case .keptList(let parameters):
+            look(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
         case .keptRead(let parameters):
             // As base64.
             look(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
@@ -46,10 +50,10 @@ extension Service {
         return kept
     }
 
-    fileprivate func census(at path: PathForm) throws(Failure) -> Response {
+    fileprivate func census(at path: PathForm) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }
-        return .census(CensusForm(engine.census(of: document.item), at: Engine.now))
+        return .census(try CensusForm(of: document.item, in: engine))
     }
 }
 
@@ -57,10 +61,9 @@ extension KeptContents {
     fileprivate func list(_ parameters: KeptListParameters, for peer: Peer) throws -> Response {
         // The path was checked when the message was decoded.
         let all = try entries(under: parameters.path.bytes ?? [], for: peer)
-        return .keptList(
-            KeptListResult(
-                entries: Array(all.prefix(ProtocolLimits.listEntries)),
-                isTruncated: all.count > ProtocolLimits.listEntries))
+        var room = ListRoom()
+        let entries = try room.fill(with: all.prefix(ProtocolLimits.listEntries))
+        return .keptList(KeptListResult(entries: entries, isTruncated: entries.count < all.count))
     }
 
     fileprivate func read(_ parameters: KeptReadParameters, for peer: Peer) throws -> Response {

@@ -3,14 +3,17 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// The engine's values in the words of the wire: a mirror image, with no decision in it.
+/// The engine's values in the words of the wire: a mirror image, with no decision in it but where to cut.
 extension StatusForm {
-    init(_ report: StatusReport, mount: ControlledMount, pid: Int32) {
+    init(_ report: StatusReport, mount: ControlledMount, pid: Int32) throws {
+        var room = ListRoom()
+        let waiting = try room.half(of: report.waiting.lazy.map(WaitingForm.init))
+        // The latest.
+        let journal = try room.fill(with: report.journal.reversed().lazy.map(StepForm.init))
         self.init(
             mount: mount.form, pid: pid, version: mount.version,
             options: OptionsForm(report.options, dataPath: report.dataPath),
-            counters: CountersForm(report.counters), waiting: report.waiting.map(WaitingForm.init),
-            journal: report.journal.map(StepForm.init))
+            counters: CountersForm(report.counters), waiting: waiting, journal: journal.reversed())
     }
 }
 

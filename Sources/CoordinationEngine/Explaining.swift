@@ -22,9 +22,9 @@ extension Engine {
 
     /// Who has, wants and shows what: of one item, or of all.
     ///
-    /// May read `/proc`, so not for threads that must not wait.
-    package func census(of item: ItemID?) -> Census {
-        let facts: Facts = state.withLock { self.facts(of: item, in: $0) }
+    /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
+    package func census(of item: ItemID?, atMost limit: Int = .max) -> Census {
+        let facts: Facts = state.withLock { self.facts(of: item, atMost: limit, in: $0) }
         let now = Self.now
         return Census(
             claims: facts.claims.map { id, entry, suspension, chain in
@@ -43,15 +43,15 @@ extension Engine {
             })
     }
 
-    private func facts(of item: ItemID?, in state: State) -> Facts {
+    private func facts(of item: ItemID?, atMost limit: Int, in state: State) -> Facts {
         var facts = Facts()
         let claims = item.map { state.arbiter.claims(on: $0) } ?? state.claims.keys.sorted()
-        for id in claims {
+        for id in claims.prefix(limit) {
             guard let entry = state.claims[id] else { continue }
             facts.claims.append((id, entry, state.arbiter.suspension(of: id), chain(from: id, in: state)))
         }
         let presenters = item.map { state.arbiter.presenters(of: $0) } ?? state.presenters.keys.sorted()
-        for id in presenters {
+        for id in presenters.prefix(limit) {
             guard let entry = state.presenters[id] else { continue }
             facts.presenters.append(
                 (id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id)))

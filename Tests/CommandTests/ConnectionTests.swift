@@ -56,6 +56,55 @@ struct ConnectionTests {
         }
     }
 
+    @Test("a reply is a message like others, however much there is to tell, and says that it is not all")
+    func longReplies() throws {
+        try withServer(status: LongStatus()) { server in
+            let client = try AwareProgram(server)
+            let path = String(decoding: LongStatus.path, as: UTF8.self)
+            for number in 0..<60 { _ = try client.register(path + "\(number)") }
+            let census: CensusForm = try client.call(.ps)
+            #expect(census.isTruncated)
+            // What is longer than a message, the client does not take.
+            #expect((10..<60).contains(census.presenters.count))
+            let kept: KeptListResult = try client.call(
+                .keptList(KeptListParameters(path: Array("many".utf8))))
+            #expect(kept.isTruncated)
+            #expect((10..<900).contains(kept.entries.count))
+            let status: StatusForm = try client.call(.status)
+            #expect(status.waiting.count >= 10)
+            #expect(status.waiting.first?.claim == 1)
+            #expect(status.journal.count >= 10)
+            #expect(status.journal.last?.sequence == 2000)
+        }
+    }
+
+    @Test("a client that says thousands of things at once lets others go in between")
+    func fairness() throws {
+        try withServer { server in
+            let other = try AwareProgram(server)
+            let count = 30_000
+            let replies = Tally()
+            let talking = try JoinableThread {
+                do {
+                    let talker = try server.connect()
+                    try talker.send(String(repeating: "x\n", count: count))
+                    for _ in 0..<count {
+                        _ = try talker.line()
+                        replies.add()
+                    }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            try eventually(within: .seconds(10), "the first reply") { replies.count > 0 }
+            #expect(try other.unread() == [])
+            // What the loop does in a turn, it does at once.
+            #expect(replies.count < count / 10)
+            talking.join()
+            #expect(replies.count == count)
+        }
+    }
+
     @Test("a process that dies takes everything with it, though its child has inherited the socket")
     func inheritedSocket() throws {
         let log = try withServer { server in

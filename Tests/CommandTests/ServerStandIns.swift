@@ -17,6 +17,24 @@ struct FixedStatus: StatusSource {
     }
 }
 
+/// A mount in which more happened than fits into a message.
+struct LongStatus: StatusSource {
+    /// Each byte of it is six in JSON.
+    static let path = [UInt8](repeating: 1, count: 4000)
+
+    func status() -> StatusReport {
+        let actor = Actor(pid: 1, program: [])
+        let now = Instant(nanoseconds: 0)
+        return StatusReport(
+            waiting: (1...2000).map {
+                WaitingClaim(claim: ClaimID($0), actor: actor, access: .read, path: Self.path, since: now)
+            },
+            journal: (1...2000).map {
+                JournalStep(sequence: $0, moment: now, kind: .granted, path: Self.path)
+            })
+    }
+}
+
 /// How often something happened.
 final class Tally: Sendable {
     private let state = Mutex(0)
@@ -30,12 +48,13 @@ struct OneContent: KeptContents {
     /// Of the large one.
     static let reads = Tally()
 
+    /// One; or below `many`, more than fits into a message.
     func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
-        [
-            KeptForm(
-                id: "0123456789abcdef", path: Array("a".utf8), cause: "claim", time: 0, size: 4, user: 0,
-                group: 0, mode: 0o100644)
-        ]
+        let isMany = path == Array("many".utf8)
+        let entry = KeptForm(
+            id: "0123456789abcdef", path: isMany ? LongStatus.path : Array("a".utf8), cause: "claim", time: 0,
+            size: 4, user: 0, group: 0, mode: 0o100644)
+        return [KeptForm](repeating: entry, count: isMany ? 900 : 1)
     }
 
     func read(
@@ -146,7 +165,8 @@ enum EngineThreads {
 /// Serves for the length of the closure, and returns what was logged.
 @discardableResult
 func withServer(
-    bounds: Bounds = Bounds(), user: UInt32 = geteuid(), _ body: (RunningServer) throws -> Void
+    bounds: Bounds = Bounds(), user: UInt32 = geteuid(), status: any StatusSource = FixedStatus(),
+    _ body: (RunningServer) throws -> Void
 ) throws -> [String] {
     let directory = try TemporaryDirectory()
     let socket = try directory.makeSocket()
@@ -158,7 +178,7 @@ func withServer(
     let server = try ControlServer(
         on: try socket.duplicateListener(),
         for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),
-        status: FixedStatus(), kept: OneContent(), engine: engine, documents: documents,
+        status: status, kept: OneContent(), engine: engine, documents: documents,
         log: { log.append($0) })
     let result = Result {
         try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))

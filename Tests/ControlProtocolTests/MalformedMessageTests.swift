@@ -152,4 +152,59 @@ struct MalformedMessageTests {
         for index in invalid.indices where invalid[index] == UInt8(ascii: "X") { invalid[index] = 0xFF }
         #expect(throws: Failure.self) { try Envelope(decoding: invalid) }
     }
+
+    /// As they are, as escapes, and as escapes of two halves each.
+    private static let marks = ["\u{0316}\u{0301}", #"\u0316\u0301"#, #"\ud834\udd65\ud834\udd66"#]
+
+    /// U+1D165 and its like: both of one pair are marks.
+    @Test(
+        "marks in a row are refused before anybody compares them: sorting them takes minutes",
+        arguments: marks)
+    func manyMarks(pair: String) {
+        let many = String(repeating: pair, count: 80_000)
+        for text in [
+            #"{"jsonrpc":"2.0","id":1,"method":"\#(many)"}"#, #"{"jsonrpc":"2.0","id":1,"\#(many)":0}"#,
+            #"{"jsonrpc":"2.0","id":"a\#(many)","method":"status"}"#,
+        ] {
+            #expect(throws: Failure.tooManyMarks()) { try Envelope(decoding: Array(text.utf8)) }
+            #expect(throws: Failure.tooManyMarks()) { try IncomingMessage(decoding: Array(text.utf8)) }
+        }
+    }
+
+    @Test("as many marks as a name of a file can have are none too many", arguments: marks)
+    func fewMarks(pair: String) throws {
+        let name = String(repeating: pair, count: ProtocolLimits.marksInARow / 2)
+        for path in [name, String(repeating: name + "a", count: 3), #"\n\\"# + name] {
+            let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(path)"}}"#
+            guard case .request(_, .success(.why)) = try Envelope(decoding: Array(text.utf8)) else {
+                return #expect(Bool(false), "it is read")
+            }
+        }
+        let one = String(repeating: pair, count: ProtocolLimits.marksInARow / 2) + "\u{0301}"
+        #expect(throws: Failure.tooManyMarks()) { try Envelope(decoding: Array(#"{"\#(one)":1}"#.utf8)) }
+    }
+
+    @Test("an id is short, since it is remembered")
+    func longID() {
+        let id = String(repeating: "i", count: ProtocolLimits.idBytes)
+        let text = #"{"jsonrpc":"2.0","id":"X","method":"status"}"#
+        #expect(throws: Never.self) { try Envelope(decoding: Array(text.replacing("X", with: id).utf8)) }
+        let failure = #expect(throws: Failure.self) {
+            try Envelope(decoding: Array(text.replacing("X", with: id + "i").utf8))
+        }
+        #expect(failure?.code == -32600)
+        #expect(failure?.message.contains("id") == true)
+    }
+
+    @Test("a path says in both forms what its bytes say, however much text came with them")
+    func twoPaths() throws {
+        let other = String(repeating: "b", count: 100_000)
+        let text =
+            #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(other)","pathBytes":"YQ=="}}"#
+        guard case .request(_, .success(.why(let parameters))) = try Envelope(decoding: Array(text.utf8))
+        else {
+            return #expect(Bool(false), "it is read")
+        }
+        #expect(parameters.path == PathForm("a", nil))
+    }
 }
