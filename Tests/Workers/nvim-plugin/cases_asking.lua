@@ -136,6 +136,9 @@ local function autocommands(stage)
   editor:eventually('the write', 'vim.g.writing')
   local second = daemon:ask('save', presenter, { turn = 3 })
   daemon:notify('reacquire', presenter, { turn = 3 })
+  editor:eventually('the messages that wait', [[(function()
+    for _, link in pairs(require('truce.presenters').connections()) do return #link.inbox == 2 end
+  end)()]])
   editor:lua('vim.g.go_on = true')
   assert(not daemon:answer(save).error and not daemon:answer(second).error)
   local answered = {}
