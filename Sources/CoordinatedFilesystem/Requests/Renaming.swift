@@ -106,7 +106,7 @@ extension CoordinatedFilesystem {
         if move.isExchange { return exchange(move, node) }
         let thread = move.from.caller.thread
         // A file that is followed is known by one of its names; another one's move concerns nobody.
-        let isKnown = node.isCalled(move.from.name, in: move.from.directory)
+        let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
         let isMoved = isKnown && save?.evidence == nil
         if let save, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another.
@@ -194,9 +194,7 @@ extension CoordinatedFilesystem {
             return nil
         }
         // Another link of a file that is followed by its name says nothing about the document.
-        guard
-            !node.state.withLock({ $0.isFollowed }) || node.isCalled(move.from.name, in: move.from.directory)
-        else { return nil }
+        guard !isFollowed(node, move.status, elsewhereThan: move.from) else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         let isAnswering = isAnswering(thread, about: node)
