@@ -35,7 +35,8 @@ struct InstallList {
 
     static let builtins: Set<String> = [
         ":", ".", "[", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval", "exec",
-        "exit", "export", "for", "kill", "let", "local", "mapfile", "printf", "pwd", "read", "readonly",
+        "exit", "export", "for", "jobs", "kill", "let", "local", "mapfile", "printf", "pwd", "read",
+        "readonly",
         "return", "set", "shift", "shopt", "source", "test", "trap", "true", "type", "ulimit", "umask",
         "unset", "wait",
     ]
