@@ -47,7 +47,8 @@ extension Arbiter {
             return nil
         }
         endTrailingTurns(of: record, but: party, &effects)
-        let requests = isExempt ? [] : requests(for: claim, access, party, to: id)
+        let isAsked = !isExempt && !isPartOfAwareAccess(claim, at: record.item)
+        let requests = isAsked ? requests(for: claim, access, party, to: id) : []
         let present = desk.turn(of: party, isWrite: access.isWrite, at: record)
         // Nothing to ask, and nothing to tell later.
         guard present != nil || access.isWrite || !requests.isEmpty else { return nil }
@@ -69,6 +70,15 @@ extension Arbiter {
             id: id, presenter: presenter, isWrite: access.isWrite, party: party, cause: Cause(party, access))
         desk.records[presenter]?.turns.append(id)
         return id
+    }
+
+    /// P15.
+    private func isPartOfAwareAccess(_ claim: Claim, at item: ItemID) -> Bool {
+        guard awareClaims > 0, claim.nature != .aware, let held = dockets[item]?.held else { return false }
+        let covers = { (id: ClaimID) in
+            self.claims[id].map { $0.nature == .aware && self.areExempt($0, claim) } ?? false
+        }
+        return held.writers.contains(where: covers) || held.readers.contains(where: covers)
     }
 
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.

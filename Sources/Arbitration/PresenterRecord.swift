@@ -51,6 +51,8 @@ struct Turn: Sendable {
     var asked: [PresenterRequest] = []
     /// A request was answered with an error, or forfeited.
     var isUnanswered = false
+    /// A deletion is put to the presenter when it has happened.
+    var isLost = false
     var hasChanged = false
     var hasMoved = false
     /// When it ends; nil while it has members or somebody owes it an answer.

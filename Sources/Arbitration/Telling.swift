@@ -17,9 +17,13 @@ extension Arbiter {
                 noteSave(by: presenter)
                 continue
             }
-            if id == nil, party.works(for: record.presenter.party), desk.owesAnything(presenter) { continue }
+            if id == nil, isForItsSake(party, record) { continue }
             note(Cause(party, cause.access), at: record, &effects) { $0.hasChanged = true }
         }
+    }
+    /// P6: whether somebody works for a presenter that owes an answer.
+    private func isForItsSake(_ party: Party, _ record: PresenterRecord) -> Bool {
+        party.works(for: record.presenter.party) && desk.owesAnything(record.id)
     }
 
     /// P9: what a presenter writes soon after it was asked to save is the save.
@@ -31,9 +35,9 @@ extension Arbiter {
     /// N2: the item is called something else now.
     mutating func noteMove(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
         for presenter in desk.presented[item] ?? [] {
-            guard let record = desk.records[presenter], !isOwn(party, record.presenter.party) else {
-                continue
-            }
+            guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
+                !isForItsSake(party, record)
+            else { continue }
             note(Cause(party, .write(.forMoving)), at: record, &effects) { $0.hasMoved = true }
         }
     }
@@ -55,7 +59,8 @@ extension Arbiter {
     mutating func noteLoss(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
         for presenter in desk.presented[item] ?? [] {
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !record.isDemoted, record.presenter.messages.contains(.accommodateDeletion)
+                !isForItsSake(party, record), !record.isDemoted,
+                record.presenter.messages.contains(.accommodateDeletion)
             else { continue }
             let cause = Cause(party, .write(.forDeleting))
             let id =
@@ -65,6 +70,7 @@ extension Arbiter {
                 !desk.turns.values[entry].wants(.accommodateDeletion), !desk.turns.values[entry].isUnanswered
             else { continue }
             desk.turns.values[entry].wanted.append(.accommodateDeletion)
+            desk.turns.values[entry].isLost = true
             desk.turns.values[entry].cause = cause
             desk.turns.values[entry].end = nil
             askNext(in: id, &effects)
@@ -83,6 +89,8 @@ extension Arbiter {
             guard let entry = desk.turns.index(forKey: turn) else { continue }
             desk.turns.values[entry].members.removeAll { $0 == id }
             guard desk.turns.values[entry].members.isEmpty else { continue }
+            // P3: nobody is left to be asked for.
+            if !desk.turns.values[entry].isLost { desk.turns.values[entry].wanted = [] }
             if atOnce || !desk.turns.values[entry].hasAnythingToSay {
                 endTurn(turn, &effects)
             } else {

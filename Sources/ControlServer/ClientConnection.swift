@@ -271,8 +271,7 @@ extension ClientConnection {
         do {
             process = try watchedProcess()
         } catch {
-            note("its process cannot be watched: \(error)")
-            return then(.failure(.peerIsGone))
+            return then(.failure(.unwatched(error)))
         }
         service.desk.runIfActive(eventLoop: loop) { [holdings] in try body(holdings, process) }
             .assumeIsolated().whenComplete { result in

@@ -48,8 +48,7 @@ package final class ControlServer: Sendable {
         listener = try ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandlers(
-                        AcceptBackoffHandler(), AcceptFaults(log: log))
+                    try channel.pipeline.syncOperations.addHandler(AcceptFaults(log: log))
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -92,10 +91,14 @@ package final class ControlServer: Sendable {
     }
 }
 
-/// Notes why nobody can connect, seldom; when to try again, the handler before it decides.
+/// Stops accepting for a moment when there are no descriptors left, and notes it seldom.
+///
+/// NIO's own `AcceptBackoffHandler` holds back reads, but after an error NIO tries again without one, at once and
+/// for as long as somebody waits to be accepted.
 private final class AcceptFaults: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
+    private static let pause = TimeAmount.milliseconds(200)
     private static let interval = TimeAmount.minutes(1)
     private let log: @Sendable (String) -> Void
     private var quietUntil: NIODeadline?
@@ -103,6 +106,11 @@ private final class AcceptFaults: ChannelInboundHandler {
     init(log: @escaping @Sendable (String) -> Void) { self.log = log }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        let listener = context.channel
+        // Fails only if the listener is closed by now.
+        listener.setOption(.autoRead, value: false).whenSuccess {
+            listener.eventLoop.scheduleTask(in: Self.pause) { listener.setOption(.autoRead, value: true) }
+        }
         if let quietUntil, NIODeadline.now() < quietUntil { return }
         quietUntil = .now() + Self.interval
         log("the control socket cannot accept connections: \(error)")

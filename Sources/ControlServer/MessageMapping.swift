@@ -38,6 +38,12 @@ extension Failure {
 
     static let peerIsGone = denied("the process that opened this connection is gone")
 
+    /// Whose process cannot be watched registers and begins nothing.
+    static func unwatched(_ error: any Error) -> Failure {
+        let isGone = error as? Errno == Errno.noProcess
+        return isGone ? .peerIsGone : .internalError("your process cannot be watched: \(error)")
+    }
+
     init(_ failure: FindingFailure, _ path: PathForm) {
         let shown = path.path.excerpt
         switch failure {

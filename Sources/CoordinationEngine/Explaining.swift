@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
 package import Coordination
+import LinuxSystem
 import Synchronization
 
 // Who waits for whom, in words.
@@ -30,13 +31,14 @@ extension Engine {
                 let account = entry.claimant.account
                 let isWaiting = entry.isWaiting
                 return ClaimReport(
-                    claim: id, actor: Actor(account), access: entry.claimant.access, path: account.path(),
+                    claim: id, actor: Actor(lookingAt: account), access: entry.claimant.access,
+                    path: account.path(),
                     standing: isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
                     since: entry.since, reasons: isWaiting ? chain.map { sentence($0, now) } : [])
             },
             presenters: facts.presenters.map { id, entry, owed, isDemoted in
                 PresenterReport(
-                    presenter: id, actor: Actor(entry.account), path: entry.document.path,
+                    presenter: id, actor: Actor(lookingAt: entry.account), path: entry.document.path,
                     messages: entry.messages, owed: owed.map(PresenterReport.Owed.init), isDemoted: isDemoted)
             })
     }
@@ -120,6 +122,13 @@ extension Engine.Entry {
 extension Actor {
     init(_ account: Account) {
         self.init(pid: account.thread, program: account.currentProgram ?? [])
+    }
+
+    /// With the process and its user, which `/proc` has to be asked for.
+    fileprivate init(lookingAt account: Account) {
+        self.init(account)
+        guard let thread = ProcessInspection.status(ofThread: account.thread) else { return }
+        (pid, user) = (thread.process, thread.user)
     }
 }
 

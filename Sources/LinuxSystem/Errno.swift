@@ -13,6 +13,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package static var last: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)
+    package static let noProcess = Errno(rawValue: ESRCH)
     package static let interrupted = Errno(rawValue: EINTR)
     package static let deadlock = Errno(rawValue: EDEADLK)
     package static let stale = Errno(rawValue: ESTALE)

@@ -30,7 +30,7 @@ extension OtherProcess {
     ) throws(Errno) -> OwnedDescriptor {
         let descriptor = clinux_peer_pidfd(socket)
         if descriptor >= 0 { return OwnedDescriptor(adopting: descriptor) }
-        guard Errno.last != Errno(rawValue: ESRCH) else { throw .last }
+        guard Errno.last != Errno.noProcess else { throw .last }
         return try watch(try PeerCredentials(of: socket).pid, startedBefore: connected)
     }
 
@@ -42,7 +42,7 @@ extension OtherProcess {
         // Looked at after it was opened: if this is the process, the descriptor is its.
         guard let status = ProcessInspection.status(ofProcess: number),
             ProcessClock(ticks: status.started) <= moment
-        else { throw Errno(rawValue: ESRCH) }
+        else { throw .noProcess }
         return process
     }
 }

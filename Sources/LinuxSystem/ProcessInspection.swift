@@ -37,7 +37,10 @@ package enum ProcessInspection {
     package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            // Of some sixty lines a few are looked at more closely; this is read whenever programs meet.
+            guard let letter = line.first, initials.contains(letter),
+                let colon = line.firstIndex(of: UInt8(ascii: ":"))
+            else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "Tgid": status.process = Int32(decimal(value))
@@ -55,6 +58,8 @@ package enum ProcessInspection {
         return status
     }
 
+    private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
+
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
         readSmallFile("/proc/\(process)/stat").flatMap(processStatus)
     }
@@ -65,7 +70,7 @@ package enum ProcessInspection {
             let close = text.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
         // The name may hold anything, brackets and spaces included; the rest is numbers.
-        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "))
+        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 20)
         guard fields.count > 19 else { return nil }
         return ProcessStatus(
             program: Array(text[(open + 1)..<close]), parent: Int32(decimal(fields[1])),

@@ -81,7 +81,9 @@ package final class ProcessWatch: Sendable {
     }
 
     private func forget(_ number: UInt64, _ descriptor: CInt) {
-        state.withLock { _ = $0.bodies.removeValue(forKey: number) }
+        // What goes with the body may come back here, so it goes after the lock.
+        let body = state.withLock { $0.bodies.removeValue(forKey: number) }
+        withExtendedLifetime(body) {}
         _ = clinux_epoll_remove(epoll.rawValue, descriptor)
     }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which of the two modules brings `timespec` depends on the order in which they were built.
+import CLinux
 import Glibc
 
 /// The time of day, for what people read; never for deadlines.

@@ -20,13 +20,14 @@ struct Read: ParsableCommand {
 struct Write: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
-            abstract: "Runs a command while nobody else reads or writes a file.",
+            abstract:
+                "Runs a command while nobody else reads or writes a file; programs that show it save it first.",
             usage: "truce write PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
     }
 
     @OptionGroup var arguments: AccessArguments
 
-    func run() { arguments.run(.write(.updating)) }
+    func run() { arguments.run(.write(.forMerging)) }
 }
 
 /// What `read` and `write` are called with.

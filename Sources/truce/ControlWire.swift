@@ -28,8 +28,9 @@ package struct ControlWire: ~Copyable {
         requests += 1
         do {
             try send(RequestMessage(id: id, request))
-        } catch let error as Errno where error == .brokenPipe {
+        } catch {
             // Whoever is refused is told why and hung up on at once, maybe before anything could be sent.
+            guard error as? Errno == .brokenPipe else { throw error }
         }
         while true {
             while let message = try reader.next() {

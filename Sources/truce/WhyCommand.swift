@@ -21,7 +21,8 @@ struct Why: ParsableCommand {
             var client = try ControlClient(to: mounted.mount)
             return (mounted, try client.why(mounted.inside))
         }
-        let text = census.explanation(of: mounted.absolute.shown)
+        let name = mounted.inside.isEmpty ? mounted.absolute : mounted.inside
+        let text = census.explanation(of: name.shown)
         let bytes = json ? try JSONForm.encode(census) + [UInt8(ascii: "\n")] : Array(text.utf8)
         LineOutput.write(bytes, to: STDOUT_FILENO)
     }
@@ -55,8 +56,9 @@ struct Ps: ParsableCommand {
                 }
                 forms.append(MountCensusForm(mount: form, census: census))
                 table.add(census, below: form.mountpoint)
-            } catch let failure as CommandFailure where mounts.count > 1 {
-                // The other mounts are still worth looking at.
+            } catch let failure as CommandFailure where path == nil {
+                // The other mounts are still worth looking at. Not even root gets into every user's.
+                guard failure.status != .denied else { continue }
                 LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
                 problem = failure
             }

@@ -6,6 +6,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
+import struct TestSupport.Program
 import func TestSupport.eventually
 
 /// Protocol.md, limits and ends of connections: no client is served at the cost of others.
@@ -125,20 +126,15 @@ struct ConnectionTests {
                     os._exit(0)
                 sys.stdin.readline()
                 """
-            let input = try Pipe()
-            var python = Spawning(
-                "/usr/bin/python3", arguments: ["python3", "-c", script, server.path].map { Array($0.utf8) },
-                environment: [])
-            try python.pass(input.readEnd.rawValue, as: 0)
-            let child = try python.start()
+            let holder = try Program("python3").start("-c", script, server.path, input: .keyboard)
             let reader = try AwareProgram(server)
             try eventually(within: .seconds(20), "the program to hold its file") {
                 let census = server.engine.census(of: nil)
                 return census.claims.count == 1 && census.presenters.count == 1
             }
             let begin = try reader.begin("a", .read)
-            try input.writeEnd.writeAll(Array("end\n".utf8))
-            #expect(try OtherProcess.exitCode(of: child) == 0)
+            try holder.type("end\n")
+            #expect(try holder.wait(within: .seconds(20)).isSuccess)
             let _: AccessBeginResult = try reader.reply(to: begin)
             #expect(server.engine.census(of: nil).presenters.isEmpty)
         }
@@ -188,11 +184,7 @@ struct ConnectionTests {
                     text = b''.join(iter(lambda: s.recv(4096), b''))
                     assert b'-32001' in text, text
                 """
-            let python = Spawning(
-                "/usr/bin/python3", arguments: ["python3", "-c", script, server.path].map { Array($0.utf8) },
-                environment: [])
-            let child = try python.start()
-            #expect(try OtherProcess.exitCode(of: child) == 0)
+            _ = try Program("python3").run("-c", script, server.path)
         }
         #expect(log.filter { $0.contains("refused") }.count == 1)
     }
@@ -249,25 +241,18 @@ struct ProcessWatchTests {
         let watch = try ProcessWatch()
         defer { watch.stop() }
         let told = Log()
-        func spawn() throws -> (child: Int32, input: OwnedDescriptorBox) {
-            let input = try Pipe()
-            var cat = Spawning("/bin/cat", arguments: [Array("cat".utf8)], environment: [])
-            try cat.pass(input.readEnd.rawValue, as: 0)
-            let child = try cat.start()
-            return (child, OwnedDescriptorBox(try OwnedDescriptor.duplicating(input.writeEnd.rawValue)))
-        }
-        let first = try spawn()
-        let second = try spawn()
-        let one = try watch.watch(try OtherProcess.watch(first.child)) { told.append("first") }
-        var other: ProcessWatch.Watched? = try watch.watch(try OtherProcess.watch(second.child)) {
+        let first = try Program("cat").start(input: .keyboard)
+        let second = try Program("cat").start(input: .keyboard)
+        let one = try watch.watch(try OtherProcess.watch(first.pid)) { told.append("first") }
+        var other: ProcessWatch.Watched? = try watch.watch(try OtherProcess.watch(second.pid)) {
             told.append("second")
         }
         #expect(!one.hasEnded && other?.hasEnded == false)
         other = nil
-        second.input.close()
-        _ = try OtherProcess.exitCode(of: second.child)
-        first.input.close()
-        _ = try OtherProcess.exitCode(of: first.child)
+        for program in [second, first] {
+            program.endInput()
+            #expect(try program.wait(within: .seconds(10)).isSuccess)
+        }
         try eventually(within: .seconds(10), "the end to be told") { !told.lines.isEmpty }
         #expect(told.lines == ["first"])
         #expect(one.hasEnded)
@@ -281,7 +266,7 @@ struct ProcessWatchTests {
         let younger = Result { () throws(Errno) in
             OwnedDescriptorBox(try OtherProcess.watch(getpid(), startedBefore: before))
         }
-        #expect(throws: Errno(rawValue: ESRCH)) { try younger.get() }
+        #expect(throws: Errno.noProcess) { try younger.get() }
         _ = try OtherProcess.watch(getpid(), startedBefore: ProcessClock(ticks: own.started))
         #expect(ProcessClock.now >= ProcessClock(ticks: own.started))
     }

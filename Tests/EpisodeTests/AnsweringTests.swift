@@ -23,6 +23,27 @@ struct AnsweringTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
+    @Test("A program that saves for whoever was asked may end before the next one fills the name")
+    func oneAfterAnother() {
+        let (mover, maker) = (Stage.program(210, parent: 200), Stage.program(211, parent: 200))
+        var stage = Stage(with: "report.txt", "letter.txt")
+        stage.rename("report.txt", to: "elsewhere", mover, isAnswering: true)
+        stage.rename("letter.txt", to: "letter.txt~", mover)
+        stage.exit(mover)
+        #expect(stage.told == ["vacated report.txt", "vacated letter.txt", "gone letter.txt"])
+        stage.create("report.txt", maker)
+        #expect(stage.told.last == "save report.txt")
+    }
+
+    @Test("A name that whoever was asked does not fill is empty after a while")
+    func neverFilled() {
+        var stage = Stage(with: "report.txt")
+        stage.unlink("report.txt", editor, isAnswering: true)
+        stage.exit(editor)
+        stage.wait(EpisodeLimits.vacancyIdle)
+        #expect(stage.told == ["vacated report.txt", "gone report.txt"])
+    }
+
     @Test("The same steps by somebody who was not asked are a move and a deletion")
     func notAsked() {
         var stage = Stage(with: "report.txt", "letter.txt")

@@ -104,8 +104,9 @@ extension Mounted {
                     say() { echo "$? $(wc -l <errors) $(cat errors)"; }
                     mount -t truce docs docs -o colour=blue 2>errors; say
                     mount -t truce none/such docs 2>errors; say
-                    mount.truce docs 2>errors; say
-                    mount.truce docs docs -t ext4 2>errors; say
+                    program=/sbin/mount.truce
+                    "$program" docs 2>errors; say
+                    "$program" docs docs -t ext4 2>errors; say
                     mount -t truce docs docs 2>errors; say
                     mount -t truce docs docs 2>errors; say
                     mount -t truce docs other 2>errors; say
@@ -113,7 +114,7 @@ extension Mounted {
                     "$1" unmount docs; say
                     findmnt --noheadings --types fuse.truce | wc -l' bash "$1" "$2"
                 """
-            ).run(try Lab.variable("TRUCE_BINARY"), directory, with: ["PATH": "/sbin:/usr/bin:/bin"])
+            ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n").map(String.init)
             let expected = [
                 ("1 1 mount.truce: ", "'colour'"), ("32 1 mount.truce: ", "none/such"),

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
 import TestSupport
 import Testing
 
@@ -12,9 +11,9 @@ extension Mounted {
                 let installed = try install("--prefix", place, "--binary", try binary)
                 #expect(installed.isSuccess, "\(installed.errorText)")
             }
-            #expect(try version(place + "/bin/truce").hasPrefix("truce "))
-            #expect(try helps(place + "/sbin/mount.truce"))
-            #expect(try helps(place + "/sbin/mount.fuse.truce"))
+            #expect(try version("\(place)/bin/truce").hasPrefix("truce "))
+            #expect(try helps("\(place)/sbin/mount.truce"))
+            #expect(try helps("\(place)/sbin/mount.fuse.truce"))
             let manifest = try Contents.text(of: place + "/share/truce/manifest")
             let found = try Script(
                 "cd \"$1\" && find . -type f ! -name manifest -printf '%p ' -o -type l -printf '%p '"
@@ -22,7 +21,7 @@ extension Mounted {
             for path in found.text.split(separator: " ") {
                 #expect(manifest.contains("\t\(place)/\(path.dropFirst(2))\n"), "\(path)")
             }
-            try Contents.write("somebody else's\n", to: place + "/bin/other")
+            try Contents.write("somebody else's\n", to: "\(place)/bin/other")
             let removed = try install("--prefix", place, "--remove")
             #expect(removed.isSuccess, "\(removed.errorText)")
             let left = try Script("find \"$1\"").run(place).text.split(separator: "\n")
@@ -32,19 +31,19 @@ extension Mounted {
         @Test("A file of somebody else's is neither replaced nor removed")
         func foreign() throws {
             let place = try Lab.freshDirectory("installing")
-            try Program("mkdir").run(place + "/bin")
-            try Contents.write("somebody else's\n", to: place + "/bin/truce")
+            try Program("mkdir").run("\(place)/bin")
+            try Contents.write("somebody else's\n", to: "\(place)/bin/truce")
             let refused = try install("--prefix", place, "--binary", try binary)
             #expect(refused.ending == .exited(1))
             #expect(refused.errorText.contains("\(place)/bin/truce"))
             #expect(try Program("find").run(place, "-type", "f").text == "\(place)/bin/truce\n")
 
-            try Program("rm").run(place + "/bin/truce")
+            try Program("rm").run("\(place)/bin/truce")
             #expect(try install("--prefix", place, "--binary", try binary).isSuccess)
-            try Contents.write("changed since\n", to: place + "/bin/truce")
+            try Contents.write("changed since\n", to: "\(place)/bin/truce")
             let removed = try install("--prefix", place, "--remove")
             #expect(removed.ending == .exited(1))
-            #expect(try Contents.text(of: place + "/bin/truce") == "changed since\n")
+            #expect(try Contents.text(of: "\(place)/bin/truce") == "changed since\n")
             #expect(try Program("find").run(place, "!", "-type", "d").text == "\(place)/bin/truce\n")
         }
 
@@ -65,7 +64,7 @@ extension Mounted {
             arguments: [
                 ["--prefix"], ["--prefix", "here"], ["--prefix", "/a/../b"], ["--sideways"],
                 ["--binary", ""],
-                ["--remove", "--binary", "/bin/true"], ["/usr"],
+                ["--remove", "--binary", "/dev/null"], ["/usr"],
             ])
         func wrong(arguments: [String]) throws {
             let outcome = try Script("exec \"$@\"").attempt(arguments: [script] + arguments)
@@ -76,10 +75,7 @@ extension Mounted {
 
         private var binary: String { get throws { try Lab.variable("TRUCE_BINARY") } }
 
-        private var script: String {
-            URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().path + "/Scripts/install"
-        }
+        private var script: String { Checkout.path("Scripts/install") }
 
         private func install(_ arguments: String..., destination: String = "") throws -> Outcome {
             try Script("exec \"$@\"").attempt(

@@ -77,7 +77,8 @@ package struct Recogniser: Sendable {
 extension Recogniser {
     /// Pattern C: whether renaming a file away begins a save, so that its name waits to be filled.
     ///
-    /// `isAnswering` says that the actor was asked about the document as one who shows it, most likely to save it.
+    /// `isAnswering` says that the actor was asked about the document as one who shows it, most likely to
+    /// save it.
     package func vacancy(
         whenRenaming name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, to newName: [UInt8],
         isRegularFile: Bool, isAnswering: Bool = false, by actor: Actor?, at now: Instant

@@ -85,8 +85,11 @@ package struct VacancyTable: Sendable {
     }
 
     /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
+    ///
+    /// But whoever shows the document and was asked is left, and may have one program after another save for
+    /// it.
     package mutating func actorExited(_ process: ProcessID) -> [Vacancy] {
-        ended { actor, _ in actor.process == process ? .max : 0 }
+        ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
     }
 
     /// Ends and returns the windows in a directory that is itself removed.
@@ -107,10 +110,13 @@ package struct VacancyTable: Sendable {
 
 extension VacancyTable {
     /// Removes as many of each group's oldest windows as `count` says, and returns them in order.
-    private mutating func ended(_ count: (Actor, Group) -> Int) -> [Vacancy] {
+    private mutating func ended(
+        where mayEnd: (Vacancy) -> Bool = { _ in true }, _ count: (Actor, Group) -> Int
+    ) -> [Vacancy] {
         var over: [Vacancy] = []
         for (actor, group) in groups {
-            over += group.windows[group.head...].prefix(count(actor, group)).filter(isOpen)
+            over += group.windows[group.head...].prefix(count(actor, group))
+                .filter { isOpen($0) && mayEnd($0) }
         }
         for vacancy in over { _ = remove(vacancy.name, in: vacancy.directory) }
         return over.sorted(by: Self.isInOrder)

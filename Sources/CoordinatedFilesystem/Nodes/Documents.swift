@@ -10,11 +10,11 @@ import Synchronization
 /// Invariants:
 /// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
 /// - I2. Who awaits a name is in `awaited` under it.
-/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel forgetting
-///   them changes nothing.
+/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel
+///   forgetting them changes nothing.
 ///
-/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of nodes
-/// and of their table. No system call is made under it, and the engine is not called under it.
+/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of
+/// nodes and of their table. No system call is made under it, and the engine is not called under it.
 final class Documents: Sendable {
     /// A name in a directory that waits for a file.
     struct Name: Hashable, Sendable {
@@ -121,7 +121,8 @@ final class Documents: Sendable {
         }
     }
 
-    /// A directory was found or made under a name: what waited for it waits in it now. Returns for which names.
+    /// A directory was found or made under a name: what waited for it waits in it now. Returns for which
+    /// names.
     func found(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in
@@ -159,7 +160,8 @@ final class Documents: Sendable {
         }
     }
 
-    /// A node has another name: holds the new way to whatever is followed at it or below it, and says what that is.
+    /// A node has another name: holds the new way to whatever is followed at it or below it, and says what
+    /// that is.
     func moved(_ node: Node) -> [ItemID] {
         guard !isEmpty else { return [] }
         return change { state, released in

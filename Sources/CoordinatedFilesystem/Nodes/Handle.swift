@@ -130,8 +130,9 @@ final class Handle: Claimant {
 
     func identify() -> Party {
         if let known = state.withLock({ $0.party }) { return known }
-        let program = ProcessInspection.program(ofThread: thread)
         let party = processes.party(ofThread: thread, notAfter: opened)
+        let program =
+            party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
             state.program = program ?? state.program
             // Who is asked about again when the thread may be gone; nobody may yet turn out to be somebody.

@@ -13,8 +13,8 @@ import Synchronization
 final class TrackedFile: TrackedDocument {
     enum Place: Sendable {
         case node(Node)
-        /// No file has the document's name, and maybe no directory the names before the last. `former` had it,
-        /// and may have been renamed away only.
+        /// No file has the document's name, and maybe no directory the names before the last. `former` had
+        /// it, and may have been renamed away only.
         case names([NameBytes], in: Node, former: Node?)
     }
 

@@ -6,9 +6,10 @@ import LinuxSystem
 
 /// Requests that claim without a handle, from the claim to the step.
 ///
-/// Nearly all are granted at once. One that must wait is sent back (see ``Bounces``), and so is a step that would
-/// take a name away to which others are on their way: the kernel retries a request only once, and whoever waited
-/// for one save of a document and comes back in the middle of the next could only be told that it does not exist.
+/// Nearly all are granted at once. One that must wait is sent back (see ``Bounces``), and so is a step that
+/// would take a name away to which others are on their way: the kernel retries a request only once, and
+/// whoever waited for one save of a document and comes back in the middle of the next could only be told that
+/// it does not exist.
 extension CoordinatedFilesystem {
     /// What a request does once it is granted; it ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
@@ -34,7 +35,9 @@ extension CoordinatedFilesystem {
             giveUp(former)
             return claimUnderLock(request, reply: reply, then: step)
         }
-        guard request.thread > 0, let directory = request.directory else {
+        guard request.thread > 0, !bounces.hasReturned(request.thread, at: Engine.now),
+            let directory = request.directory
+        else {
             return claimUnderLock(request, reply: reply, then: step)
         }
         if isAwaited(request) {
@@ -68,7 +71,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The request has come again: its step is taken if its turn came, else it waits where it is, for a moment.
+    /// The request has come again: its step is taken if its turn came, else it waits where it is, for a
+    /// moment.
     private func resume(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if let grant = claim(request) { return step(request, grant, reply) }
         waitUnderLock(request, reply: reply, then: step)

@@ -96,7 +96,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Tells the recogniser of a new file, and makes the file the document whose name it fills, if there is one.
+    /// Tells the recogniser of a new file, and makes the file the document whose name it fills, if there is
+    /// one.
     func noteCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> Appearance {

@@ -8,8 +8,8 @@ import Synchronization
 
 /// Documents by their paths, for those who ask for them over the control socket.
 ///
-/// The source is walked, not the mount, and without the kernel's locks: what was found is looked at a second time
-/// once its node is known, and the walk begins again if a rename came between.
+/// The source is walked, not the mount, and without the kernel's locks: what was found is looked at a second
+/// time once its node is known, and the walk begins again if a rename came between.
 extension CoordinatedFilesystem: DocumentSource {
     /// How often a path may change under the walk.
     private static let longestChase = 16

@@ -8,8 +8,8 @@ import Synchronization
 
 /// Documents that pass from file to file: by a rename, in a save, or because a file comes back.
 ///
-/// Whoever is followed is told of first in the table of documents, then in the engine, and last at the nodes: who
-/// finds a document in between finds what is about to be true.
+/// Whoever is followed is told of first in the table of documents, then in the engine, and last at the nodes:
+/// who finds a document in between finds what is about to be true.
 extension CoordinatedFilesystem {
     /// A file was renamed over a document and is the document now.
     func takeOver(_ node: Node, from target: Node) {

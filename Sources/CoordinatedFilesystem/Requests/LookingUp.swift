@@ -27,7 +27,9 @@ extension CoordinatedFilesystem {
     /// Ends the bounce of a look at a vacated name, if this is its retry.
     private func finishLookup(of name: borrowing FileName, by thread: Int32) -> Bool {
         let bytes = name.copy().bytes
-        return bounces.finish(by: thread) { $0.isLookup(of: bytes) } != nil
+        guard bounces.finish(by: thread, where: { $0.isLookup(of: bytes) }) != nil else { return false }
+        bounces.noteReturn(of: thread, at: Engine.now)
+        return true
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.

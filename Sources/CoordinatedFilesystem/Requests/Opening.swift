@@ -17,7 +17,8 @@ extension CoordinatedFilesystem {
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, reply: reply)
         }
-        begin(node, flags: flags, hasBeenStale: false, reply: reply)
+        let hasBeenStale = bounces.hasReturned(caller.thread, at: Engine.now)
+        begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
     }
 
     /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
@@ -217,7 +218,8 @@ extension CoordinatedFilesystem {
         close(handle)
     }
 
-    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this order.
+    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
+    /// order.
     func close(_ handle: Handle) {
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.

@@ -54,8 +54,8 @@ extension CoordinatedFilesystem {
         return !engine.isPresented(node.item)
     }
 
-    /// Takes a step that changes names, and ends its claim. What somebody would lose by it is kept first: a file
-    /// that others write to, or that those who show it did not let go.
+    /// Takes a step that changes names, and ends its claim. What somebody would lose by it is kept first: a
+    /// file that others write to, or that those who show it did not let go.
     func take(
         _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
@@ -141,7 +141,8 @@ extension CoordinatedFilesystem {
         return Save(actor: actor, evidence: evidence)
     }
 
-    /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to save.
+    /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to
+    /// save.
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.isAttended, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)

@@ -47,7 +47,8 @@ extension CoordinatedFilesystem {
         cut(handle, change, keeping: endangers(grant) ? grant.keepCause : nil, reply: reply)
     }
 
-    /// Changes the size of an open file; if there is a cause, what somebody else would lose by it is kept first.
+    /// Changes the size of an open file; if there is a cause, what somebody else would lose by it is kept
+    /// first.
     func cut(
         _ handle: Handle, _ change: AttributeChange, keeping cause: KeepCause?, reply: consuming Reply
     ) {

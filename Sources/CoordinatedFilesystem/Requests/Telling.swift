@@ -6,7 +6,8 @@ import Synchronization
 
 /// What presenters are told of files. Nobody is looked up for a file that nobody shows.
 ///
-/// A request that changes something tells of it before it is answered, so that whoever asks afterwards finds it told.
+/// A request that changes something tells of it before it is answered, so that whoever asks afterwards finds
+/// it told.
 extension CoordinatedFilesystem {
     /// A file was written, or its attributes.
     func noteChange(

@@ -46,10 +46,17 @@ final class Bounces: Sendable {
     private struct State {
         var bounces: [Int32: Bounce] = [:]
         var nextSerial: UInt64 = 1
+        /// Threads that came back to a name, and until when what they do there counts as the same request.
+        var returned: [Int32: Instant] = [:]
     }
+
+    /// How soon the request comes for which the kernel looked a name up again, unless its thread does not
+    /// run.
+    private static let arrival = Span.milliseconds(250)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
+    private let returnedCount = Atomic<Int>(0)
 
     /// Whether no request is on its way back, which is what the fast paths ask.
     var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
@@ -74,6 +81,26 @@ final class Bounces: Sendable {
             guard let bounce = state.bounces[thread], matches(bounce.cause) else { return nil }
             remove(thread, from: &state)
             return bounce
+        }
+    }
+
+    /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
+    func noteReturn(of thread: Int32, at now: Instant) {
+        state.withLock { state in
+            state.returned = state.returned.filter { now < $0.value }
+            state.returned[thread] = now + Self.arrival
+            returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// Whether the kernel would not retry what a thread does now. Asked once for each request.
+    func hasReturned(_ thread: Int32, at now: Instant) -> Bool {
+        guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
+        return state.withLock { state in
+            state.returned = state.returned.filter { now < $0.value }
+            let hasReturned = state.returned.removeValue(forKey: thread) != nil
+            returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
+            return hasReturned
         }
     }
 

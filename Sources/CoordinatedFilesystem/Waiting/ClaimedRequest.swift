@@ -74,15 +74,16 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// What was found out about the save that takes the name of a node away, if the request is about its document.
+    /// What was found out about the save that takes the name of a node away, if the request is about its
+    /// document.
     func save(of node: Node) -> Save? { request.first.item == node.item ? save : nil }
 
-    /// Whether a request of this kind may be this one, come again: a path that is truncated leads to another file if
-    /// the document was saved meanwhile.
+    /// Whether a request of this kind by the same thread may be this one, come again.
+    ///
+    /// A path that is truncated leads to another file if the document was saved or replaced meanwhile. The
+    /// kernel has used its retry then, so whatever file it is must not be sent back.
     func mayComeAgain(as kind: Kind) -> Bool {
-        if case .resizing(let node, _) = kind, case .resizing = self.kind, node.item == request.first.item {
-            return true
-        }
+        if case .resizing = kind, case .resizing = self.kind { return true }
         return self.kind.isSame(as: kind)
     }
 

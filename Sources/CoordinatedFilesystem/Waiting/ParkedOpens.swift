@@ -107,7 +107,8 @@ extension CoordinatedFilesystem {
         guard !wasStale, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // The retry after ESTALE, or something else than what the thread waited for.
             giveUp(open)
-            let isRetry = wasStale && node.hasName(of: former.node)
+            // The document's next file, whatever its former one is called by now; or what took its name.
+            let isRetry = wasStale && (node.item == open.item || node.hasName(of: former.node))
             return begin(node, flags: flags, hasBeenStale: isRetry, reply: reply)
         }
         engine.replaceClaimant(of: open.claim, by: handle)

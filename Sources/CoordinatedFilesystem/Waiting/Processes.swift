@@ -21,7 +21,24 @@ final class Processes: Sendable {
         var party: Party?
     }
 
+    private struct Ancestor {
+        let process: ProcessID
+        let terminal: Int32
+    }
+
+    private struct Family {
+        let members: [Ancestor]
+        let moment: Instant
+    }
+
     private static let memory = Span.milliseconds(100)
+    /// How long it is remembered who is above a process.
+    ///
+    /// A parent that is asked about lives, for its child names it just now, and its number is not given to
+    /// somebody else that soon. Reading `/proc` once for each ancestor is most of what asking a presenter costs.
+    private static let familyMemory = Span.seconds(1)
+    private static let rememberedFamilies = 64
+    private let families = Mutex<[Int32: Family]>([:])
     private let recent = Mutex(Recent())
 
     init(mountNumber: UInt64) { self.mountNumber = mountNumber }
@@ -31,7 +48,8 @@ final class Processes: Sendable {
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
         guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
             let own = ProcessInspection.status(ofProcess: thread), hasStarted(own, before: moment),
-            let leader = ProcessInspection.status(ofProcess: threadStatus.process)
+            let leader = threadStatus.process == thread
+                ? own : ProcessInspection.status(ofProcess: threadStatus.process)
         else { return .nobody }
         return party(of: threadStatus, leader)
     }
@@ -48,7 +66,7 @@ final class Processes: Sendable {
     private func party(
         of thread: ProcessInspection.ThreadStatus, _ leader: ProcessInspection.ProcessStatus
     ) -> Party {
-        let family = ancestors(from: leader.parent)
+        let family = family(of: leader.parent)
         var party = Party(
             process: ProcessID(number: thread.process, started: leader.started),
             ancestors: family.map(\.process),
@@ -116,14 +134,28 @@ final class Processes: Sendable {
         return state != UInt8(ascii: "Z") && state != UInt8(ascii: "X")
     }
 
+    private func family(of parent: Int32) -> [Ancestor] {
+        let now = Engine.now
+        let known = families.withLock { $0[parent] }
+        if let known, now.since(known.moment) < Self.familyMemory { return known.members }
+        let members = ancestors(from: parent)
+        families.withLock { families in
+            if families.count >= Self.rememberedFamilies { families = [:] }
+            families[parent] = Family(members: members, moment: now)
+        }
+        return members
+    }
+
     /// From the parent upwards. Pid 1 and service managers adopt strangers, so they are nobody's family.
-    private func ancestors(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
-        var found: [(process: ProcessID, terminal: Int32)] = []
+    private func ancestors(from parent: Int32) -> [Ancestor] {
+        var found: [Ancestor] = []
         var next = parent
         // Nobody nests deeper; a longer chain means that processes change while they are looked at.
         while next > 1, found.count < 64, let status = ProcessInspection.status(ofProcess: next) {
             guard status.program != Array("systemd".utf8) else { break }
-            found.append((ProcessID(number: next, started: status.started), status.terminal))
+            found.append(
+                Ancestor(
+                    process: ProcessID(number: next, started: status.started), terminal: status.terminal))
             next = status.parent
         }
         return found

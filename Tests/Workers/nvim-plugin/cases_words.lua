@@ -56,6 +56,7 @@ local function table_of_mounts(stage)
     '32 20 0:52 / /over rw - ext4 /dev/sdb1 rw',
     '33 32 0:53 / /over rw - fuse.truce /over rw',
     '34 20 0:54 / /tab\\011\\134 rw - fuse.truce /x rw',
+    '35 20 0:50 /deep\\040er /part rw - fuse.truce /source rw',
     'nonsense', '',
   }, '\n'))
   vim.g.truce_mountinfo = stage.table
@@ -68,7 +69,12 @@ local function table_of_mounts(stage)
   same(mounts.holding('/over/x').id, '33')
   same(mounts.holding('/tab\t\\/x').id, '34')
   same(mounts.holding('/etc/x'), nil)
-  same(mounts.absolute('/', 'x'), '/x')
+  same(mounts.absolute(mount, 'c/d'), '/a b/c/d')
+  same(mounts.absolute({ root = '/', place = '/' }, 'x'), '/x')
+  local part = mounts.holding('/part/x')
+  same(mounts.relative(part, '/part/x'), 'deep er/x')
+  same(mounts.absolute(part, 'deep er/y/z'), '/part/y/z')
+  same(mounts.absolute(part, 'deep/y'), nil)
   vim.g.truce_mountinfo = nil
 end
 

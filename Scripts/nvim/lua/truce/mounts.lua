@@ -16,6 +16,8 @@ local function parsed(line)
   if not fields[5] then return nil end
   return {
     id = fields[1],
+    -- A bind mount may show a part of the file system only.
+    root = decoded(fields[4]),
     place = decoded(fields[5]),
     kind = kind,
     user = tonumber((',' .. (options or '') .. ','):match(',user_id=(%d+),')),
@@ -40,13 +42,23 @@ function M.holding(path)
   return best and best.kind == 'fuse.truce' and best or nil
 end
 
--- The path below the mountpoint, without a leading slash.
-function M.relative(mount, path)
-  return (path:sub(#mount.place + 1):gsub('^/', ''))
+local function below(directory, path)
+  return (path:sub(#directory + 1):gsub('^/', ''))
 end
 
-function M.absolute(place, relative)
-  return (place == '/' and '' or place) .. '/' .. relative
+local function joined(directory, relative)
+  return (directory == '/' and '' or directory) .. '/' .. relative
+end
+
+-- A path as the daemon names it: below the root of its file system, without a leading slash.
+function M.relative(mount, path)
+  return below('/', joined(mount.root, below(mount.place, path)))
+end
+
+-- Where a path of the daemon's is seen, or nil if it is not to be seen in this mount.
+function M.absolute(mount, relative)
+  local path = '/' .. relative
+  return holds(mount.root, path) and joined(mount.place, below(mount.root, path)) or nil
 end
 
 return M

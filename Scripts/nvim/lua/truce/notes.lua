@@ -43,11 +43,16 @@ local function show_soon()
   timer:start(0, 250, vim.schedule_wrap(show_next))
 end
 
+-- With no line for messages, each of Neovim's own would have to be dismissed.
+local function can_be_shown()
+  return vim.o.cmdheight > 0 or not debug.getinfo(vim.notify, 'S').source:find('_editor', 1, true)
+end
+
 local function add(level, sentence, quiet)
   sentence = 'truce: ' .. text.shown(sentence)
   log[#log + 1] = os.date('%H:%M:%S ') .. sentence
   if #log > kept then table.remove(log, 1) end
-  if quiet then return end
+  if quiet or not can_be_shown() then return end
   waiting[#waiting + 1] = { level = level, sentence = sentence }
   show_soon()
 end
@@ -59,10 +64,11 @@ function M.warn(sentence) add(vim.log.levels.WARN, sentence) end
 -- For :TruceStatus only.
 function M.quiet(sentence) add(vim.log.levels.DEBUG, sentence, true) end
 
--- A sentence that would repeat itself is shown once in a session.
+-- For what would repeat itself: said once in a session.
 function M.once(sentence)
-  add(vim.log.levels.WARN, sentence, told[sentence])
+  if told[sentence] then return end
   told[sentence] = true
+  add(vim.log.levels.WARN, sentence)
 end
 
 -- The newest last.

@@ -25,6 +25,8 @@ local locked_pause = 50
 
 local invalid_parameters, unknown_method = -32602, -32601
 
+local nobody = text.cause(nil)
+
 local documents = {}
 local by_place = {}
 local owner = {}
@@ -65,6 +67,15 @@ local function mark_deleted(document)
   mark(document, 'deleted')
   notes.warn(('%s deleted %s; its text is still here, :w makes the file anew'):format(
     document.cause.who, shown(document)))
+end
+
+-- Runs an action that somebody is the cause of; what is noticed at other times has none that is known.
+local function because(document, cause, action)
+  local before = document.cause
+  document.cause = cause
+  local works, failure = pcall(action)
+  document.cause = before
+  if not works then error(failure, 0) end
 end
 
 -- The buffer shows what the disk holds, as far as anybody knows.
@@ -142,7 +153,7 @@ function M.attach(buffer)
   if not mount then return end
   document = {
     buffer = buffer, path = path, relative = mounts.relative(mount, path), connection = connection(mount),
-    autocommands = {}, turns = {}, lifted = 0, reads = 1, cause = text.cause(nil),
+    autocommands = {}, turns = {}, lifted = 0, reads = 1, cause = nobody,
   }
   documents[buffer] = document
   watch(document)
@@ -197,8 +208,11 @@ local function moved(document, parameters)
   local relative = text.path(parameters, 'newPath')
   if not relative or relative == document.relative then return end
   local old_relative = document.relative
-  document.relative = relative
-  document.path = mounts.absolute(document.connection.mount.place, relative)
+  local path = mounts.absolute(document.connection.mount, relative)
+  if not path then
+    return notes.warn(('%s moved %s out of this mount'):format(document.cause.who, text.shown(old_relative)))
+  end
+  document.relative, document.path = relative, path
   document.renaming = true
   local why = buffers.rename(document, document.path)
   document.renaming = false
@@ -213,11 +227,8 @@ end
 
 local function close(document)
   local name, who = shown(document), document.cause.who
-  if buffers.close(document) then
-    notes.info(('%s deleted %s: closed'):format(who, name))
-  else
-    mark_deleted(document)
-  end
+  if not buffers.close(document) then return mark_deleted(document) end
+  notes.info(('%s deleted %s: closed'):format(who, name))
 end
 
 local settle_later
@@ -233,12 +244,14 @@ local function settle(document, looks)
     if stamp and buffers.same(stamp, document.stamp) and looks > 1 then
       return settle_later(document, looks - 1)
     end
-    document.leaving = nil
-    if not stamp and not vim.bo[document.buffer].modified then return close(document) end
-    if not stamp then return mark_deleted(document) end
-    -- It stays, or is another one.
-    if document.state == 'deleted' and buffers.same(stamp, document.stamp) then mark(document, nil) end
-    changed(document)
+    because(document, document.leaving, function()
+      document.leaving = nil
+      if not stamp and not vim.bo[document.buffer].modified then return close(document) end
+      if not stamp then return mark_deleted(document) end
+      -- It stays, or is another one.
+      if document.state == 'deleted' and buffers.same(stamp, document.stamp) then mark(document, nil) end
+      changed(document)
+    end)
   end))
 end
 
@@ -291,7 +304,7 @@ local function is_locked(failure)
 end
 
 local function save(document, ask)
-  local link, cause = document.connection, document.cause
+  local link, cause = document.connection, ask.cause
   if ask.answered or documents[document.buffer] ~= document then return link:answer(ask) end
   if not vim.bo[document.buffer].modified then return link:answer(ask) end
   if uv.now() > ask.deadline then return link:answer(ask, 'Neovim was busy until it was too late') end
@@ -299,7 +312,9 @@ local function save(document, ask)
   if not why then
     why = buffers.write(document)
     if why and is_locked(why) and uv.now() + locked_pause < ask.deadline then
-      vim.defer_fn(function() save(document, ask) end, locked_pause)
+      vim.defer_fn(function()
+        because(document, cause, function() save(document, ask) end)
+      end, locked_pause)
       return
     end
   end
@@ -311,7 +326,7 @@ end
 requests['presenter/save'] = save
 
 requests['presenter/accommodateDeletion'] = function(document, ask)
-  document.leaving = true
+  document.leaving = document.cause
   if vim.bo[document.buffer].modified then
     mark(document, 'deleted')
     notes.warn(('%s deletes %s, which has unsaved text here; :w makes the file anew'):format(
@@ -330,17 +345,18 @@ function owner.asked(link, ask, method, parameters)
   local document = link.presenters[parameters.presenter]
   if not document or not vim.api.nvim_buf_is_loaded(document.buffer) then return link:answer(ask) end
   if parameters.turn == nil then return link:answer(ask, "no 'turn'", invalid_parameters) end
-  document.cause = text.cause(parameters.cause)
-  document.last_asked = os.date('%H:%M:%S ') .. document.cause.who .. ', to ' .. document.cause.deed
-  action(document, ask, parameters)
+  local cause = text.cause(parameters.cause)
+  document.last = cause
+  document.last_asked = os.date('%H:%M:%S ') .. cause.who .. ', to ' .. cause.deed
+  ask.cause = cause
+  because(document, cause, function() action(document, ask, parameters) end)
 end
 
 function owner.told(link, method, parameters)
   local document = link.presenters[parameters.presenter]
   if not document or not notices[method] or parameters.turn == nil then return end
   if not vim.api.nvim_buf_is_loaded(document.buffer) then return end
-  if method ~= 'presenter/reacquire' then document.cause = text.cause(parameters.cause) end
-  notices[method](document, parameters)
+  because(document, text.cause(parameters.cause), function() notices[method](document, parameters) end)
 end
 
 function owner.registered(link, document)
@@ -359,7 +375,6 @@ function owner.registered(link, document)
     end
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
-    document.cause = text.cause(nil)
     -- What happened before we were told of it.
     if not buffers.same(buffers.stamp(document.path), document.stamp) then changed(document) end
   end)
@@ -375,6 +390,7 @@ function owner.lost(link)
   for document in pairs(link.documents) do
     document.presenter = nil
     turns.finish_all(document)
+    if document.leaving then settle_later(document, settling_looks) end
   end
 end
 

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// `truce read`, `write`, `present`, `why` and `ps`, by the command on real mounts.
+extension Mounted {
+    @Suite struct CoordinatedCommands {
+        @Test(
+            "While a command holds a file others wait; why and ps say for whom, and it goes on when it ends")
+        func writing() throws {
+            try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"").run(document)
+                let writer = try Self.write(
+                    document, "echo held; read line; echo new >\"$TRUCE_PATH\"; exit 7")
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let other = try Actor()
+                try other.tell("open", "r", document, "O_RDONLY")
+                try mount.waitUntilParked(other.pid)
+
+                let why = try TruceCommand.run("why", document).text.split(separator: "\n")
+                try #require(why.count == 3, "\(why)")
+                #expect(why[0].hasPrefix("python3 (pid \(other.pid)) has waited for "))
+                #expect(why[1].hasPrefix("  python3 (\(other.pid)) waits for truce (\(writer.pid))"))
+                #expect(why[2].hasPrefix("truce (pid \(writer.pid)) has had 'document' for "))
+                let table = try TruceCommand.run("ps", mount.path).text.split(separator: "\n")
+                try #require(table.count == 3, "\(table)")
+                let rows = table.map { $0.split(separator: " ").map(String.init) }
+                let user = try Program("id").run("--user", "--name").text
+                #expect(rows.dropFirst().allSatisfy { $0[1] + "\n" == user })
+                #expect(rows[0] == ["PID", "USER", "PROGRAM", "STATE", "ACCESS", "PATH"])
+                #expect(
+                    rows[1].first == "\(writer.pid)" && rows[1].suffix(3) == ["held", "forMerging", document])
+                #expect(
+                    rows[2].first == "\(other.pid)" && rows[2].suffix(3) == ["waiting", "read", document])
+
+                try writer.type("\n")
+                #expect(try writer.wait(within: .seconds(10)).ending == .exited(7))
+                _ = try other.answer()
+                try other.must("close", "r")
+                #expect(try Program("cat").run(document).text == "new\n")
+                #expect(
+                    try TruceCommand.run("why", document).text == "Nobody uses 'document' or waits for it.\n")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test(
+            "The exit code is the command's, or tells why it did not run",
+            arguments: [
+                ("exit 3", 3, ""), ("kill -KILL $$", 128 + SIGKILL, ""),
+                ("exec /none/such", 127, "/none/such"),
+            ])
+        func codes(command: String, code: Int32, said: String) throws {
+            try MountedDirectory.with { mount in
+                let ended = try TruceCommand.attempt("read", mount.path + "/new", "--", "bash", "-c", command)
+                #expect(ended.ending == .exited(code), "\(ended.errorText)")
+                #expect(ended.errorText.contains(said))
+                for (program, code) in [("no-such-program", 127), (mount.path, 126)] {
+                    let refused = try TruceCommand.attempt("write", mount.path + "/new", "--", program)
+                    #expect(refused.ending == .exited(Int32(code)))
+                    #expect(refused.errorText.split(separator: "\n").count == 1, "\(refused.errorText)")
+                }
+                #expect(try TruceCommand.run("ps", "--json", mount.path).text.contains("\"claims\":[]"))
+            }
+        }
+
+        @Test("A wait that runs out is code 124, and one that is interrupted leaves nothing behind")
+        func waiting() throws {
+            try MountedDirectory.with("wait=1s", "policy=fail") { mount in
+                let document = mount.path + "/document"
+                let writer = try Self.write(document, "echo held; read line")
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let late = try TruceCommand.attempt("write", document, "--", "true")
+                #expect(late.ending == .exited(124))
+                #expect(late.errorText.contains("truce (pid \(writer.pid))"), "\(late.errorText)")
+
+                let interrupted = try TruceCommand.start("write", document, "--", "true")
+                try mount.waitUntilParked(interrupted.pid)
+                interrupted.send(SIGINT)
+                #expect(try interrupted.wait(within: .seconds(5)).ending == .signalled(SIGINT))
+                try eventually(within: .seconds(5), "the end of the wait") {
+                    try mount.status().waiting.isEmpty
+                }
+                let kin = try TruceCommand.attempt("write", document, "--purpose", "test", "--", "true")
+                #expect(kin.ending == .exited(124))
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
+            }
+        }
+
+        @Test("Accesses of one purpose do not wait for each other")
+        func purpose() throws {
+            try MountedDirectory.with("wait=60s") { mount in
+                let document = mount.path + "/document"
+                let outer = try TruceCommand.attempt(
+                    "write", document, "--purpose", "a test", "--", try Lab.variable("TRUCE_BINARY"), "write",
+                    document, "--purpose", "a test", "--", "bash", "-c", "echo inside >\"$TRUCE_PATH\"")
+                #expect(outer.isSuccess, "\(outer.errorText)")
+                #expect(try Program("cat").run(document).text == "inside\n")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("SIGTERM is passed on to the command, and SIGINT is left to it")
+        func signals() throws {
+            try MountedDirectory.with { mount in
+                let document = mount.path + "/document"
+                let writer = try Self.write(
+                    document, "trap 'exit 9' TERM; echo held; while true; do read -r -t 1 line || true; done")
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                writer.send(SIGINT)
+                writer.send(SIGTERM)
+                #expect(try writer.wait(within: .seconds(10)).ending == .exited(9))
+            }
+        }
+
+        @Test("When the daemon dies the command goes on, and is told about")
+        func daemonDies() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try mount.mount()
+            let writer = try Self.write(
+                mount.path + "/document", "echo held; read line; echo went on; exit 4")
+            try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+            let presenter = try TruceCommand.start("present", "--json", mount.path + "/document")
+            try eventually(within: .seconds(10), "the presenter") {
+                presenter.errorText.contains("presenting")
+            }
+            kill(try mount.daemonPID, SIGKILL)
+            try eventually(within: .seconds(10), "the warning") {
+                writer.errorText.contains("not held any more")
+            }
+            #expect(try presenter.wait(within: .seconds(10)).ending == .exited(1))
+            try writer.type("\n")
+            let outcome = try writer.wait(within: .seconds(10))
+            #expect(outcome.ending == .exited(4))
+            #expect(outcome.text == "held\nwent on\n")
+        }
+
+        private static func write(_ document: String, _ command: String) throws -> RunningProgram {
+            try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                try Lab.variable("TRUCE_BINARY"), document, command, input: .keyboard)
+        }
+    }
+
+    @Suite struct Presenting {
+        @Test("A reader gets what the command for a save wrote, and the other commands are run in order")
+        func hooks() throws {
+            try MountedDirectory.with { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"").run(document)
+                let log = try Lab.freshDirectory("hooks") + "/log"
+                let note =
+                    "echo \"$TRUCE_MESSAGE $TRUCE_CAUSE_PROGRAM $TRUCE_PATH $TRUCE_NEW_PATH\" >>'\(log)'"
+                let presenter = try TruceCommand.start(
+                    "present", document, "--on-save", "\(note); echo saved >\"$TRUCE_PATH\"",
+                    "--on-relinquish", note, "--on-reacquire", note, "--on-change", note, "--on-move", note,
+                    "--on-delete", note)
+                try Self.waitForRegistration(presenter, "truce: presenting '\(document)'\n")
+                #expect(try Program("cat").run(document).text == "saved\n")
+                try Self.wait(for: "reacquire cat", in: log)
+                try Program("mv").run(document, document + "2")
+                try Self.wait(for: "reacquire mv", in: log)
+                try Program("rm").run(document + "2")
+                try Self.wait(for: "reacquire rm", in: log)
+                #expect(
+                    try Contents.text(of: log).split(separator: "\n").map { $0.trimming(" ") } == [
+                        "relinquishToReader cat \(document)", "save cat \(document)",
+                        "reacquire cat \(document)",
+                        "relinquishToWriter mv \(document)", "didMove mv \(document) \(document)2",
+                        "reacquire mv \(document)2", "relinquishToWriter rm \(document)2",
+                        "accommodateDeletion rm \(document)2", "reacquire rm \(document)2",
+                    ])
+                presenter.send(SIGTERM)
+                #expect(try presenter.wait(within: .seconds(10)).isSuccess)
+                #expect(try TruceCommand.run("ps", "--json", mount.path).text.contains("\"presenters\":[]"))
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A command that fails fails an access that knows of it, and no program that does not")
+        func refusing() throws {
+            try MountedDirectory.with("ask-again=0") { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"").run(document)
+                let presenter = try TruceCommand.start("present", document, "--on-save", "exit 5")
+                try Self.waitForRegistration(presenter, "truce: presenting '\(document)'\n")
+                #expect(try Program("cat").run(document).text == "old\n")
+                let refused = try TruceCommand.attempt("read", document, "--", "true")
+                #expect(refused.ending == .exited(125))
+                #expect(refused.errorText.contains("truce (pid \(presenter.pid))"), "\(refused.errorText)")
+                try presenter.end(by: SIGINT)
+            }
+        }
+
+        @Test("--json prints what comes, and a file that appears later is presented")
+        func json() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try mount.mount()
+            let document = mount.path + "/later"
+            let presenter = try TruceCommand.start("present", "--json", document)
+            try eventually(within: .seconds(10), "the presenter") {
+                presenter.errorText == "truce: presenting '\(document)'\n"
+            }
+            try Script("echo new >\"$1\"").run(document)
+            try eventually(within: .seconds(10), "the news of the new file") {
+                presenter.text.contains("\"method\":\"presenter/didChange\"")
+            }
+            try Script("echo more >>\"$1\"").run(document)
+            try eventually(within: .seconds(10), "the end of a turn") {
+                presenter.text.contains("\"method\":\"presenter/reacquire\"")
+            }
+            for line in presenter.text.split(separator: "\n") {
+                #expect(line.hasPrefix("{\"jsonrpc\":\"2.0\"") || line.hasPrefix("{\"id\":"), "\(line)")
+                #expect(line.hasSuffix("}") && line.contains("\"path\":\"later\""), "\(line)")
+            }
+            #expect(presenter.text.contains("\"method\":\"presenter/relinquishToWriter\""))
+            try mount.unmount()
+            let outcome = try presenter.wait(within: .seconds(10))
+            #expect(outcome.ending == .exited(1))
+            #expect(
+                outcome.errorText.split(separator: "\n").last == "truce: the mount at '\(mount.path)' is gone"
+            )
+        }
+
+        @Test("A program that knows the protocol finds the socket where the command says it is")
+        func socket() throws {
+            try MountedDirectory.with { mount in
+                let path = try TruceCommand.run("socket", mount.path + "/none/such").text
+                #expect(path.hasSuffix(".sock\n"))
+                let attribute = try Program("getfattr").run(
+                    "--absolute-names", "--only-values", "--name=user.truce.socket", mount.path)
+                #expect(attribute.text + "\n" == path)
+                let json = try TruceCommand.run("socket", "--json", mount.path).text
+                #expect(json == "{\"mountpoint\":\"\(mount.path)\",\"socket\":\"\(attribute.text)\"}\n")
+            }
+        }
+
+        private static func waitForRegistration(_ presenter: RunningProgram, _ line: String) throws {
+            try eventually(within: .seconds(10), "the presenter\n\(presenter.errorText)") {
+                presenter.text == line
+            }
+        }
+
+        private static func wait(for start: String, in log: String) throws {
+            try eventually(within: .seconds(10), "'\(start)'") {
+                guard let text = Contents.ofFile(log) else { return false }
+                return String(decoding: text, as: UTF8.self).split(separator: "\n").contains {
+                    $0.hasPrefix(start)
+                }
+            }
+        }
+    }
+}
+
+extension Substring {
+    fileprivate func trimming(_ character: Character) -> String {
+        var text = self
+        while text.last == character { text.removeLast() }
+        return String(text)
+    }
+}
