@@ -41,6 +41,9 @@ package struct FrameReader: Sendable {
 
     private static let headerLimit = 4096
 
+    /// Whether a message has begun and not ended; so it is cut off if nothing more comes.
+    package var isInMessage: Bool { buffer[start...].contains { !$0.isBlank } }
+
     package init(limit: Int = ProtocolLimits.messageBytes) { self.limit = limit }
 
     /// Bytes that wait to be cut.
@@ -70,7 +73,7 @@ package struct FrameReader: Sendable {
             let line = buffer[start..<end]
             (start, searched) = (end + 1, end + 1)
             if line.count > limit { throw .oversized(limit: limit) }
-            if line.contains(where: { $0 > UInt8(ascii: " ") }) { return Array(line) }
+            if line.contains(where: { !$0.isBlank }) { return Array(line) }
         }
         searched = buffer.count
         if pendingBytes > limit { throw .oversized(limit: limit) }
@@ -111,5 +114,15 @@ package struct FrameReader: Sendable {
             length = value
         }
         return length
+    }
+}
+
+extension UInt8 {
+    /// What JSON calls white space; other control characters are somebody's mistake, and are answered.
+    fileprivate var isBlank: Bool {
+        switch self {
+        case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): true
+        default: false
+        }
     }
 }

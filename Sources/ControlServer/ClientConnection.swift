@@ -120,7 +120,11 @@ extension ClientConnection {
             }
         }
         if isDrained, hasInputEnded, flow.isIdle, !isEnding {
-            endAfterWrites()
+            if reader.isInMessage {
+                end(with: .invalidRequest("the last message is cut off"))
+            } else {
+                endAfterWrites()
+            }
         } else if isReadDelayed, mayRead {
             isReadDelayed = false
             channel.read()

@@ -97,6 +97,23 @@ struct ControlServerTests {
         }
     }
 
+    @Test(
+        "a client that ends its side in the middle of a message is told so, and the reason logged",
+        arguments: [
+            "{", #"{"jsonrpc":"2.0","id":1,"method":"status"}"#, "Content-Le", "Content-Length: 9\r\n\r\n{}",
+        ])
+    func truncated(text: String) throws {
+        let log = try withServer { server in
+            let client = try server.connect()
+            try client.send(text)
+            #expect(shutdown(client.socket.rawValue, CInt(SHUT_WR)) == 0)
+            let answer = String(decoding: try client.receiveToEnd(), as: UTF8.self)
+            #expect(answer.contains("-32600"))
+            #expect(answer.contains("cut off"))
+        }
+        #expect(log.contains { $0.contains("closed: the last message is cut off") })
+    }
+
     @Test("more requests at once than may be outstanding all get their answers")
     func manyAtOnce() throws {
         try withServer { server in

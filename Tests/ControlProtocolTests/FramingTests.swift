@@ -11,6 +11,7 @@ struct FramingTests {
         ("Content-Length: 2\r\n\r\n{}Content-Length: 3\r\n\r\n{\n}", .contentLength, ["{}", "{\n}"]),
         ("content-length:2\r\nContent-Type: x; charset=utf-8\r\n\r\n{}", .contentLength, ["{}"]),
         ("Content-Length: 0\r\n\r\n", .contentLength, [""]),
+        ("\u{16}\u{3}\u{1}\n \t\r\n", .lines, ["\u{16}\u{3}\u{1}"]),
         ("garbage\nmore\n", .lines, ["garbage", "more"]),
         ("{\"unfinished\"", .lines, []),
         ("Content-Length: 5\r\n\r\n{}", .contentLength, []),
