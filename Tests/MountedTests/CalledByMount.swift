@@ -22,7 +22,7 @@ extension Mounted {
                     "$1" status --json "$2"
                     cd /
                     umount "$2"
-                    findmnt --noheadings --types fuse.truce | wc -l' bash "$1" "$2"
+                    findmnt --noheadings -t fuse.truce -o TARGET | { grep -cF "$2" || true; }' bash "$1" "$2"
                 """
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n").map(String.init)
@@ -112,7 +112,7 @@ extension Mounted {
                     mount -t truce docs other 2>errors; say
                     mount -o remount,wait=1s docs 2>errors; say
                     "$1" unmount docs; say
-                    findmnt --noheadings --types fuse.truce | wc -l' bash "$1" "$2"
+                    findmnt --noheadings -t fuse.truce -o TARGET | { grep -cF "$2" || true; }' bash "$1" "$2"
                 """
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n").map(String.init)
@@ -138,7 +138,7 @@ extension Mounted {
                     mount -t tmpfs none /sbin
                     ln -s "$1" /sbin/mount.truce
                     mount -f -v -t truce "$2" "$2" -o hold=2s
-                    findmnt --noheadings --types fuse.truce | wc -l
+                    findmnt --noheadings -t fuse.truce -o TARGET | { grep -cF "$2" || true; }
                     mount -s -t truce "$2" "$2" -o colour=blue,hold=3s
                     "$1" status "$2" | grep ^options:
                     "$1" unmount "$2"' bash "$1" "$2"
@@ -167,8 +167,8 @@ extension Mounted {
                         bash "$2" &
                     read <"$2/ready"
                     mount --namespace "$!" -t truce "$2/docs" "$2/docs"
-                    findmnt --noheadings --types fuse.truce | wc -l
-                    findmnt --task "$!" --noheadings --types fuse.truce --output FSTYPE
+                    findmnt --noheadings -t fuse.truce -o TARGET | { grep -cF "$2" || true; }
+                    findmnt --task "$!" --noheadings --types fuse.truce --output FSTYPE --mountpoint "$2/docs"
                     umount --namespace "$!" "$2/docs"
                     echo >"$2/done"
                     wait' bash "$1" "$2"
