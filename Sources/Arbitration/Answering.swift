@@ -26,8 +26,16 @@ extension Arbiter {
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
             guard let process = arbiter.desk.turns.values[entry].party.process else { return }
-            arbiter.desk.records[question.presenter]?.excused[process] = arbiter.now + arbiter.bounds.excused
+            arbiter.excuse(process, by: question.presenter)
         }
+    }
+
+    /// P7. Forgets those whose time is over: they need not come again.
+    private mutating func excuse(_ process: ProcessID, by id: PresenterID) {
+        guard var excused = desk.records[id]?.excused else { return }
+        excused = excused.filter { now <= $0.value }
+        excused[process] = now + bounds.excused
+        desk.records[id]?.excused = excused
     }
 
     /// Goes on with every turn that waited for an answer.
@@ -88,6 +96,13 @@ extension Arbiter {
         }
         desk.leave(id)
         desk.records[id] = nil
+        // Who waits to be identified does so for presenters' sake, and this was perhaps the last.
+        for claim in waiters(at: record.item) where waits[claim]?.watched == nil { unsettled.append(claim) }
+    }
+
+    private func waiters(at item: ItemID) -> [ClaimID] {
+        guard let waiting = dockets[item]?.waiting else { return [] }
+        return Array(waiting.readers) + Array(waiting.writers)
     }
 }
 

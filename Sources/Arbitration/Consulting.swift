@@ -49,7 +49,7 @@ extension Arbiter {
         endTrailingTurns(of: record, but: party, &effects)
         let isAsked = !isExempt && !isPartOfAwareAccess(claim, at: record.item)
         let requests = isAsked ? requests(for: claim, access, party, to: id) : []
-        let present = desk.turn(of: party, isWrite: access.isWrite, at: record)
+        let present = presentTurn(of: party, isWrite: access.isWrite, at: record, &effects)
         // Nothing to ask, and nothing to tell later.
         guard present != nil || access.isWrite || !requests.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, access)
@@ -67,7 +67,8 @@ extension Arbiter {
     mutating func makeTurn(with presenter: PresenterID, _ party: Party, _ access: Access) -> TurnID {
         let id = desk.makeTurnID()
         desk.turns[id] = Turn(
-            id: id, presenter: presenter, isWrite: access.isWrite, party: party, cause: Cause(party, access))
+            id: id, presenter: presenter, isWrite: access.isWrite, party: party, began: now,
+            cause: Cause(party, access))
         desk.records[presenter]?.turns.append(id)
         return id
     }
@@ -124,12 +125,22 @@ extension Arbiter {
     private func mayAskToSave(for claim: Claim, _ party: Party, _ record: PresenterRecord) -> Bool {
         if claim.nature == .aware { return true }
         guard party.programClass == .ordinary else { return false }
-        let isRecent = { (moment: Instant) in self.now < moment + self.bounds.askAgain }
+        // Whoever comes while it is saving waits for that save, however far it has got.
+        if desk.openSave(of: record.id) != nil { return true }
         if let saved = record.saved, isRecent(saved) { return false }
-        guard let last = record.saveAsked, last.session == party.session, party.session != 0 else {
-            return true
-        }
-        return !isRecent(last.moment) || desk.openSave(of: record.id) != nil
+        return !(record.savesAsked[party.session].map(isRecent) ?? false)
+    }
+
+    /// P9.
+    private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
+
+    private mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
+        guard var asked = desk.records[id]?.savesAsked else { return }
+        asked = asked.filter { isRecent($0.value) }
+        // Who has no session that we know is nobody's neighbour.
+        if session != 0 { asked[session] = now }
+        desk.records[id]?.savesAsked = asked
+        desk.records[id]?.saveAsked = now
     }
 
     /// Asks a turn's next request, or lets its members go on.
@@ -152,9 +163,7 @@ extension Arbiter {
         turn.question = question.id
         desk.turns[id] = turn
         desk.open(question)
-        if request == .save {
-            desk.records[turn.presenter]?.saveAsked = (now, turn.party.session)
-        }
+        if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
         letDebtorsPass(turn.presenter)
@@ -180,13 +189,30 @@ extension Arbiter {
         }
     }
 
-    /// P12: presenters that a write goes ahead over, though they refused or did not answer.
-    func unanswered(by claim: Claim) -> [PresenterID] {
-        guard !claim.onlyReads || claim.nature == .aware, let inquiry = desk.inquiries[claim.id] else {
-            return []
-        }
+    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
+    mutating func unanswered(by claim: Claim) -> [PresenterID] {
+        guard !claim.onlyReads || claim.nature == .aware else { return [] }
+        guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
         return inquiry.turns.compactMap { desk.turns[$0] }
             .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
+    }
+
+    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
+    private mutating func unasked(by claim: Claim) -> [PresenterID] {
+        guard desk.isPresented(claim), claim.nature != .episode else { return [] }
+        let party = parties[claim.id] ?? .nobody
+        var unasked: [PresenterID] = []
+        claim.forEachPart { part in
+            for id in desk.presented[part.item] ?? [] {
+                guard let record = desk.records[id], !isOwn(party, record.presenter.party),
+                    !party.works(for: record.presenter.party),
+                    !isPartOfAwareAccess(claim, at: record.item),
+                    !requests(for: claim, part.access, party, to: id).isEmpty
+                else { continue }
+                unasked.append(id)
+            }
+        }
+        return unasked.sorted()
     }
 }
 

@@ -12,8 +12,10 @@ struct PresenterRecord: Sendable {
     var forfeits = 0
     /// Processes that one forfeit answers for, and until when (P7).
     var excused: [ProcessID: Instant] = [:]
-    /// When it was asked to save last, and on behalf of which session (P9).
-    var saveAsked: (moment: Instant, session: Int32)?
+    /// When it was asked to save last.
+    var saveAsked: Instant?
+    /// When it was asked to save on behalf of each session, as long as that matters (P9).
+    var savesAsked: [Int32: Instant] = [:]
     /// When it last wrote the item on request.
     var saved: Instant?
 
@@ -40,6 +42,7 @@ struct Turn: Sendable {
     let presenter: PresenterID
     let isWrite: Bool
     let party: Party
+    let began: Instant
     var cause: Cause
     /// Claims of the party that wait for answers, or are held and not suspended.
     var members: [ClaimID] = []

@@ -28,7 +28,7 @@ extension Arbiter {
 
     /// P9: what a presenter writes soon after it was asked to save is the save.
     private mutating func noteSave(by id: PresenterID) {
-        guard let asked = desk.records[id]?.saveAsked, now < asked.moment + bounds.save else { return }
+        guard let asked = desk.records[id]?.saveAsked, now < asked + bounds.save else { return }
         desk.records[id]?.saved = now
     }
 
@@ -47,7 +47,7 @@ extension Arbiter {
     ) {
         endTrailingTurns(of: record, but: cause.party, &effects)
         let id =
-            desk.turn(of: cause.party, isWrite: true, at: record)
+            presentTurn(of: cause.party, isWrite: true, at: record, &effects)
             ?? makeTurn(with: record.id, cause.party, cause.access)
         guard let entry = desk.turns.index(forKey: id) else { return }
         body(&desk.turns.values[entry])
@@ -58,8 +58,9 @@ extension Arbiter {
     /// P2: what began like a save was a deletion, and is put to those who have relinquished already.
     mutating func noteLoss(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
         for presenter in desk.presented[item] ?? [] {
+            // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !isForItsSake(party, record), !record.isDemoted,
+                !party.works(for: record.presenter.party), !record.isDemoted,
                 record.presenter.messages.contains(.accommodateDeletion)
             else { continue }
             let cause = Cause(party, .write(.forDeleting))
@@ -122,6 +123,21 @@ extension Arbiter {
             }
             endTurn(id, &effects)
         }
+    }
+
+    /// N3: the turn in which an access of a party belongs, if there is one.
+    ///
+    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted
+    /// `hold` is over as soon as nobody is in it.
+    mutating func presentTurn(
+        of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
+    ) -> TurnID? {
+        guard let id = desk.turn(of: party, isWrite: isWrite, at: record), let turn = desk.turns[id] else {
+            return nil
+        }
+        guard turn.members.isEmpty, turn.isSettled, turn.began + bounds.hold <= now else { return id }
+        endTurn(id, &effects)
+        return nil
     }
 
     /// N3: what happened in the turn is told before its reacquire.

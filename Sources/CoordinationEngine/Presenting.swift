@@ -96,7 +96,15 @@ extension Engine {
         let id = PresenterID(makeClaimID().rawValue)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox)
         state.withLock { $0.presenters[id] = entry }
-        submit(.presented(Presenter(id, of: document.item, by: party, messages)))
+        var item = document.item
+        submit(.presented(Presenter(id, of: item, by: party, messages)))
+        // The document may have become part of another before the arbiter knew of the presenter, which would
+        // be left behind where nothing happens any more. Whoever follows documents changes its own mind first.
+        while document.item != item {
+            item = document.item
+            submit(.removed(id))
+            submit(.presented(Presenter(id, of: item, by: party, messages)))
+        }
         return id
     }
 

@@ -99,6 +99,22 @@ extension Mounted {
             }
         }
 
+        @Test("A presenter keeps its file when another link of it is replaced")
+        func otherLink() throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                try Program("ln").run(mount.path + "/notes.md", mount.path + "/copy.md")
+                try Contents.write("other\n", to: mount.path + "/next.md")
+                let presenter = try Self.present(mount)
+                try Program("mv").run(mount.path + "/next.md", mount.path + "/copy.md")
+                // Nothing that it shows was touched.
+                #expect(try mount.counters.asked == 0)
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "saved\n")
+                #expect(try mount.counters.asked > 0)
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         private static func writeNotes(in directory: String) throws {
             try Contents.write("saved\n", to: directory + "/notes.md")
         }

@@ -27,7 +27,7 @@ struct InstallList {
         "sudo": 0, "env": 0, "exec": 0, "command": 0, "timeout": 1, "xargs": 0, "unshare": 0, "setpriv": 0,
         "strace": 0, "as_root": 0, "in_lab": 0, "check": 1, "expect": 1, "timed": 0, "hold": 0,
         "processes_inside": 1,
-        "process_links": 0, "test_run": 2, "rightly": 0,
+        "process_links": 0, "test_run": 2, "rightly": 0, "eventually": 1,
     ]
 
     /// Options whose value is a word of its own.
@@ -35,7 +35,8 @@ struct InstallList {
 
     static let builtins: Set<String> = [
         ":", ".", "[", "break", "builtin", "cd", "command", "continue", "declare", "echo", "eval", "exec",
-        "exit", "export", "for", "kill", "let", "local", "mapfile", "printf", "pwd", "read", "readonly",
+        "exit", "export", "for", "jobs", "kill", "let", "local", "mapfile", "printf", "pwd", "read",
+        "readonly",
         "return", "set", "shift", "shopt", "source", "test", "trap", "true", "type", "ulimit", "umask",
         "unset", "wait",
     ]

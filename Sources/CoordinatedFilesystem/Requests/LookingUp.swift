@@ -4,6 +4,7 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Names, attributes, links.
 extension CoordinatedFilesystem {
@@ -36,12 +37,29 @@ extension CoordinatedFilesystem {
     func introduce(
         _ status: FileStatus, as name: NameBytes, in directory: Node, reply: consuming Reply
     ) {
-        let node = nodes.introduce(status, as: name, in: directory)
+        let node = nodes.introduce(status, as: name, in: directory, isLocked: false)
+        correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread
         let attributes = bounces.validity(validity, to: thread, about: node.id)
         if !reply.entry(node.id, status, names: validity, attributes: attributes) {
             nodes.forget(node.id, lookups: 1)
+        }
+    }
+
+    /// A known node is called something else now, if that is still true: the kernel looks again at names it knows
+    /// without a lock, and a rename may have come between the look and this.
+    private func correctName(
+        of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
+    ) {
+        guard !node.isCalled(name, in: directory) else { return }
+        let isOtherLink = status.linkCount > 1 && !status.isDirectory
+        guard !isOtherLink || !node.state.withLock({ $0.isFollowed }) else { return }
+        do throws(Errno) {
+            if FileKey(try directory.status(of: name)) == node.key { node.found(name, in: directory) }
+        } catch {
+            // It has gone from here.
+            return
         }
     }
 

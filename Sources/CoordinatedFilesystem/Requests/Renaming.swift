@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
 
     private func request(for move: Move, of node: Node, isSave: Bool) -> Request {
         let first = Request.Part(node.item, AccessTable.moving(isSave: isSave))
-        let second = move.target.map { target in
+        let second = (move.isOverOtherLink ? nil : move.target).map { target in
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
             return Request.Part(target.item, access)
         }
@@ -62,9 +62,21 @@ extension CoordinatedFilesystem {
             guard error == .noEntry else { throw error }
             targetStatus = nil
         }
+        let target = targetStatus.flatMap { nodes[FileKey($0)] }
+        var isOverOtherLink = false
+        if let target, let targetStatus {
+            isOverOtherLink = isFollowed(target, targetStatus, elsewhereThan: to)
+        }
         return Move(
             from: from, to: to, flags: flags, status: status, node: nodes[FileKey(status)],
-            targetStatus: targetStatus, target: targetStatus.flatMap { nodes[FileKey($0)] })
+            targetStatus: targetStatus, target: target,
+            isOverOtherLink: isOverOtherLink)
+    }
+
+    /// Whether a document is followed under another of its names: those who show it know it by that one.
+    private func isFollowed(_ node: Node, _ status: FileStatus, elsewhereThan place: NameChange) -> Bool {
+        status.linkCount > 1 && !status.isDirectory && node.state.withLock { $0.isFollowed }
+            && !node.isCalled(place.name, in: place.directory)
     }
 
     private func carryOut(
@@ -94,7 +106,7 @@ extension CoordinatedFilesystem {
         if move.isExchange { return exchange(move, node) }
         let thread = move.from.caller.thread
         // A file that is followed is known by one of its names; another one's move concerns nobody.
-        let isKnown = node.isCalled(move.from.name, in: move.from.directory)
+        let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
         let isMoved = isKnown && save?.evidence == nil
         if let save, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another.
@@ -109,13 +121,12 @@ extension CoordinatedFilesystem {
             if move.isUpdate {
                 if isMoved { tell([node.item], movedByThread: thread) }
                 takeOver(node, from: target)
-            } else {
+            } else if !move.isOverOtherLink {
                 loseDocument(of: target, called: move.to, wasAskedFor: true)
             }
         }
         if isKnown || move.isUpdate || !node.state.withLock({ $0.isFollowed }) {
-            node.found(move.to.name, in: move.to.directory)
-            node.state.withLock { $0.itemClass = nil }
+            rename(node, to: move.to)
         }
         let moved = documents.moved(node)
         if move.isUpdate {
@@ -163,13 +174,17 @@ extension CoordinatedFilesystem {
     }
 
     private func exchange(_ move: Move, _ node: Node) {
-        node.found(move.to.name, in: move.to.directory)
+        let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
+        let target = move.isOverOtherLink ? nil : move.target
+        if isKnown { rename(node, to: move.to) }
+        if let target { rename(target, to: move.from) }
+        if isKnown { noteMove(of: node, byThread: move.from.caller.thread) }
+        if let target { noteMove(of: target, byThread: move.from.caller.thread) }
+    }
+
+    private func rename(_ node: Node, to change: NameChange) {
+        node.found(change.name, in: change.directory)
         node.state.withLock { $0.itemClass = nil }
-        guard let target = move.target else { return }
-        target.found(move.from.name, in: move.from.directory)
-        target.state.withLock { $0.itemClass = nil }
-        noteMove(of: node, byThread: move.from.caller.thread)
-        noteMove(of: target, byThread: move.from.caller.thread)
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
@@ -179,9 +194,7 @@ extension CoordinatedFilesystem {
             return nil
         }
         // Another link of a file that is followed by its name says nothing about the document.
-        guard
-            !node.state.withLock({ $0.isFollowed }) || node.isCalled(move.from.name, in: move.from.directory)
-        else { return nil }
+        guard !isFollowed(node, move.status, elsewhereThan: move.from) else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         let isAnswering = isAnswering(thread, about: node)
@@ -208,10 +221,14 @@ private struct Move: Sendable {
     let node: Node?
     let targetStatus: FileStatus?
     let target: Node?
+    /// The name that is taken away is none that the target's document is followed by.
+    let isOverOtherLink: Bool
 
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
     /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does
     /// is not: the contents under the name have changed. Anything but a file over a file is a replacement.
-    var isUpdate: Bool { status.isRegularFile && targetStatus?.isRegularFile == true }
+    var isUpdate: Bool {
+        status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
+    }
 }

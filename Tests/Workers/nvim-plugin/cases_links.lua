@@ -222,13 +222,24 @@ end
 local function asks_the_command(stage)
   local daemon = stage:daemon()
   local here = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h')
-  stage:editor({
+  local editor = stage:editor({
     environment = { TRUCE_SOCKET = '' },
     settings = {
       ("let g:truce_command = ['%s/../fake-daemon', '--socket', '%s']"):format(here, stage.socket),
     },
   })
   daemon:registered('notes.md')
+  -- Another mount at the same place has a socket of its own.
+  stage.socket = stage.root .. '/another'
+  local another = stage:daemon()
+  stage:mounted(true, 78)
+  editor:lua([[
+    local words, socket = ...
+    words[3] = socket
+    vim.g.truce_command = words
+  ]], { here .. '/../fake-daemon', '--socket' }, stage.socket)
+  daemon:stop()
+  another:registered('notes.md')
 end
 
 local function has_no_command(stage)

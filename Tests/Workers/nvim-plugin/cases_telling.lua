@@ -47,6 +47,14 @@ local function hidden(stage)
   editor:shows('theirs', 1)
 end
 
+-- What Neovim notices by itself.
+local function noticed(stage)
+  local _, editor = stage:presented({ settings = { 'set noautoread' } })
+  stages.write(stage.file, 'theirs\n')
+  editor:type(':checktime<CR>')
+  editor:shows('theirs')
+end
+
 local function same_time(stage)
   local daemon, editor, presenter = stage:presented()
   local time = vim.loop.fs_stat(stage.file).mtime
@@ -139,7 +147,12 @@ local function resolved(stage)
     end)
   end
   conflict()
+  editor:command('set cpoptions+=+')
+  editor:command('write ' .. vim.fn.fnameescape(stage.root .. '/copy'))
+  assert(editor:lua('return vim.b.truce_state') == 'conflict', 'a copy ended the conflict')
+  editor:command('set cpoptions-=+ | setlocal modified')
   write('n')
+  assert(editor:lua('return vim.b.truce_state') == 'conflict', 'a write that failed ended the conflict')
   assert(stages.read(stage.file) == 'theirs\n')
   assert(not daemon:call('save', presenter))
   write('y')
@@ -287,6 +300,7 @@ end
 return {
   { 'a clean buffer is read again in place', clean({}) },
   { 'also with noautoread', clean({ 'set noautoread' }) },
+  { 'a change that Neovim notices is read without a question', noticed },
   { 'a hidden buffer is read again', hidden },
   { 'a change without a new time is seen', same_time },
   { 'a clean buffer is read again while the user types', while_typing },

@@ -90,12 +90,13 @@ function Daemon:has(method)
   return false
 end
 
--- Waits until a file is presented, and returns the number of its presenter.
+-- Waits until a file is presented and the plug-in knows it, and returns the number of its presenter.
 function Daemon:registered(relative)
   local message = self:next('presenter/register')
   local path = message.params.path
   assert(path == relative, ('%s is presented instead of %s'):format(path, relative))
   self.presenter = (self.presenter or 0) + 1
+  self:settle(self.presenter)
   return self.presenter
 end
 
@@ -294,9 +295,7 @@ end
 function Stage:presented(options)
   local daemon = self:daemon()
   local editor = self:editor(options)
-  local presenter = daemon:registered('notes.md')
-  daemon:settle(presenter)
-  return daemon, editor, presenter
+  return daemon, editor, daemon:registered('notes.md')
 end
 
 -- What no test may leave behind: a question on the screen, or an error of the plug-in.

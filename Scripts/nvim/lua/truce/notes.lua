@@ -33,7 +33,6 @@ local function show_next()
   local note = table.remove(waiting, 1)
   if #waiting == 0 then stop() end
   if not note then return end
-  vim.cmd('redraw')
   pcall(vim.notify, fitting(note.sentence), note.level, { title = 'Truce' })
 end
 

@@ -235,10 +235,8 @@ local settle_later
 
 -- The file was to go: is it gone?
 local function settle(document, looks)
-  if documents[document.buffer] ~= document or not document.leaving then return end
-  -- The end of the turn comes here again.
-  if turns.any(document) then return end
   uv.fs_stat(document.path, vim.schedule_wrap(function(_, stat)
+    -- The end of a turn comes here again.
     if documents[document.buffer] ~= document or not document.leaving or turns.any(document) then return end
     local stamp = stat and buffers.stamp(document.path)
     if stamp and buffers.same(stamp, document.stamp) and looks > 1 then

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Whoever is asked may save as it likes, through the mount, while others wait for it.
+
+saving_rounds=10
+
+play_saving() {
+    local way
+    mkdir "$lab/saving"
+    mount_over "$lab/saving" ask-again=0ms
+    for way in in-place rename-over rename-aside unlink-create child; do
+        show_way "$way"
+    done
+    expect_nobody_forced "$lab/saving"
+    unmount_from "$lab/saving"
+}
+
+# show_way WAY, one of those of presented-saves; each step below waits for a save.
+show_way() {
+    local step question figures found='' good=yes
+    for step in open unlink rename truncate; do
+        figures=$(present_and_save "$1" "$step" || true)
+        question=relinquishToWriter
+        [[ $step != open ]] || question=save
+        [[ $(number rounds "$figures") == "$saving_rounds" && $(number failures "$figures") == 0 ]] &&
+            # Nobody's time ran out: the shortest a presenter has is 5 s.
+            (($(number longest "$figures") < 5000)) || good=
+        # It was asked each time, and the step waited for it.
+        (($(number "$question" "$figures") >= saving_rounds)) || good=
+        found+=", $step $(number longest "$figures") ms"
+    done
+    expect "$1: $saving_rounds saves while each of these waits, longest wait:${found#,}" test -n "$good"
+}
+
+# Bounded, so that a deadlock is seen as one.
+present_and_save() {
+    (cd "$lab/tmp" && exec "${root[@]}" timeout --foreground 60 "$scripts/../Tests/Workers/presented-saves" \
+        "$("${truce[@]}" socket "$lab/saving")" "$lab/saving" "$1" "$2" "$saving_rounds")
+}
+
+# number NAME JSON; -1 without one.
+number() {
+    if [[ $2 =~ \"$1\":\ *([0-9]+) ]]; then say "${BASH_REMATCH[1]}"; else say -1; fi
+}
