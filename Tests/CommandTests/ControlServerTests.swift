@@ -184,7 +184,9 @@ struct ControlServerTests {
     func unsafeDirectories() throws {
         let directory = try TemporaryDirectory()
         // 0700 wanted, so 0755 is too open.
-        #expect(chmod(directory.socketDirectory, 0o755) == 0 || mkdir(directory.socketDirectory, 0o755) == 0)
+        #expect(mkdir(directory.socketDirectory, 0o755) == 0)
+        // Another test may make a socket just now, under a mask that counts for the whole process.
+        #expect(chmod(directory.socketDirectory, 0o755) == 0)
         let first = try directory.makeSocket()
         #expect(!first.path.hasPrefix(directory.path + "/"))
         try first.remove()
