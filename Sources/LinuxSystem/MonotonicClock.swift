@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Glibc
 
 /// CLOCK_MONOTONIC, which stands still while the machine is suspended: a suspended machine is late for nothing.
