@@ -18,14 +18,24 @@ public struct Request: Hashable, Sendable {
         /// An access that was asked for over the control socket: ends when its holder says so or dies, and is
         /// waited for by everybody, changes of names included.
         case aware
+        /// A batch is prepared over the control socket: presenters are asked, nothing is held, and the accesses of
+        /// the same purpose that follow need not ask again until it ends.
+        case batch
     }
 
     public struct Part: Hashable, Sendable {
         public let item: ItemID
         public let access: Access
-        public init(_ item: ItemID, _ access: Access) {
+        /// The name by which the item is reached.
+        public let place: Place
+        /// The symbolic link that led to the item, if a read resolves one (`resolvesSymbolicLink`).
+        public let via: ItemID?
+
+        public init(_ item: ItemID, _ access: Access, at place: Place = Place(), via link: ItemID? = nil) {
             self.item = item
             self.access = access
+            self.place = place
+            via = link
         }
     }
 
@@ -33,14 +43,24 @@ public struct Request: Hashable, Sendable {
     public let nature: Nature
     public let first: Part
     /// Granted together with the first or not at all.
-    public let second: Part?
+    public let rest: [Part]
+    /// Accesses that cannot end before this one has, because it is made inside them.
+    public var within: [ClaimID] = []
+    /// The request to a presenter that cannot be answered before this access has ended.
+    public var answering: QuestionID?
 
-    public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ second: Part? = nil) {
+    public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = []) {
         self.claim = claim
         self.nature = nature
         self.first = first
-        self.second = second
+        self.rest = rest
     }
+
+    public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ second: Part?) {
+        self.init(claim, nature, first, second.map { [$0] } ?? [])
+    }
+
+    public var parts: [Part] { [first] + rest }
 }
 
 /// What was seen when a contested holder was looked at.
@@ -98,6 +118,8 @@ public enum Refusal: String, Hashable, Sendable {
     case withdrawn
     /// A presenter answered an aware access with an error.
     case presenterFailed
+    /// It waited for somebody who waits for it; the cycle is told beforehand (``Effect/deadlock(_:)``).
+    case deadlock
 }
 
 /// How a contested claim let others pass.
@@ -111,4 +133,6 @@ public enum Suspension: String, Hashable, Sendable {
     case idle
     /// `hold` ran out: everybody passes.
     case held
+    /// Its program waits for somebody who waits for it: everybody passes.
+    case deadlocked
 }

@@ -44,6 +44,8 @@ public struct Party: Hashable, Sendable {
     public var session: Int32 = 0
     /// Controlling terminals as device numbers, 0 for none: the process's own, then each ancestor's.
     public var terminals: [Int32] = []
+    /// The thread that acts, 0 if nobody knows: what one thread of a program holds is not held up by another's wait.
+    public var thread: Int32 = 0
     /// Set for accesses over the control socket only.
     public var purpose: Purpose?
 

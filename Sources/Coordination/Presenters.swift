@@ -35,6 +35,11 @@ public enum PresenterRequest: String, Hashable, Sendable, CaseIterable {
     case relinquishToWriter
     case save
     case accommodateDeletion
+    /// The same for something in the directory that is presented.
+    case accommodateSubitemDeletion
+
+    public var isRelinquishment: Bool { self == .relinquishToReader || self == .relinquishToWriter }
+    public var isDeletion: Bool { self == .accommodateDeletion || self == .accommodateSubitemDeletion }
 }
 
 /// What a presenter is told, with no answer expected.
@@ -45,12 +50,18 @@ public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
     case didChange
     /// The item, or a directory above it, has another name.
     case didMove
+    /// Something new is in the directory that is presented, at any depth.
+    case subitemDidAppear
+    /// Contents or attributes of something in it were written, or it is gone: the cause says which.
+    case subitemDidChange
+    /// Something in it has another name, which may be outside.
+    case subitemDidMove
 }
 
 /// The messages that a presenter implements; those it does not count as consent and are not sent.
 public struct PresenterMessages: OptionSet, Hashable, Sendable {
-    public let rawValue: UInt8
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public let rawValue: UInt16
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     public static let relinquishToReader = Self(rawValue: 1 << 0)
     public static let relinquishToWriter = Self(rawValue: 1 << 1)
@@ -59,7 +70,11 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
     public static let reacquire = Self(rawValue: 1 << 4)
     public static let didChange = Self(rawValue: 1 << 5)
     public static let didMove = Self(rawValue: 1 << 6)
-    public static let all = Self(rawValue: 0x7F)
+    public static let accommodateSubitemDeletion = Self(rawValue: 1 << 7)
+    public static let subitemDidAppear = Self(rawValue: 1 << 8)
+    public static let subitemDidChange = Self(rawValue: 1 << 9)
+    public static let subitemDidMove = Self(rawValue: 1 << 10)
+    public static let all = Self(rawValue: 0x7FF)
 
     public init(_ request: PresenterRequest) {
         switch request {
@@ -67,6 +82,7 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
         case .relinquishToWriter: self = .relinquishToWriter
         case .save: self = .save
         case .accommodateDeletion: self = .accommodateDeletion
+        case .accommodateSubitemDeletion: self = .accommodateSubitemDeletion
         }
     }
 
@@ -75,6 +91,9 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
         case .reacquire: self = .reacquire
         case .didChange: self = .didChange
         case .didMove: self = .didMove
+        case .subitemDidAppear: self = .subitemDidAppear
+        case .subitemDidChange: self = .subitemDidChange
+        case .subitemDidMove: self = .subitemDidMove
         }
     }
 }
@@ -82,14 +101,21 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
 /// A registration by a connection for an item.
 public struct Presenter: Hashable, Sendable {
     public let id: PresenterID
-    public let item: ItemID
+    /// Nil as long as what it shows does not exist.
+    public let item: ItemID?
+    /// The name by which it shows the item.
+    public let place: Place
     /// Whose process shows the item; its own accesses and its children's are not put to it.
     public let party: Party
     public let messages: PresenterMessages
 
-    public init(_ id: PresenterID, of item: ItemID, by party: Party, _ messages: PresenterMessages) {
+    public init(
+        _ id: PresenterID, of item: ItemID?, at place: Place = Place(), by party: Party,
+        _ messages: PresenterMessages
+    ) {
         self.id = id
         self.item = item
+        self.place = place
         self.party = party
         self.messages = messages
     }
@@ -110,5 +136,68 @@ public struct Cause: Hashable, Sendable {
     public init(_ party: Party, _ access: Access) {
         self.party = party
         self.access = access
+    }
+}
+
+/// One request to a presenter.
+public struct Question: Hashable, Sendable {
+    public let id: QuestionID
+    public let presenter: PresenterID
+    public let turn: TurnID
+    public let request: PresenterRequest
+    /// What is to be deleted in the directory that is presented.
+    public let subitem: ItemID?
+    public let cause: Cause
+    public let asked: Instant
+    /// Moves with the presenter's progress.
+    public var deadline: Instant
+
+    public init(
+        id: QuestionID, presenter: PresenterID, turn: TurnID, request: PresenterRequest,
+        subitem: ItemID? = nil, cause: Cause, asked: Instant, deadline: Instant
+    ) {
+        self.id = id
+        self.presenter = presenter
+        self.turn = turn
+        self.request = request
+        self.subitem = subitem
+        self.cause = cause
+        self.asked = asked
+        self.deadline = deadline
+    }
+}
+
+/// One thing a presenter is told.
+public struct Notice: Hashable, Sendable {
+    /// What happened to something in a directory that is presented.
+    public struct Subitem: Hashable, Sendable {
+        public let item: ItemID
+        /// Its name now, or the last it had.
+        public let place: Place
+        /// The name it had before it was moved.
+        public let former: Place?
+
+        public init(_ item: ItemID, at place: Place, from former: Place? = nil) {
+            self.item = item
+            self.place = place
+            self.former = former
+        }
+    }
+
+    public let presenter: PresenterID
+    public let turn: TurnID
+    public let kind: PresenterNotice
+    public let subitem: Subitem?
+    public let cause: Cause
+
+    public init(
+        _ kind: PresenterNotice, of subitem: Subitem? = nil, to presenter: PresenterID, in turn: TurnID,
+        _ cause: Cause
+    ) {
+        self.presenter = presenter
+        self.turn = turn
+        self.kind = kind
+        self.subitem = subitem
+        self.cause = cause
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Coordination
 
-/// One fact about the world, as told to the ``Arbiter``.
+/// One fact about the world, as told to the arbiter.
 public enum Event: Hashable, Sendable {
     case claimed(Request)
     /// Who made a claim; follows ``Effect/identify(_:)``, once per claim.
@@ -20,8 +19,17 @@ public enum Event: Hashable, Sendable {
     /// The file that was `incoming` is the document from now on: every claim on `incoming` becomes one on
     /// `document`. Claims held through handles of the replaced file, if there was one, go to `orphan`.
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
+    /// A directory is there, or is a package from now on, or none any more. Told before anything in it is named; its
+    /// parent is told before it.
+    case placed(ItemID, Directory)
+    /// Nobody will name this directory again; there is nothing in it that anybody has named and not forgotten.
+    case forgotten(ItemID)
+    /// A symbolic link leads elsewhere now.
+    indirect case relinked(ItemID, to: ItemID, at: Place)
     /// Somebody shows an item from now on.
     indirect case presented(Presenter)
+    /// What a presenter shows exists from now on.
+    indirect case shown(PresenterID, ItemID, at: Place)
     /// A presenter was removed, or its process died.
     case removed(PresenterID)
     /// Follows ``Effect/ask(_:)``; late ones and those to questions that are over count as signs of life.
@@ -30,11 +38,15 @@ public enum Event: Hashable, Sendable {
     case progressed(QuestionID)
     /// Contents or attributes of an item were written: under a claim that is about to end, or under none. Equal
     /// stamps mean that nothing has changed in between.
-    indirect case changed(ItemID, Cause, under: ClaimID?, stamp: UInt64)
-    /// An item is called something else now.
-    indirect case moved(ItemID, by: Party)
+    indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
+    /// There is a new item.
+    indirect case created(ItemID, at: Place, by: Party, under: ClaimID?)
+    /// An item is called something else now; if it is a directory, all that is in it with it.
+    indirect case moved(ItemID, Move, by: Party, under: ClaimID?)
+    /// An item is not there any more.
+    indirect case deleted(ItemID, at: Place, by: Party, under: ClaimID?)
     /// An item that was vacated like one that is saved is gone for good.
-    indirect case lost(ItemID, by: Party)
+    indirect case lost(ItemID, at: Place, by: Party)
     /// Time passed.
     case tick
 }
@@ -48,12 +60,43 @@ public enum Effect: Hashable, Sendable {
     /// Look at what this holder has done to its file.
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
+    /// A waiting claim is on another item from now on: what it replaces, or resolves, is another.
+    case retarget(ClaimID, from: ItemID, to: ItemID)
+    /// A cycle was found; what is done about it follows.
+    indirect case deadlock(Deadlock)
     /// Put a request to a presenter; ``Event/answered(_:by:_:)`` follows, or its deadline.
     indirect case ask(Question)
     /// The deadline of a request came first.
     indirect case forfeit(Question, isDemoted: Bool)
     /// Tell a presenter; what is told to one presenter must reach it in this order, requests included.
-    indirect case tell(PresenterID, TurnID, PresenterNotice, Cause)
+    indirect case tell(Notice)
     /// Send ``Event/tick`` at this moment, or earlier.
     case wake(at: Instant)
+}
+
+/// A cycle of claims of which none can go on.
+public struct Deadlock: Hashable, Sendable {
+    /// What is done about it.
+    public enum Way: String, Hashable, Sendable, CaseIterable {
+        /// A waiting claim goes before others that wait, because nobody holds what it wants.
+        case passes
+        /// A handle lets everybody pass.
+        case suspends
+        /// An access over the control socket fails.
+        case refuses
+        /// A request of an unmodified program is treated as if its wait had run out.
+        case expires
+    }
+
+    /// Each waits for the next, or cannot end before it; the last for the first.
+    public let cycle: [ClaimID]
+    public let way: Way
+    /// Whom it is done to.
+    public let claim: ClaimID
+
+    public init(cycle: [ClaimID], _ way: Way, _ claim: ClaimID) {
+        self.cycle = cycle
+        self.way = way
+        self.claim = claim
+    }
 }
