@@ -78,8 +78,21 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["CTestSupport"], path: "Tests/TestSupport",
             swiftSettings: rules),
+        // The rules stated a second time, naively; it knows the words and nothing of the arbiter.
+        .target(
+            name: "NaiveArbitration", dependencies: ["Coordination"], path: "Tests/NaiveArbitration",
+            swiftSettings: rules),
+        // Worlds in virtual time: the language of scenario files, and worlds played at random with checkers.
+        .target(
+            name: "ArbitrationSimulation", dependencies: ["Arbitration", "Coordination"],
+            path: "Tests/ArbitrationSimulation", swiftSettings: rules),
+        .executableTarget(
+            name: "simulate", dependencies: ["ArbitrationSimulation"], path: "Tests/Simulate",
+            swiftSettings: rules),
         tests(
-            "ArbitrationTests", of: ["Arbitration", "Coordination", "TestSupport"], exclude: ["Scenarios"]),
+            "ArbitrationTests",
+            of: ["Arbitration", "ArbitrationSimulation", "Coordination", "NaiveArbitration", "TestSupport"],
+            exclude: ["Scenarios"]),
         tests("LinuxSystemTests", of: ["LinuxSystem"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
