@@ -4,7 +4,7 @@ import Testing
 
 /// Which of the numbered scenarios and pitfalls of file coordination the scenario files show.
 ///
-/// The files cite them in their comments, a scenario with where it is published: `Semantics H8 [S0, H-FC11], F19`.
+/// The files cite them in their comments, a scenario with where it is published: `Semantics H8 [H-FC11], F19`.
 @Suite("Conformance")
 struct ConformanceTests {
     /// The scenarios that are not about who may have an item when, and why.
