@@ -39,7 +39,8 @@ package func describe(_ effect: Effect) -> String {
 
 /// N6: whoever is told of a change can see that there is nothing left to reread.
 private func isOfDeletion(_ notice: Notice) -> Bool {
-    (notice.kind == .didChange || notice.kind == .subitemDidChange) && notice.cause.access == .write(.forDeleting)
+    (notice.kind == .didChange || notice.kind == .subitemDidChange)
+        && notice.cause.access == .write(.forDeleting)
 }
 
 /// ` at @5 link 2`, or nothing if there is nothing to say.

@@ -19,7 +19,6 @@ struct ConformanceTests {
         | 65 | the arbiter lives and dies with the daemon; its clients notice that it is gone |
         | 66 | when a document is dirty its class decides, in the library |
         | 67 | to revert, or to keep both sides, its class decides as well |
-        | 69 | what the command lists it asks the engine for |
         | 70 | a matter of speed, which benchmarks show |
         """)
     static let scenarios = 1...70

@@ -84,13 +84,20 @@ struct Encounter {
         case something(String)
     }
 
-    private var arbiter = Arbiter(bounds: Bounds())
+    private var arbiter = Self.arbiter
     private let nature: Request.Nature
     private let first: Request.Part
     private let second: Request.Part
     private let isQueued: Bool
     private var granted: Set<ClaimID> = []
 
+    /// Who knows the directories, and nothing else yet.
+    private static let arbiter: Arbiter = {
+        var arbiter = Arbiter(bounds: Bounds())
+        var effects: [Effect] = []
+        for event in Pairing.tree { arbiter.handle(event, at: Instant(nanoseconds: 0), into: &effects) }
+        return arbiter
+    }()
     private static let blocker = ClaimID(1)
     private static let firstClaim = ClaimID(2)
     private static let secondClaim = ClaimID(3)
@@ -108,7 +115,6 @@ struct Encounter {
     }
 
     private mutating func play() -> Outcome {
-        for event in Pairing.tree { tell(event) }
         // Somebody has everything, so that both queue up behind it.
         if isQueued {
             tell(.claimed(Request(Self.blocker, .aware, writing(first), [writing(second)])))
