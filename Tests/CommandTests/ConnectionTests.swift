@@ -27,7 +27,7 @@ struct ConnectionTests {
                     var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
                     party.program = [UInt8](repeating: 0x61, count: 200)
                     server.engine.noteChange(
-                        of: item, by: party, .write(.updating), under: nil, stamp: UInt64(process))
+                    server.engine.noteChange(
                 }
                 return server.engine.census(of: nil).presenters.isEmpty
             }

@@ -156,7 +156,7 @@ struct PresenterServerTests {
             _ = try editor.register("a", [.didMove])
             let document = server.documents.document("a")
             document.move(to: "b/c")
-            server.engine.noteMove(of: document.item, by: .nobody)
+            server.engine.noteMove(of: document.item, Move(), by: .nobody)
             let news = try editor.nextNews().parameters
             #expect((news.path, news.newPath) == ("a", "b/c"))
             #expect(news.cause.pid == 0)

@@ -74,7 +74,7 @@ extension Mounted {
                 try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
                 let late = try TruceCommand.attempt("write", document, "--", "true")
                 #expect(late.ending == .exited(124))
-                #expect(late.errorText.contains("truce (pid \(writer.pid))"), "\(late.errorText)")
+                #expect(late.errorText.contains("waits for truce (\(writer.pid)), who is writing document"), "\(late.errorText)")
 
                 let interrupted = try TruceCommand.start("write", document, "--", "true")
                 try mount.waitUntilParked(interrupted.pid)
@@ -190,7 +190,7 @@ extension Mounted {
                 #expect(try Program("cat").run(document).text == "old\n")
                 let refused = try TruceCommand.attempt("read", document, "--", "true")
                 #expect(refused.ending == .exited(125))
-                #expect(refused.errorText.contains("truce (pid \(presenter.pid))"), "\(refused.errorText)")
+                #expect(refused.errorText.contains("truce (\(presenter.pid)) refused"), "\(refused.errorText)")
                 try presenter.end(by: SIGINT)
             }
         }

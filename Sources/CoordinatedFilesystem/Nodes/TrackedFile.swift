@@ -47,6 +47,8 @@ final class TrackedFile: TrackedDocument {
         return successor?.path ?? place.path
     }
 
+    var place: Coordination.Place { Coordination.Place() }
+
     func release() { documents.release(self) }
 }
 

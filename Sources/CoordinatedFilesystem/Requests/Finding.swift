@@ -26,6 +26,8 @@ extension CoordinatedFilesystem: DocumentSource {
         throw .system(ESTALE)
     }
 
+    func path(of item: ItemID, at place: Place) -> [UInt8]? { nodes[NodeID(item.rawValue)]?.path }
+
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
 
     /// Returns nothing if the path has changed meanwhile.

@@ -92,14 +92,14 @@ extension CoordinatedFilesystem {
             follow(vacancy.document, to: former, by: claimant)
         } else {
             documents.forgetFormer(of: vacancy.document)
-            engine.noteLoss(of: vacancy.document, by: claimant?.identify() ?? .nobody)
+            engine.noteLoss(of: vacancy.document, at: Place(), by: claimant?.identify() ?? .nobody)
         }
     }
 
     /// What looked like a save was a move.
     private func follow(_ document: ItemID, to node: Node, by claimant: (any Claimant)?) {
         adopt(document, by: node)
-        engine.noteMove(of: document, by: claimant?.identify() ?? .nobody)
+        engine.noteMove(of: document, Coordination.Move(), by: claimant?.identify() ?? .nobody)
     }
 
     /// The file of a document is gone for good: the document waits for another one under its name.
@@ -111,7 +111,7 @@ extension CoordinatedFilesystem {
         engine.vacate(document, orphan: orphan)
         node.state.withLock { $0.item = orphan }
         if !wasAskedFor {
-            engine.noteLoss(of: document, by: processes.currentParty(ofThread: change.caller.thread))
+            engine.noteLoss(of: document, at: Place(), by: processes.currentParty(ofThread: change.caller.thread))
         }
     }
 }

@@ -16,7 +16,7 @@ extension CoordinatedFilesystem {
         guard engine.isAttended else { return }
         let item = node.item
         guard engine.isPresented(item) else { return }
-        engine.noteChange(of: item, by: party(), access, under: claim, stamp: stamp(of: node))
+        engine.noteChange(of: item, at: Place(), by: party(), access, under: claim, stamp: stamp(of: node))
     }
 
     func noteChange(
@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
     func tell(_ items: [ItemID], movedByThread thread: Int32) {
         guard engine.isAttended else { return }
         for item in items where engine.isPresented(item) {
-            engine.noteMove(of: item, by: processes.currentParty(ofThread: thread))
+            engine.noteMove(of: item, Move(), by: processes.currentParty(ofThread: thread))
         }
     }
 

@@ -142,7 +142,7 @@ final class VacancyClaimant: Claimant {
     }
 
     var account: Account { subject.account }
-    var access: Access { .write(.updating) }
+    var intents: [Intent] { [Intent(.write(.updating), to: account.path)] }
     func identify() -> Party { party }
     /// Never asked: only handles are looked at.
     func observe() -> Observation { .untouched }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What is decided about a claim: noted, and on its way to whoever is to be told.
+
+extension Engine {
+    func settle(
+        _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
+    ) -> Task? {
+        guard let entry = state.claims[claim] else { return nil }
+        if case .granted = decision { state.claims[claim]?.since = now }
+        note(decision, of: claim, entry, at: now)
+        switch entry.standing {
+        case .waiting(let since):
+            remark(decision, of: entry, waiting: now.since(since))
+            state.settle(claim, .decided(decision))
+            return nil
+        case .waitingTelling(let since, let outcome):
+            remark(decision, of: entry, waiting: now.since(since))
+            if case .granted = decision {
+                state.settle(claim, .held)
+            } else if let entry = state.claims.removeValue(forKey: claim) {
+                state.circumstances.dropped.append(entry)
+            }
+            return .tell(outcome, decision)
+        case .decided, .held: preconditionFailure("\(claim) was settled twice")
+        }
+    }
+
+    /// What a claim that is refused has waited for.
+    func explanation(
+        of refusal: Refusal, to claim: ClaimID, at now: Instant, in state: State
+    ) -> Explanation {
+        var explanation = Explanation(at: now)
+        switch refusal {
+        case .withdrawn: break
+        case .busy: explanation = state.explanation(of: claim, at: now)
+        case .presenterFailed: explanation.refuser = state.circumstances.refuser
+        case .deadlock:
+            if let (victim, cycle) = state.circumstances.deadlock, victim == claim { explanation = cycle }
+        }
+        return explanation
+    }
+
+    private func note(_ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant) {
+        let subject = entry.claimant
+        switch decision {
+        case .granted(let grant):
+            counters.granted.count()
+            let hasProceeded = grant.basis == .proceeded
+            if hasProceeded { counters.proceeded.count() }
+            journal.note(
+                hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
+                grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
+        case .refused(.withdrawn, _): journal.note(.withdrawn, at: now, claim: claim, by: subject)
+        case .refused(let refusal, _):
+            journal.note(.refused, at: now, claim: claim, by: subject, refusal.rawValue)
+        }
+    }
+
+    /// Every wait over a second and every step over somebody's claim is one line of the log.
+    private func remark(_ decision: Decision, of entry: Entry, waiting span: Span) {
+        let what: String
+        switch decision {
+        case .granted(let grant) where grant.basis == .proceeded: what = "went ahead after waiting \(span)"
+        case .granted where span > .seconds(1): what = "waited \(span)"
+        case .refused(.busy, _): what = "was refused after waiting \(span)"
+        default: return
+        }
+        let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
+        workers.run { [self] in
+            say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
+        }
+    }
+}
+
+// What the log says.
+extension Engine {
+    func words(for suspension: Suspension) -> String {
+        switch suspension {
+        case .yielded: "let others pass"
+        case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
+        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
+        case .held: "kept others out for \(bounds.hold) and was passed"
+        case .deadlocked: "waited for somebody who waited for it, and was passed"
+        }
+    }
+
+    func words(for way: Deadlock.Way, _ name: String) -> String {
+        switch way {
+        case .passes: "\(name) goes before those who wait"
+        case .suspends: "\(name) lets the others pass"
+        case .refuses: "\(name) is refused"
+        case .expires: "\(name) waits no longer"
+        }
+    }
+
+    /// Writes one line to the log: who, what, and the path.
+    package func say(_ what: String, _ account: Account) {
+        log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
+    }
+
+    static func name(of account: Account) -> String {
+        let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
+        return "\(program) (\(account.thread))"
+    }
+}
