@@ -6,9 +6,7 @@ enum Meeting: Hashable, Sendable { case item(ItemID), package(ItemID), contents(
 
 extension Arbiter {
     func isHeard(of item: ItemID, at place: Place) -> Bool { isPresented(item) }
-    func waited(by holder: ClaimID) -> [ClaimID] { [] }
     func answerers(of question: QuestionID) -> [ClaimID] { [] }
     func lastWait(of claim: ClaimID) -> (obstacle: ClaimID?, questions: [Question])? { nil }
     func meeting(of waiting: ClaimID, with other: ClaimID) -> Meeting? { nil }
-    func items(of claim: ClaimID) -> [ItemID] { [] }
 }

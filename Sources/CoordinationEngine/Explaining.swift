@@ -85,7 +85,7 @@ extension Engine.State {
             return obstacle
         }
         explanation.links.append(.holder(waiting: claimant, other.claimant, encounter))
-        guard let hung = arbiter.waited(by: obstacle).first, let waiting = claims[hung] else { return nil }
+        guard let hung = arbiter.claims(holdingUp: obstacle).first, let waiting = claims[hung] else { return nil }
         explanation.links.append(.hanging(other.claimant, on: waiting.claimant))
         return hung
     }
