@@ -94,7 +94,7 @@ extension Engine {
         case .passes: "\(name) goes before those who wait"
         case .suspends: "\(name) lets the others pass"
         case .refuses: "\(name) is refused"
-        case .expires: "\(name) waits no longer"
+        case .proceeds: "\(name) goes ahead"
         }
     }
 

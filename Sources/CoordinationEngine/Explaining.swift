@@ -70,8 +70,9 @@ extension Engine.State {
         _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
     ) -> ClaimID? {
         // What was refused just now waits no longer.
-        let (obstacle, questions) =
-            arbiter.lastWait(of: claim) ?? (arbiter.obstacle(of: claim), arbiter.openQuestions(for: claim))
+        let refused = arbiter.lastWait(of: claim)
+        let obstacle = refused.map(\.obstacle) ?? arbiter.obstacle(of: claim)
+        let questions = refused?.questions ?? arbiter.openQuestions(for: claim)
         var answering: ClaimID?
         for question in questions {
             guard let presenter = presenters[question.presenter] else { continue }
@@ -85,7 +86,7 @@ extension Engine.State {
             return obstacle
         }
         explanation.links.append(.holder(waiting: claimant, other.claimant, encounter))
-        guard let hung = arbiter.claims(holdingUp: obstacle).first, let waiting = claims[hung] else { return nil }
+        guard let hung = arbiter.waited(by: obstacle).first, let waiting = claims[hung] else { return nil }
         explanation.links.append(.hanging(other.claimant, on: waiting.claimant))
         return hung
     }

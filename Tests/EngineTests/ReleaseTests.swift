@@ -37,8 +37,12 @@ import func TestSupport.eventually
         stage.engine.replaceClaimant(of: replaced, by: holder)
         // Refused before it said whom to tell.
         let quiet = stage.engine.makeClaimID()
-        _ = stage.engine.claim(
-            Request(quiet, .aware, Request.Part(ItemID(1), Self.write)), by: curious(stage, 6, ends))
+        let request = Request(quiet, .aware, Request.Part(ItemID(1), Self.write))
+        do {
+            let last = curious(stage, 6, ends)
+            last.set([(Self.write, 1)])
+            _ = stage.engine.claim(request, by: last)
+        }
         try eventually(within: .seconds(10), "the refusal") {
             stage.engine.report(options: EffectiveOptions(), dataPath: .undecided).waiting.isEmpty
         }
