@@ -98,7 +98,10 @@ let package = Package(
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
-            name: "ArbitrationBenchmark", dependencies: ["CoordinationEngine", "Coordination", "LinuxSystem", "CTestSupport"],
+            name: "ArbitrationBenchmark", 
+            dependencies: [
+                "Arbitration", "CoordinationEngine", "Coordination", "CTestSupport", "LinuxSystem",
+            ],
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         // What Scripts/bench measures with; in C, so that the client's own share is small.
         .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),

@@ -12,7 +12,7 @@ extension Engine {
     ) -> Task? {
         guard let entry = state.claims[claim] else { return nil }
         if case .granted = decision { state.claims[claim]?.since = now }
-        note(decision, of: claim, entry, at: now)
+        note(decision, of: claim, entry, at: now, in: &state)
         switch entry.standing {
         case .waiting(let since):
             remark(decision, of: entry, waiting: now.since(since))
@@ -45,19 +45,31 @@ extension Engine {
         return explanation
     }
 
-    private func note(_ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant) {
+    /// A step of the journal; what that lets go of is kept until the lock is released.
+    func note(
+        _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
+        _ detail: String = "", in state: inout State
+    ) {
+        guard let dropped = journal.note(step, at: now, claim: claim, by: subject, detail) else { return }
+        state.circumstances.droppedSteps.append(dropped)
+    }
+
+    private func note(
+        _ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant, in state: inout State
+    ) {
         let subject = entry.claimant
         switch decision {
         case .granted(let grant):
             counters.granted.count()
             let hasProceeded = grant.basis == .proceeded
             if hasProceeded { counters.proceeded.count() }
-            journal.note(
+            note(
                 hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
-                grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
-        case .refused(.withdrawn, _): journal.note(.withdrawn, at: now, claim: claim, by: subject)
+                grant.passed.map { "over \($0.claim)" }.joined(separator: " "), in: &state)
+        case .refused(.withdrawn, _):
+            note(.withdrawn, at: now, claim: claim, by: subject, in: &state)
         case .refused(let refusal, _):
-            journal.note(.refused, at: now, claim: claim, by: subject, refusal.rawValue)
+            note(.refused, at: now, claim: claim, by: subject, refusal.rawValue, in: &state)
         }
     }
 

@@ -29,7 +29,7 @@ extension Engine {
     /// With no event, it does what an earlier one left undone.
     func carryOut(_ event: Event?) {
         let now = Self.now
-        let (tasks, dropped): ([Task], [Entry]) = state.withLock { state in
+        let (tasks, dropped): ([Task], Circumstances) = state.withLock { state in
             if let event {
                 note(event, at: now, in: &state)
                 state.arbiter.handle(event, at: now, into: &state.effects)
@@ -46,14 +46,10 @@ extension Engine {
     /// What an event says by itself, whatever follows from it.
     private func note(_ event: Event, at now: Instant, in state: inout State) {
         switch event {
-        case .ended(let claim):
-            guard let ended = state.claims.removeValue(forKey: claim) else { return }
-            journal.note(.ended, at: now, claim: claim, by: ended.claimant)
-            state.circumstances.dropped.append(ended)
         case .answered(let question, let presenter, let answer):
             let request = state.arbiter.openQuestions(of: presenter).first { $0.id == question }
             let what = request.map { "\($0.request.rawValue): \(answer.rawValue)" } ?? "too late"
-            journal.note(.answered, at: now, by: state.presenters[presenter], what)
+            note(.answered, at: now, by: state.presenters[presenter], what, in: &state)
             if answer == .failed { state.circumstances.refuser = presenter }
         default: break
         }
@@ -102,32 +98,35 @@ extension Engine {
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
-        case .tell(let notice): return tell(notice, at: now, in: state)
+        case .tell(let notice): return tell(notice, at: now, in: &state)
         case .retarget(let claim, _, _):
-            journal.note(.retargeted, at: now, claim: claim, by: state.claims[claim]?.claimant)
+            note(.retargeted, at: now, claim: claim, by: state.claims[claim]?.claimant, in: &state)
             return nil
         case .deadlock(let deadlock): return note(deadlock, at: now, in: &state)
         case .suspend(let claim, let suspension):
-            return state.claims[claim].flatMap { suspend(claim, $0.claimant, suspension, at: now) }
+            guard let claimant = state.claims[claim]?.claimant else { return nil }
+            return suspend(claim, claimant, suspension, at: now, in: &state)
         }
     }
 
-    private func tell(_ notice: Notice, at now: Instant, in state: State) -> Task? {
-        journal.note(
+    private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> Task? {
+        note(
             .told, at: now, by: state.presenters[notice.presenter],
-            notice.cause.describes(notice.kind.rawValue))
+            notice.cause.describes(notice.kind.rawValue), in: &state)
         return post(
             .notice(notice.kind, notice.subitem), to: notice.presenter, notice.turn, notice.cause, in: state
         ).map { .deliver($0) }
     }
 
     private func suspend(
-        _ claim: ClaimID, _ claimant: any Claimant, _ suspension: Suspension, at now: Instant
+        _ claim: ClaimID, _ claimant: any Claimant, _ suspension: Suspension, at now: Instant,
+        in state: inout State
     ) -> Task? {
         let isForced = suspension != .yielded
         if isForced { counters.suspended.count() } else { counters.yielded.count() }
-        journal.note(
-            isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue)
+        note(
+            isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
+            in: &state)
         return isForced ? .say(Saying(what: words(for: suspension), account: claimant.account)) : nil
     }
 
@@ -137,18 +136,17 @@ extension Engine {
         let explanation = state.explanation(of: deadlock, at: now)
         state.circumstances.deadlock = (deadlock.claim, explanation)
         let subject = state.claims[deadlock.claim]?.claimant
-        journal.note(
+        note(
             .deadlock, at: now, claim: deadlock.claim, by: subject,
-            "\(deadlock.way.rawValue): "
-                + deadlock.cycle.map { "\($0)" }.joined(separator: " "))
+            "\(deadlock.way.rawValue): " + deadlock.cycle.map { "\($0)" }.joined(separator: " "), in: &state)
         return .sayDeadlock(explanation, deadlock.way, subject?.account)
     }
 
     private func ask(_ question: Question, at now: Instant, in state: inout State) -> Task? {
         counters.asked.count()
-        journal.note(
+        note(
             .asked, at: now, by: state.presenters[question.presenter],
-            question.cause.describes(question.request.rawValue))
+            question.cause.describes(question.request.rawValue), in: &state)
         let content = PresenterMessage.Content.request(
             question.id, question.request, subitem: question.subitem, deadline: question.deadline)
         return post(content, to: question.presenter, question.turn, question.cause, in: state)
@@ -161,7 +159,7 @@ extension Engine {
         counters.forfeited.count()
         let what = question.cause.describes(question.request.rawValue)
         let entry = state.presenters[question.presenter]
-        journal.note(.forfeited, at: now, by: entry, what)
+        note(.forfeited, at: now, by: entry, what, in: &state)
         guard let entry else { return nil }
         let after = isDemoted ? "; it is told, and not asked any more, until it answers" : ""
         return .say(
@@ -190,19 +188,21 @@ extension Engine {
     }
 }
 
-/// What is noted while one event is handled, for those of its effects that need to be explained.
+/// What is noted while one event is handled: what its effects need to be explained, and what is let go of.
 struct Circumstances {
     /// Let go of after the lock.
     var dropped: [Engine.Entry] = []
+    /// The same.
+    var droppedSteps: [JournalEntry] = []
     /// The presenter that could not do what it was asked.
     var refuser: PresenterID?
     /// The last cycle, and whom something is done to about it.
     var deadlock: (ClaimID, Explanation)?
 
-    /// Gives what is to be let go of, and forgets the rest.
-    mutating func end() -> [Engine.Entry] {
-        guard refuser != nil || deadlock != nil || !dropped.isEmpty else { return [] }
-        defer { self = Circumstances() }
-        return dropped
+    /// Gives all of it away, and begins anew.
+    mutating func end() -> Circumstances {
+        let circumstances = self
+        self = Circumstances()
+        return circumstances
     }
 }

@@ -77,9 +77,7 @@ package final class Engine: Sendable {
     /// closure, and whatever it keeps alive, is made only for those that wait.
     package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
         let now = Self.now
-        let grant: Grant? = state.withLock { state in
-            state.claims[request.claim] = Entry(
-                claimant: claimant, since: now, standing: .waiting(since: now))
+        let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
             state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
             if request.nature == .aware || request.nature == .batch {
                 attended.store(true, ordering: .relaxed)
@@ -87,13 +85,15 @@ package final class Engine: Sendable {
             // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
             // else can follow from it.
             guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
-                return nil
+                state.claims[request.claim] = Entry(
+                    claimant: claimant, since: now, standing: .waiting(since: now))
+                return (nil, nil)
             }
             state.effects.removeAll(keepingCapacity: true)
-            state.settle(request.claim, .held)
-            journal.note(.granted, at: now, claim: request.claim, by: claimant)
-            return grant
+            state.claims[request.claim] = Entry(claimant: claimant, since: now, standing: .held)
+            return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
         }
+        withExtendedLifetime(dropped) {}
         if let grant {
             counters.granted.count()
             return .granted(grant)
@@ -136,7 +136,18 @@ package final class Engine: Sendable {
     }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
-    package func end(_ claim: ClaimID) { submit(.ended(claim)) }
+    package func end(_ claim: ClaimID) {
+        let now = Self.now
+        let (ended, dropped, isQuiet): (Entry?, JournalEntry?, Bool) = state.withLock { state in
+            let ended = state.claims.removeValue(forKey: claim)
+            let dropped = ended.flatMap { journal.note(.ended, at: now, claim: claim, by: $0.claimant) }
+            state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
+            attended.store(state.arbiter.isAttended, ordering: .relaxed)
+            return (ended, dropped, state.effects.isEmpty)
+        }
+        withExtendedLifetime((ended, dropped)) {}
+        if !isQuiet { carryOut(nil) }
+    }
 
     /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
     /// outcome is told `refused(.withdrawn)`.
@@ -149,7 +160,7 @@ package final class Engine: Sendable {
         }
         // Between the two a grant may come; the second event then finds a claim that is held.
         if isWaiting { submit(.withdrawn(claim)) }
-        submit(.ended(claim))
+        end(claim)
     }
 
     /// The claimant cannot wait any longer and is let through.

@@ -29,6 +29,7 @@ struct Benchmark {
         try Uncontested.measure(rounds: rounds)
         try Contended.measure(rounds: rounds)
         try Presenting.measure(rounds: rounds)
+        ArbiterAlone.measure()
     }
 
     /// Nothing but claims and their ends, for a profiler that counts instructions.
