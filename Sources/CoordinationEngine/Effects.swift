@@ -170,7 +170,7 @@ extension Engine {
 
     private func perform(_ task: Task) {
         switch task {
-        case .tell(let outcome, let decision): outcome(decision)
+        case .tell(let outcome, let decision): outcome(decision.told)
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
             workers.run { [self] in submit(.observed(claim, claimant.observe())) }

@@ -132,7 +132,7 @@ package final class Engine: Sendable {
             }
         }
         withExtendedLifetime(former) {}
-        if let decision { outcome(decision) }
+        if let decision { outcome(decision.told) }
     }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.

@@ -76,18 +76,21 @@ extension Engine.State {
         var answering: ClaimID?
         for question in questions {
             guard let presenter = presenters[question.presenter] else { continue }
-            explanation.links.append(.presenter(waiting: claimant, presenter, question))
+            explanation.links.append(.presenter(waiting: .claimant(claimant), presenter, question))
             answering = answering ?? arbiter.answerers(of: question.id).first
         }
         guard let obstacle, let other = claims[obstacle] else { return answering }
         let encounter = encounter(of: claim, with: obstacle)
         guard !other.isWaiting else {
-            explanation.links.append(.queued(waiting: claimant, other.claimant, encounter))
+            explanation.links.append(
+                .queued(waiting: .claimant(claimant), .claimant(other.claimant), encounter))
             return obstacle
         }
-        explanation.links.append(.holder(waiting: claimant, other.claimant, encounter))
+        explanation.links.append(
+            .holder(waiting: .claimant(claimant), .claimant(other.claimant), encounter))
         guard let hung = arbiter.waited(by: obstacle).first, let waiting = claims[hung] else { return nil }
-        explanation.links.append(.hanging(other.claimant, on: waiting.claimant))
+        explanation.links.append(
+            .hanging(.claimant(other.claimant), on: .claimant(waiting.claimant)))
         return hung
     }
 
@@ -103,7 +106,7 @@ extension Engine.State {
     func explanation(of deadlock: Deadlock, at now: Instant) -> Explanation {
         var explanation = Explanation(at: now)
         explanation.cycle = deadlock.cycle.compactMap { claim in
-            claims[claim].map { Explanation.Step(claimant: $0.claimant, isWaiting: $0.isWaiting) }
+            claims[claim].map { Explanation.Step(claimant: .claimant($0.claimant), isWaiting: $0.isWaiting) }
         }
         return explanation
     }

@@ -7,11 +7,11 @@ package import Coordination
 package struct Explanation: Sendable {
     /// One step of a chain.
     enum Link: Sendable {
-        case holder(waiting: any Claimant, any Claimant, Encounter)
-        case queued(waiting: any Claimant, any Claimant, Encounter)
+        case holder(waiting: Figure, Figure, Encounter)
+        case queued(waiting: Figure, Figure, Encounter)
         /// Who holds something does not let it go before somebody has something else.
-        case hanging(any Claimant, on: any Claimant)
-        case presenter(waiting: any Claimant, PresenterEntry, Question)
+        case hanging(Figure, on: Figure)
+        case presenter(waiting: Figure, PresenterEntry, Question)
     }
 
     /// Where two claims meet, as seen from the one that waits.
@@ -26,8 +26,30 @@ package struct Explanation: Sendable {
 
     /// One claim of a cycle.
     struct Step: Sendable {
-        let claimant: any Claimant
+        let claimant: Figure
         let isWaiting: Bool
+    }
+
+    /// One who waits or is waited for.
+    enum Figure: Sendable {
+        case claimant(any Claimant)
+        case detached(Account, [Intent])
+
+        var account: Account {
+            switch self {
+            case .claimant(let claimant): claimant.account
+            case .detached(let account, _): account
+            }
+        }
+
+        var intents: [Intent] {
+            switch self {
+            case .claimant(let claimant): claimant.intents
+            case .detached(_, let intents): intents
+            }
+        }
+
+        var detached: Figure { .detached(account, intents) }
     }
 
     /// Nobody reads on after so many.
@@ -87,7 +109,7 @@ package struct Explanation: Sendable {
         }
     }
 
-    private static func place(of met: Intent, met waiting: any Claimant, _ encounter: Encounter) -> String {
+    private static func place(of met: Intent, met waiting: Figure, _ encounter: Encounter) -> String {
         let path = met.path().shownText
         switch encounter {
         case .package: return "\(path) in the same package"
@@ -121,17 +143,47 @@ package struct Explanation: Sendable {
     }
 }
 
-extension Claimant {
+extension Explanation.Figure {
     fileprivate var name: String { Engine.name(of: account) }
 
     /// The part that another claim meets: one of the same name, if there is one.
-    fileprivate func intent(beside other: any Claimant) -> Intent {
+    fileprivate func intent(beside other: Self) -> Intent {
         let paths = other.intents.map { $0.path() }
         let own = intents
         return own.first { paths.contains($0.path()) } ?? own[0]
     }
 
     fileprivate var allPaths: String { intents.map { $0.path().shownText }.joined(separator: " and ") }
+}
+
+extension Explanation {
+    /// Without the claimants: who is told why it was refused may keep that, and must not keep itself.
+    var detached: Explanation {
+        var explanation = self
+        explanation.cycle = cycle.map { Step(claimant: $0.claimant.detached, isWaiting: $0.isWaiting) }
+        explanation.links = links.map { link in
+            switch link {
+            case .holder(let waiting, let other, let encounter):
+                .holder(waiting: waiting.detached, other.detached, encounter)
+            case .queued(let waiting, let other, let encounter):
+                .queued(waiting: waiting.detached, other.detached, encounter)
+            case .hanging(let holder, let waiting): .hanging(holder.detached, on: waiting.detached)
+            case .presenter(let waiting, let presenter, let question):
+                .presenter(waiting: waiting.detached, presenter, question)
+            }
+        }
+        return explanation
+    }
+}
+
+extension Engine.Decision {
+    /// As it is told.
+    var told: Self {
+        switch self {
+        case .granted: self
+        case .refused(let refusal, let explanation): .refused(refusal, explanation.detached)
+        }
+    }
 }
 
 extension Access {

@@ -25,15 +25,17 @@ struct Stage {
     @discardableResult
     func claim(
         _ nature: Request.Nature, _ accesses: (Access, UInt64)..., by actor: StandIn,
-        within claims: [ClaimID] = [], answering question: QuestionID? = nil
+        in directory: UInt64? = nil, within claims: [ClaimID] = [], answering question: QuestionID? = nil
     ) -> ClaimID {
         let id = engine.makeClaimID()
-        let parts = accesses.map { Request.Part(ItemID($1), $0) }
+        let place = Place(in: directory.map { ItemID($0) })
+        let parts = accesses.map { Request.Part(ItemID($1), $0, at: place) }
         var request = Request(id, nature, parts[0], Array(parts.dropFirst()))
         (request.within, request.answering) = (claims, question)
         actor.set(accesses)
         switch engine.claim(request, by: actor) {
         case .granted(let grant): actor.decide(.granted(grant))
+        // Weakly, or a test could not see when the engine lets go of it.
         case .waiting: engine.whenSettled(id) { [weak actor] in actor?.decide($0) }
         }
         return id
