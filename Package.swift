@@ -98,7 +98,7 @@ let package = Package(
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
-            name: "ArbitrationBenchmark", 
+            name: "ArbitrationBenchmark",
             dependencies: [
                 "Arbitration", "CoordinationEngine", "Coordination", "CTestSupport", "LinuxSystem",
             ],

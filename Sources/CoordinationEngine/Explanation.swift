@@ -136,7 +136,8 @@ package struct Explanation: Sendable {
             } else if names[next] == names[index] {
                 text += " holds \(step.claimant.allPaths) and"
             } else {
-                text += " holds \(step.claimant.allPaths) until \(names[next]) is done" + (isEnd ? "" : ", who")
+                text +=
+                    " holds \(step.claimant.allPaths) until \(names[next]) is done" + (isEnd ? "" : ", who")
             }
         }
         return text

@@ -26,7 +26,8 @@ extension Engine {
     /// Nobody will name a directory again, nor anything in it.
     package func forget(_ directory: ItemID) { submit(.forgotten(directory)) }
 
-    package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil) {
+    package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
+    {
         submit(.created(item, at: place, by: party, under: claim))
     }
 
@@ -43,7 +44,8 @@ extension Engine {
         submit(.moved(item, move, by: party, under: claim))
     }
 
-    package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil) {
+    package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
+    {
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 

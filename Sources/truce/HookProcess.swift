@@ -56,9 +56,10 @@ struct HookTask {
             ("TRUCE_MESSAGE", Array(message.utf8)), ("TRUCE_CAUSE_PID", Array("\(cause.pid)".utf8)),
             ("TRUCE_CAUSE_PROGRAM", Array(cause.program.utf8)),
             ("TRUCE_CAUSE_OPERATION", Array(cause.operation.utf8)),
-        ] + Self.names.map { name in
-            (name, paths.first { $0.name == name }?.inside.map { mounted.absolute($0) })
-        }
+        ]
+            + Self.names.map { name in
+                (name, paths.first { $0.name == name }?.inside.map { mounted.absolute($0) })
+            }
     }
 }
 

@@ -22,7 +22,8 @@ struct Present: ParsableCommand {
     var onSave: String?
 
     @Option(
-        help: ArgumentHelp("Run when the file, or something in it, was changed or made.", valueName: "command"))
+        help: ArgumentHelp(
+            "Run when the file, or something in it, was changed or made.", valueName: "command"))
     var onChange: String?
 
     @Option(help: ArgumentHelp("Run when the file has another name, TRUCE_NEW_PATH.", valueName: "command"))

@@ -24,10 +24,12 @@ import func TestSupport.eventually
         stage.engine.end(waits)
     }
 
-    @Test("the verb is that of the holder's access", arguments: [
-        (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
-        (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
-    ])
+    @Test(
+        "the verb is that of the holder's access",
+        arguments: [
+            (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
+            (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
+        ])
     func verbs(access: Access, verb: String) throws {
         let stage = try Stage()
         let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
@@ -73,10 +75,11 @@ import func TestSupport.eventually
         let reader = StandIn("reader", 32, purpose: "2")
         let waits = stage.claim(.aware, (.read(), 2), by: reader)
         let claim = try #require(stage.engine.census(of: nil).claims.first)
-        #expect(claim.intents == [
-            IntentReport(.write(.forMoving), StandIn.name(of: 1)),
-            IntentReport(.write(.forReplacing), StandIn.name(of: 2)),
-        ])
+        #expect(
+            claim.intents == [
+                IntentReport(.write(.forMoving), StandIn.name(of: 1)),
+                IntentReport(.write(.forReplacing), StandIn.name(of: 2)),
+            ])
         // Of the two, the one that both are about.
         #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), who is replacing file2"])
         stage.engine.end(held)

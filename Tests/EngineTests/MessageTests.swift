@@ -19,13 +19,16 @@ import func TestSupport.eventually
         #expect(!sync.isGranted)
         let reasons = stage.reasons(of: batch)
         #expect(reasons.count == 1)
-        #expect(reasons.first?.hasPrefix("sync (31) waits for nvim (640) to let go of file1, asked 0.") == true)
+        #expect(
+            reasons.first?.hasPrefix("sync (31) waits for nvim (640) to let go of file1, asked 0.") == true)
         // Nobody waits for it.
         let cat = StandIn("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
         #expect(cat.isGranted)
         let questions = mailbox.take().compactMap { message -> QuestionID? in
-            guard case .request(let question, .relinquishToWriter, nil, _) = message.content else { return nil }
+            guard case .request(let question, .relinquishToWriter, nil, _) = message.content else {
+                return nil
+            }
             return question
         }
         try #require(questions.count == 1)

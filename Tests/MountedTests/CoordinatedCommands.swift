@@ -74,7 +74,9 @@ extension Mounted {
                 try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
                 let late = try TruceCommand.attempt("write", document, "--", "true")
                 #expect(late.ending == .exited(124))
-                #expect(late.errorText.contains("waits for truce (\(writer.pid)), who is writing document"), "\(late.errorText)")
+                #expect(
+                    late.errorText.contains("waits for truce (\(writer.pid)), who is writing document"),
+                    "\(late.errorText)")
 
                 let interrupted = try TruceCommand.start("write", document, "--", "true")
                 try mount.waitUntilParked(interrupted.pid)
@@ -248,7 +250,8 @@ extension Mounted {
                 let why = try TruceCommand.run("why", mount.path + "/a").text
                 #expect(
                     why.contains(
-                        "mv (\(mover.pid)) waits for truce (\(writer.pid)), who is writing a/b/notes below it"),
+                        "mv (\(mover.pid)) waits for truce (\(writer.pid)), who is writing a/b/notes below it"
+                    ),
                     "\(why)")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).succeeding()
@@ -332,7 +335,8 @@ extension Mounted {
                 #expect(try Program("cat").run(document).text == "old\n")
                 let refused = try TruceCommand.attempt("read", document, "--", "true")
                 #expect(refused.ending == .exited(125))
-                #expect(refused.errorText.contains("truce (\(presenter.pid)) refused"), "\(refused.errorText)")
+                #expect(
+                    refused.errorText.contains("truce (\(presenter.pid)) refused"), "\(refused.errorText)")
                 try presenter.end(by: SIGINT)
             }
         }

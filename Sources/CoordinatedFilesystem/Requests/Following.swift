@@ -92,7 +92,8 @@ extension CoordinatedFilesystem {
             follow(vacancy, to: former, by: claimant)
         } else {
             documents.forgetFormer(of: vacancy.document)
-            engine.noteLoss(of: vacancy.document, at: formerPlace(of: vacancy), by: claimant?.identify() ?? .nobody)
+            engine.noteLoss(
+                of: vacancy.document, at: formerPlace(of: vacancy), by: claimant?.identify() ?? .nobody)
         }
     }
 

@@ -88,12 +88,14 @@ enum ArbiterAlone {
             claim(0, on: 0, .write(.updating), of: &arbiter, &effects)
             for number in 1...count {
                 claim(number, on: 0, .write(.updating), of: &arbiter, &effects)
-                arbiter.handle(.identified(ClaimID(number), party(1)), at: Instant(nanoseconds: 1), into: &effects)
+                arbiter.handle(
+                    .identified(ClaimID(number), party(1)), at: Instant(nanoseconds: 1), into: &effects)
             }
             arbiter.handle(.identified(ClaimID(0), party(2)), at: Instant(nanoseconds: 1), into: &effects)
             arbiter.handle(.tick, at: Instant(nanoseconds: 60_000_000_000), into: &effects)
             for number in 1...count {
-                arbiter.handle(.ended(ClaimID(number)), at: Instant(nanoseconds: 60_000_000_000), into: &effects)
+                arbiter.handle(
+                    .ended(ClaimID(number)), at: Instant(nanoseconds: 60_000_000_000), into: &effects)
             }
         }
         print("\(count) threads of one process wait for one writer until their wait runs out: \(best)")

@@ -8,18 +8,18 @@ enum Contended {
 
     static func measure(rounds: Int) throws {
         print("\(waiters) writers on one item: median [least..most] of \(rounds) rounds, for one of them")
-        try measure("different processes", rounds) { Program(Int32($0) + 1000) }
-        try measure("threads of one process", rounds) { Program(1000, thread: Int32($0) + 1000) }
+        try measure("different processes", rounds) { StandIn(Int32($0) + 1000) }
+        try measure("threads of one process", rounds) { StandIn(1000, thread: Int32($0) + 1000) }
     }
 
     private static func measure(
-        _ name: String, _ rounds: Int, _ program: (Int) -> Program
+        _ name: String, _ rounds: Int, _ program: (Int) -> StandIn
     ) throws {
         var (arriving, handingOver) = (Figures(), Figures())
         for _ in 0..<rounds {
             let world = try World(elsewhere: 0, depth: 8)
             let (item, ended) = (world.makeItem(), Tally())
-            let holder = world.claim(item, world.place, .write(.updating), by: Program(999))
+            let holder = world.claim(item, world.place, .write(.updating), by: StandIn(999))
             let programs = (0..<waiters).map(program)
             let arrival = Figures.time {
                 for program in programs { wait(for: item, program, in: world, ended) }
@@ -34,7 +34,7 @@ enum Contended {
     }
 
     /// Ends as soon as it is granted.
-    private static func wait(for item: ItemID, _ program: Program, in world: World, _ ended: Tally) {
+    private static func wait(for item: ItemID, _ program: StandIn, in world: World, _ ended: Tally) {
         let engine = world.engine
         let claim = engine.makeClaimID()
         let part = Request.Part(item, .write(.updating), at: world.place)

@@ -10,7 +10,7 @@ enum Memory {
     static func measure() throws {
         print("Memory, in bytes on the heap for each of \(count)")
         let world = try World(elsewhere: 0, depth: 1)
-        let (program, items) = (Program(7), (0..<count).map { _ in world.makeItem() })
+        let (program, items) = (StandIn(7), (0..<count).map { _ in world.makeItem() })
         var claims: [ClaimID] = []
         claims.reserveCapacity(count)
         report("claim that is held, alone on its item") {

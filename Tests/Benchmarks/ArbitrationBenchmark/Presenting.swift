@@ -14,7 +14,7 @@ enum Presenting {
             let world = try World(elsewhere: 0, depth: 1, bounds: bounds)
             let folder = world.makeDirectory(depth: 1)
             let places = places(in: folder, of: world)
-            let party = Program(500).party
+            let party = StandIn(500).party
             var registered: [PresenterID] = []
             coming.add(
                 Figures.time {
@@ -27,7 +27,7 @@ enum Presenting {
             let elsewhere = world.makeDirectory(depth: 1)
             let move = Move(from: Place(in: ItemID(1)), to: Place(in: elsewhere))
             let moved = Figures.time {
-                world.engine.noteMove(of: folder, move, by: Program(600).party)
+                world.engine.noteMove(of: folder, move, by: StandIn(600).party)
             }
             moving.add(moved, for: 1)
             var told = 0

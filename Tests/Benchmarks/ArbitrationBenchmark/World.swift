@@ -15,7 +15,7 @@ final class World {
 
     let engine: Engine
     let mailbox = Mailbox {}
-    private let program = Program(100)
+    private let program = StandIn(100)
     private let outcome: @Sendable (Grant) -> Void
     private let granted: Tally
     /// Where the claims that are measured are made.
@@ -94,7 +94,7 @@ final class World {
 }
 
 /// A program that is not there.
-final class Program: Claimant {
+final class StandIn: Claimant {
     let party: Party
 
     init(_ number: Int32, thread: Int32 = 0) {
