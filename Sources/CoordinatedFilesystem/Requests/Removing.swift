@@ -60,7 +60,7 @@ extension CoordinatedFilesystem {
         return !engine.isPresented(node.item)
     }
 
-    /// Takes a step that changes names, and ends its claim. What somebody would lose by it is kept first: a
+    /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
     /// file that others write to, or that those who show it did not let go.
     func take(
         _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
@@ -127,6 +127,7 @@ extension CoordinatedFilesystem {
                 noteDeletion(of: node, change)
             }
         }
+        if let claim = removal.claim { engine.end(claim) }
         reply.succeed()
     }
 

@@ -21,12 +21,12 @@ enum Contended {
             let (item, ended) = (world.makeItem(), Tally())
             let holder = world.claim(item, world.place, .write(.updating), by: StandIn(999))
             let programs = (0..<waiters).map(program)
-            let arrival = Figures.time {
+            let arrival = Figures.cost {
                 for program in programs { wait(for: item, program, in: world, ended) }
             }
             arriving.add(arrival, for: waiters)
             precondition(ended.count == 0, "nobody has had a turn")
-            handingOver.add(Figures.time { world.engine.end(holder) }, for: waiters)
+            handingOver.add(Figures.cost { world.engine.end(holder) }, for: waiters)
             precondition(ended.count == waiters, "everybody has had a turn")
         }
         line("  \(name), to arrive and be identified", arriving.text)

@@ -17,7 +17,7 @@ enum Presenting {
             let party = StandIn(500).party
             var registered: [PresenterID] = []
             coming.add(
-                Figures.time {
+                Figures.cost {
                     registered = places.map { place in
                         world.engine.present(
                             Document(world.makeItem(), place), by: party, implementing: .didMove,
@@ -26,7 +26,7 @@ enum Presenting {
                 }, for: presenters)
             let elsewhere = world.makeDirectory(depth: 1)
             let move = Move(from: Place(in: ItemID(1)), to: Place(in: elsewhere))
-            let moved = Figures.time {
+            let moved = Figures.cost {
                 world.engine.noteMove(of: folder, move, by: StandIn(600).party)
             }
             moving.add(moved, for: 1)
@@ -36,7 +36,7 @@ enum Presenting {
             }
             telling.add(moved + waited, for: 1)
             precondition(told == presenters, "each is told once")
-            going.add(Figures.time { for id in registered { world.engine.remove(id) } }, for: presenters)
+            going.add(Figures.cost { for id in registered { world.engine.remove(id) } }, for: presenters)
             precondition(!world.engine.isAttended, "all are gone")
         }
         print("\(presenters) presenters below a folder: median [least..most] of \(rounds) rounds")

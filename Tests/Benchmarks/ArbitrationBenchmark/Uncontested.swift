@@ -18,10 +18,10 @@ enum Uncontested {
                 let world = worlds[index].world
                 world.claimAndEnd(times: operations / 10)
                 worlds[index].figures.add(
-                    Figures.time { world.claimAndEnd(times: operations) }, for: operations)
+                    Figures.cost { world.claimAndEnd(times: operations) }, for: operations)
             }
         }
-        print("One uncontested claim and its end: median [least..most] of \(rounds) rounds")
+        print("One uncontested claim and its end, processor time: median [least..most] of \(rounds) rounds")
         for (name, _, figures) in worlds {
             let ratio = (figures.median / worlds[0].figures.median * 100).rounded() / 100
             line("  " + name, "\(figures.text), \(ratio) of the first")
