@@ -9,6 +9,8 @@ struct Ledger {
         let request: Request
         /// Where the parts are by now.
         var parts: [Request.Part]
+        /// What these stake.
+        var stakes: [Stake] = []
         let arrived: Instant
         var isHeld = false
         /// D3: it goes before others that wait.
@@ -71,7 +73,10 @@ extension Ledger {
         self.now = max(self.now, now)
         switch event {
         case .claimed(let request):
-            claims[request.claim] = Entry(request: request, parts: request.parts, arrived: self.now)
+            let entry = Entry(request: request, parts: request.parts, arrived: self.now)
+            let stakes = stakes(entry)
+            claims[request.claim] = entry
+            claims[request.claim]?.stakes = stakes
         case .identified(let id, let party): if claims[id]?.party == nil { claims[id]?.party = party }
         case .observed(let id, let observation): claims[id]?.lastSeen = observation
         // Who waits is refused in answer, and forgotten with that.
@@ -98,6 +103,12 @@ extension Ledger {
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wake = nil
         case .withdrawn, .changed, .created, .deleted, .lost: break
+        }
+        switch event {
+        case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:
+            let stakes = claims.mapValues { self.stakes($0) }
+            for (id, stakes) in stakes { claims[id]?.stakes = stakes }
+        default: break
         }
     }
 
@@ -153,9 +164,10 @@ extension Ledger {
     /// S5, S6.
     private mutating func move(_ item: ItemID, _ move: Move) {
         directories[item]?.parent = move.to.directory
+        let isDirectory = directories[item] != nil
         changeParts { _, part in
             guard part.item == item, part.place.isSameName(as: move.from),
-                part.place.directory == move.from.directory || directories[item] != nil
+                part.place.directory == move.from.directory || isDirectory
             else { return nil }
             if part.access == .write(.forReplacing) {
                 return move.leaving.map { ($0, move.from) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Arbitration
+import Arbitration
 package import Coordination
 
 /// One promise that was not kept.

@@ -135,11 +135,9 @@ package struct Player: Sendable {
         let end = now + span
         while findings.isEmpty {
             doWhatIsDue()
-            let next = [agenda.first?.moment, performance.ledger.wake].compactMap { $0 }.min() ?? end
-            if next > end { break }
-            if next > now || performance.ledger.wake.map({ $0 <= now }) ?? false {
-                perform(.advance(next.since(now)))
-            }
+            let moments = [agenda.first?.moment, performance.ledger.wake].compactMap { $0 }
+            guard let next = moments.min(), next <= end else { break }
+            perform(.advance(next.since(now)))
         }
         if findings.isEmpty, end > now { perform(.advance(end.since(now))) }
     }

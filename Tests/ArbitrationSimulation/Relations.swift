@@ -11,6 +11,12 @@ extension Ledger {
         case contents(ItemID)
     }
 
+    struct Stake {
+        let thing: Thing
+        var isWrite: Bool
+        let isContents: Bool
+    }
+
     /// The directories an item is in, from the nearest to the root.
     func above(_ item: ItemID, _ place: Place) -> [ItemID] {
         var found: [ItemID] = []
@@ -30,40 +36,50 @@ extension Ledger {
     }
 
     /// S1 to S3: what is staked, and whether to write.
-    func stakes(_ entry: Entry) -> [Thing: Bool] {
-        var stakes: [Thing: Bool] = [:]
+    func stakes(_ entry: Entry) -> [Stake] {
+        var stakes: [Stake] = []
         if entry.isBatch { return stakes }
-        func stake(_ thing: Thing, _ isWrite: Bool) { stakes[thing] = isWrite || stakes[thing] ?? false }
+        func stake(_ thing: Thing, _ isWrite: Bool, isContents: Bool = false) {
+            if let index = stakes.firstIndex(where: { $0.thing == thing }) {
+                stakes[index].isWrite = stakes[index].isWrite || isWrite
+            } else {
+                stakes.append(Stake(thing: thing, isWrite: isWrite, isContents: isContents))
+            }
+        }
         for part in entry.parts {
             let above = above(part.item, part.place)
             stake(.item(part.item), part.access.isWrite)
             if let unit = ([part.item] + above).last(where: isPackage) {
                 stake(.item(unit), part.access.isWrite)
             } else if part.access.isStructural, directories[part.item] != nil {
-                stake(.contents(part.item), true)
+                stake(.contents(part.item), true, isContents: true)
             }
             // Plain are those with no package at or above them.
             for directory in above.reversed() {
                 if isPackage(directory) { break }
-                stake(.contents(directory), false)
+                stake(.contents(directory), false, isContents: true)
             }
         }
         return stakes
     }
 
-    /// On what two claims meet, and whether each stakes it to write.
-    func meetings(_ one: Entry, _ other: Entry, certain: Bool) -> [(isWrite: Bool, otherIsWrite: Bool)] {
-        let (stakes, others) = (stakes(one), stakes(other))
-        return stakes.compactMap { thing, isWrite in
-            guard let otherIsWrite = others[thing], isWrite || otherIsWrite else { return nil }
-            if case .contents = thing, certain, isWrite != otherIsWrite {
-                // S4: a change of names enters those of aware claims, and of those who come later; others may be
-                // entered on somebody else's account.
-                let (writer, reader) = isWrite ? (one, other) : (other, one)
-                if writer.nature == .nameChange, reader.nature != .aware { return nil }
+    /// Whether two claims meet, and on something the second stakes to write if that is asked.
+    func meet(_ one: Entry, _ other: Entry, certain: Bool, onWrites: Bool = false, onBoth: Bool = false) -> Bool {
+        for stake in one.stakes {
+            for second in other.stakes where second.thing == stake.thing {
+                guard stake.isWrite || second.isWrite else { continue }
+                if onWrites, !second.isWrite { continue }
+                if onBoth, !(stake.isWrite && second.isWrite) { continue }
+                if stake.isContents, certain, stake.isWrite != second.isWrite {
+                    // S4: a change of names enters those of aware claims, and of those who come later; others may
+                    // be entered on somebody else's account.
+                    let (writer, reader) = stake.isWrite ? (one, other) : (other, one)
+                    if writer.nature == .nameChange, reader.nature != .aware { continue }
+                }
+                return true
             }
-            return (isWrite, otherIsWrite)
         }
+        return false
     }
 
     func areExempt(_ one: Entry, _ other: Entry) -> Bool {
@@ -74,8 +90,8 @@ extension Ledger {
     func keepsOut(_ holder: Entry, _ claim: Entry, certain: Bool) -> Bool {
         if areExempt(holder, claim) { return false }
         switch holder.suspension {
-        case nil: return !meetings(holder, claim, certain: certain).isEmpty
-        case .idle: return meetings(holder, claim, certain: certain).contains { $0.otherIsWrite }
+        case nil: return meet(holder, claim, certain: certain)
+        case .idle: return meet(holder, claim, certain: certain, onWrites: true)
         default: return false
         }
     }
@@ -83,25 +99,24 @@ extension Ledger {
     /// X4.
     func isHeldBack(_ claim: Entry, by holder: Entry, certain: Bool) -> Bool {
         guard holder.suspension != nil, holder.party == nil || claim.party == nil else { return false }
-        return meetings(holder, claim, certain: certain).contains { $0.isWrite && $0.otherIsWrite }
+        return meet(holder, claim, certain: certain, onBoth: true)
     }
 
     /// Q3; P6 only as far as it is asked what is possible.
-    func isHeldUp(_ waiter: Entry, by party: Party?, certain: Bool, _ depth: Int = 0) -> Bool {
-        guard let party, depth < 32 else { return false }
+    func isHeldUp(_ waiter: Entry, by party: Party?, certain: Bool) -> Bool {
+        guard let party else { return false }
         if !certain, isDebtor(party) { return true }
-        for other in claims.values where other.id != waiter.id {
-            if other.isHeld {
-                if let owner = other.party, owner.isExempt(from: party),
-                    keepsOut(other, waiter, certain: certain)
-                {
-                    return true
-                }
-            } else if other.id < waiter.id, !areExempt(other, waiter),
-                !meetings(other, waiter, certain: certain).isEmpty,
-                isHeldUp(other, by: party, certain: certain, depth + 1)
+        let theirs = claims.values.filter { $0.isHeld && $0.party?.isExempt(from: party) ?? false }
+        if theirs.isEmpty { return false }
+        var (unexplored, seen) = ([waiter], Set([waiter.id]))
+        while let next = unexplored.popLast() {
+            if theirs.contains(where: { keepsOut($0, next, certain: certain) }) { return true }
+            for other in claims.values
+            where !other.isHeld && other.id < next.id && !seen.contains(other.id) && !areExempt(other, next)
+                && meet(other, next, certain: certain)
             {
-                return true
+                seen.insert(other.id)
+                unexplored.append(other)
             }
         }
         return false
@@ -125,7 +140,7 @@ extension Ledger {
                 || isHeldBack(claim, by: other, certain: certain)
         }
         guard other.id < claim.id, !claim.passes, !areExempt(other, claim),
-            !meetings(other, claim, certain: certain).isEmpty
+            meet(other, claim, certain: certain)
         else { return false }
         return !isHeldUp(other, by: claim.party, certain: !certain)
     }

@@ -11,7 +11,7 @@ struct GrantChecker: Checker {
                 report.blame("\(id) is granted though \(other.id) stands in its way")
             }
         }
-        checkPassed(claim, grant, ledger, &report)
+        if !claim.isBatch { checkPassed(claim, grant, ledger, &report) }
     }
 
     /// G5.
@@ -27,7 +27,7 @@ struct GrantChecker: Checker {
                     && other.parts.contains { $0.item == part.item && $0.access.isWrite }
             }
             let mustBeListed =
-                isWritten && !claim.isBatch && !ledger.areExempt(other, claim)
+                isWritten && !ledger.areExempt(other, claim)
             let entry = grant.passed.first { $0.claim == other.id }
             if mustBeListed, entry == nil { report.blame("\(claim.id) does not list \(other.id)") }
             if let entry, entry.isClean != other.isClean {
@@ -39,8 +39,7 @@ struct GrantChecker: Checker {
                 report.blame("\(claim.id) lists \(id), which is no such holder")
                 continue
             }
-            let isMet = ledger.meetings(other, claim, certain: false)
-                .contains { $0.isWrite && $0.otherIsWrite }
+            let isMet = ledger.meet(other, claim, certain: false, onBoth: true)
             if !isMet || ledger.areExempt(other, claim) { report.blame("\(claim.id) lists \(id) in vain") }
         }
     }
@@ -132,8 +131,10 @@ struct QueueChecker: Checker {
 
     private func waitsForPresenters(_ claim: Ledger.Entry, _ ledger: Ledger) -> Bool {
         let concerned = ledger.showings.filter { ledger.concerns($0.value, claim) }
-        if concerned.isEmpty { return false }
-        if claim.party == nil { return true }
-        return ledger.questions.values.contains { concerned[$0.presenter] != nil }
+        guard let party = claim.party else { return !concerned.isEmpty }
+        // Asked for it when its item was somewhere else, or of a save that somebody else asked for.
+        return ledger.questions.values.contains {
+            concerned[$0.presenter] != nil || Ledger.areOneProgram($0.cause.party, party)
+        }
     }
 }
