@@ -33,6 +33,9 @@ public struct Arbiter: Sendable {
     var wakeAskedFor: Instant?
     var now = Instant(nanoseconds: 0)
 
+    /// Claims that the last event had refused, and what they waited for.
+    var refused: [ClaimID: LastWait] = [:]
+
     // What the event at hand has left to do; empty between events.
     /// Waiting claims that may have nothing in their way any more.
     var unsettled: [ClaimID] = []
@@ -48,6 +51,7 @@ public struct Arbiter: Sendable {
     public mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
+        if !refused.isEmpty { refused = [:] }
         switch event {
         case .claimed(let request):
             if claimAlone(request, &effects) { return } else { claim(request, &effects) }
@@ -70,12 +74,12 @@ public struct Arbiter: Sendable {
         case .changed(let item, let place, let cause, let claim, let stamp):
             noteChange(of: item, at: place, cause, under: claim, stamp: stamp, &effects)
         case .created(let item, let place, let party, let claim):
-            noteCreation(of: item, at: place, by: parties[claim] ?? party, &effects)
+            noteCreation(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
         case .moved(let item, let move, let party, let claim):
             self.move(item, move, &effects)
-            noteMove(of: item, move, by: parties[claim] ?? party, &effects)
+            noteMove(of: item, move, by: parties[claim] ?? party, under: claim, &effects)
         case .deleted(let item, let place, let party, let claim):
-            noteDeletion(of: item, at: place, by: parties[claim] ?? party, &effects)
+            noteDeletion(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
         case .lost(let item, let place, let party): noteLoss(of: item, at: place, by: party, &effects)
         case .tick: tick(&effects)
         }
@@ -123,16 +127,15 @@ public struct Arbiter: Sendable {
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
-        let claim = Claim(request)
-        guard claim.isOnOneItem, hasOneStake(claim.first), !mayConcernPresenters(claim.first) else {
-            return false
-        }
+        guard request.isSimple, request.nature != .batch, hasOneStake(request.first),
+            !mayConcernPresenters(request.first)
+        else { return false }
         let access = request.first.access
         guard dockets[.item(request.first.item), default: Docket()].enterAlone(request.claim, access.isWrite)
         else { return false }
-        var held = claim
-        held.isHeld = true
-        add(held)
+        var claim = Claim(request)
+        claim.isHeld = true
+        add(claim)
         effects.append(.grant(request.claim, Grant(basis: .free)))
         return true
     }
@@ -153,13 +156,9 @@ extension Arbiter {
     /// Ends a claim on one item that was alone there, and returns whether it was one.
     private mutating func endAlone(_ id: ClaimID) -> Bool {
         guard let entry = claims.index(forKey: id) else { return true }
-        let claim = claims.values[entry]
-        // One who was asked about has met somebody, and may have left traces.
-        guard claim.isOnOneItem, claim.isHeld, !claim.isAsked, !claim.isAware,
-            let place = dockets.index(forKey: .item(claim.first.item))
-        else { return false }
-        guard dockets.values[place].held.readers.count + dockets.values[place].held.writers.count == 1,
-            dockets.values[place].waiting.isEmpty
+        // In place: to copy a docket costs more than all the rest.
+        guard let item = claims.values[entry].itemHeldAlone(), let place = dockets.index(forKey: .item(item)),
+            dockets.values[place].isOneHolders()
         else { return false }
         dockets.remove(at: place)
         claims.remove(at: entry)
@@ -237,6 +236,8 @@ extension Arbiter {
 
     mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
         effects.append(.refuse(claim.id, refusal))
+        refused[claim.id] = LastWait(
+            obstacle: waits[claim.id]?.watched, questions: openQuestions(for: claim.id))
         shakeContested(by: claim)
         forget(claim, &effects)
     }
