@@ -16,7 +16,7 @@ struct Ledger {
         /// D3: it goes before others that wait.
         var passes = false
         var wasForced = false
-        /// A deadlock ended its wait.
+        /// A deadlock let it go ahead.
         var isExpired = false
         var party: Party?
         var suspension: Suspension?
@@ -191,7 +191,7 @@ extension Ledger {
             if suspension == .yielded, claims[id]?.lastSeen == .clean { claims[id]?.isClean = true }
         case .deadlock(let deadlock):
             if deadlock.way == .passes { claims[deadlock.claim]?.passes = true }
-            if deadlock.way == .expires { claims[deadlock.claim]?.isExpired = true }
+            if deadlock.way == .proceeds { claims[deadlock.claim]?.isExpired = true }
         case .ask(let question): questions[question.id] = question
         case .forfeit(let question, _):
             questions[question.id] = nil

@@ -11,12 +11,18 @@ struct Options {
     /// Every seed is played, and complaints that differ in their numbers only are counted as one.
     var isSurvey = false
     var tries = 4_000
+    /// A file of commands to perform instead.
+    var replayed: String?
 
     init?(_ words: [String]) {
         var words = words[...]
         while let word = words.popFirst() {
             if word == "--tell" || word == "--survey" {
                 if word == "--tell" { isTold = true } else { isSurvey = true }
+                continue
+            }
+            if word == "--replay", let path = words.popFirst() {
+                replayed = path
                 continue
             }
             guard let value = words.popFirst().flatMap(UInt64.init) else { return nil }
@@ -44,11 +50,7 @@ func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
 
 /// Resident memory in KiB, as /proc has it.
 func residentMemory() -> Int {
-    let file = open("/proc/self/statm", O_RDONLY)
-    defer { close(file) }
-    var buffer = [UInt8](repeating: 0, count: 256)
-    let count = read(file, &buffer, buffer.count)
-    let words = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
+    let words = contents(of: "/proc/self/statm")?.split(separator: " ") ?? []
     return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
 }
 
@@ -99,8 +101,33 @@ func simulate(_ options: Options) -> Int32 {
     return 0
 }
 
+/// Says commands to a world of its own, and what that answers.
+func replay(_ path: String) -> Int32 {
+    guard let text = contents(of: path) else {
+        say("simulate: '\(path)' cannot be read", to: 2)
+        return 2
+    }
+    var world = World()
+    for command in text.split(separator: "\n") where command != "----" && !command.hasPrefix("#") {
+        say("\(command)\n\(world.run(String(command)))\n")
+    }
+    return 0
+}
+
+func contents(of path: String) -> String? {
+    let file = open(path, O_RDONLY)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var (all, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    while true {
+        let count = read(file, &buffer, buffer.count)
+        if count <= 0 { return String(decoding: all, as: UTF8.self) }
+        all += buffer.prefix(count)
+    }
+}
+
 guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
     say("simulate: say --seeds N, --first S, --seed S, --tries N or --tell, with whole numbers", to: 2)
     exit(2)
 }
-exit(simulate(options))
+exit(options.replayed.map(replay) ?? simulate(options))

@@ -47,10 +47,10 @@ struct DeadlockChecker: Checker {
             if claim.id != aware.last?.id && claim.id != aware.map(\.id).max() {
                 report.blame("\(claim.id) is refused, and is not the youngest aware claim")
             }
-        case .expires:
-            if !handles.isEmpty || !aware.isEmpty { report.blame("the wait of \(claim.id) runs out too easily") }
+        case .proceeds:
+            if !handles.isEmpty || !aware.isEmpty { report.blame("\(claim.id) goes ahead too easily") }
             if claim.id != entries.filter({ !$0.isHeld }).map(\.id).max() {
-                report.blame("the wait of \(claim.id) runs out, and it is not the youngest")
+                report.blame("\(claim.id) goes ahead, and it is not the youngest")
             }
         }
     }

@@ -36,7 +36,7 @@ struct NoticeChecker: Checker {
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             deleted(act, isCertain: true, ledger)
         case .lost(let item, let place, let party):
-            deleted(Act(item: item, place: place, claim: nil, party: party), isCertain: false, ledger)
+            deleted(Act(item: item, place: place, claim: nil, party: party), isCertain: true, ledger)
         case .moved(let item, let move, let party, let claim):
             moved(item, move, self.party(claim, party, ledger), claim, ledger)
         case .replaced(let document, let incoming, _): becomes(incoming, document)
@@ -257,7 +257,9 @@ extension NoticeChecker {
         }
         checkMerging(notice, related.map { dues[$0] }, &report)
         var gone: Set<Int> = []
-        for index in related where notice.subitem != nil || kinds.contains(dues[index].what) {
+        // An appearance and a deletion include the rest.
+        let isAll = related.contains { [.appeared, .deleted].contains(dues[$0].what) } && notice.subitem != nil
+        for index in related where isAll || kinds.contains(dues[index].what) {
             // A relative's may have been told with it, or have a turn of its own.
             if isSameProgram(dues[index].party, party) { gone.insert(index) } else { dues[index].isCertain = false }
         }

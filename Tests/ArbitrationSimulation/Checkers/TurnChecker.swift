@@ -84,8 +84,12 @@ struct TurnChecker: Checker {
         if !turn.told[notice.kind, default: []].insert(notice.subitem?.item).inserted {
             report.blame("\(notice.kind.rawValue) is told twice in \(notice.turn)")
         }
-        if let item = notice.subitem?.item, turn.told.filter({ $0.value.contains(item) }).count > 1 {
-            report.blame("\(notice.presenter) is told of \(item) twice in \(notice.turn)")
+        // A move and a change are two things; all else includes what was before.
+        if let item = notice.subitem?.item {
+            let kinds = Set(turn.told.filter { $0.value.contains(item) }.keys)
+            if kinds.count > 1, kinds != [.subitemDidMove, .subitemDidChange] {
+                report.blame("\(notice.presenter) is told of \(item) twice in \(notice.turn)")
+            }
         }
         if notice.kind == .reacquire { checkReacquire(notice, turn, ledger, &report) }
         turn.isOver = notice.kind == .reacquire
