@@ -171,6 +171,8 @@ extension Ledger {
 
     /// Whether two parties are one program (Terms).
     static func areOneProgram(_ one: Party, _ other: Party) -> Bool {
+        // Nobody at all may be the same nobody.
+        if one == other { return true }
         if let purpose = one.purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         guard let process = one.process, let otherProcess = other.process else { return false }
         return process == otherProcess || one.ancestors.contains(otherProcess)

@@ -82,6 +82,7 @@ func simulate(_ options: Options) -> Int32 {
         totals.add(player.performance.totals)
         if let finding = player.findings.first, options.isSurvey {
             let kind = finding.checker + ": " + finding.what.filter { !$0.isNumber }
+            if complaints[kind] == nil { say("seed \(seed): \(kind)") }
             complaints[kind, default: []].append((player.steps.count, seed))
         } else if !player.findings.isEmpty {
             printFailure(player, options)

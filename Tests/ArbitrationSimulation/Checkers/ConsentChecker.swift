@@ -17,6 +17,8 @@ struct ConsentChecker: Checker {
     /// Open and closed requests to save: when each was last open.
     private var saves: [PresenterID: Instant] = [:]
     private var turnOf: [QuestionID: TurnID] = [:]
+    /// A relinquishment cannot be refused.
+    private var refusable: Set<QuestionID> = []
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch event {
@@ -26,7 +28,7 @@ struct ConsentChecker: Checker {
         case .answered(let id, let presenter, let answer):
             guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
             turnOf[id] = nil
-            if answer == .failed { turns[turn]?.isUnanswered = true }
+            if answer == .failed, refusable.contains(id) { turns[turn]?.isUnanswered = true }
         default: break
         }
         for question in ledger.questions.values where question.request == .save {
@@ -44,6 +46,7 @@ struct ConsentChecker: Checker {
             turn.asked.insert(question.request)
             turns[question.turn] = turn
             turnOf[question.id] = question.turn
+            if !question.request.isRelinquishment { refusable.insert(question.id) }
             if question.request == .save { saves[question.presenter] = ledger.now }
         case .forfeit(let question, _):
             turns[question.turn]?.isUnanswered = true
@@ -72,15 +75,12 @@ struct ConsentChecker: Checker {
                     report.blame("\(claim.id) is granted, nobody knows to whom, and \(id) was not asked")
                     continue
                 }
-                if ledger.isOwn(party, showing) || party.works(for: showing.party)
-                    || isCovered(claim, part.item, ledger)
-                {
-                    continue
-                }
+                if ledger.isOwn(party, showing) || party.works(for: showing.party) { continue }
                 let present = turns.values.filter { turn in
                     turn.presenter == id && turn.causes.contains { Ledger.areOneProgram($0, party) }
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
+                    if isCovered(claim, request, ledger) { continue }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     // P22.
@@ -122,12 +122,12 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15.
-    private func isCovered(_ claim: Ledger.Entry, _ item: ItemID, _ ledger: Ledger) -> Bool {
-        claim.nature != .aware
-            && ledger.claims.values.contains {
-                $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
-            }
+    /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
+    private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
+        ledger.claims.values.contains {
+            $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
+                && (request == .save || $0.suspension != nil)
+        }
     }
 
     /// P12.
@@ -160,7 +160,7 @@ struct ConsentChecker: Checker {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
-                }), !isCovered(claim, showing.item ?? ItemID(0), ledger), showing.since < claim.arrived
+                }), !isCovered(claim, .save, ledger), showing.since < claim.arrived
             else { continue }
             report.blame("\(claim.id) does not list \(turn.presenter), who did not agree")
         }

@@ -201,7 +201,7 @@ struct NoticeChecker: Checker {
 
     /// N4.
     private mutating func noteSuspension(_ id: ClaimID, _ ledger: Ledger) {
-        guard let claim = ledger.claims[id], claim.suspension == nil, let party = claim.party else { return }
+        guard let claim = ledger.claims[id], let party = claim.party else { return }
         switch claim.lastSeen {
         case .dirty(let stamp): toldStamps[id] = stamp
         case .untouched: break
@@ -213,9 +213,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    func isSameProgram(_ one: Party, _ other: Party) -> Bool {
-        one == other || Ledger.areOneProgram(one, other)
-    }
+    func isSameProgram(_ one: Party, _ other: Party) -> Bool { Ledger.areOneProgram(one, other) }
 
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
         guard ledger.isQuiet else { return }
