@@ -12,6 +12,8 @@ struct Ledger {
         /// What these stake.
         var stakes: [Stake] = []
         let arrived: Instant
+        /// Which event it was.
+        let number: Int
         var isHeld = false
         /// D3: it goes before others that wait.
         var passes = false
@@ -35,7 +37,8 @@ struct Ledger {
         let presenter: Presenter
         var item: ItemID?
         var place: Place
-        let since: Instant
+        /// Which event showed what it shows.
+        var number: Int
         /// Forfeits since the last sign of life.
         var forfeits = 0
         var hasEverForfeited = false
@@ -59,6 +62,12 @@ struct Ledger {
     var questions: [QuestionID: Question] = [:]
     /// The moment asked for and not used up.
     var wake: Instant?
+    /// How many events there have been.
+    var number = 0
+    /// Which of them last changed who is where.
+    var upheaval = 0
+    /// Items that were deleted and have not come back.
+    var gone: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
 
@@ -71,9 +80,11 @@ struct Ledger {
 extension Ledger {
     mutating func note(_ event: Event, at now: Instant) {
         self.now = max(self.now, now)
+        number += 1
+        noteLife(event)
         switch event {
         case .claimed(let request):
-            let entry = Entry(request: request, parts: request.parts, arrived: self.now)
+            let entry = Entry(request: request, parts: request.parts, arrived: self.now, number: number)
             let stakes = stakes(entry)
             claims[request.claim] = entry
             claims[request.claim]?.stakes = stakes
@@ -89,10 +100,11 @@ extension Ledger {
         case .relinked(let link, let item, let place): relink(link, to: item, place)
         case .presented(let presenter):
             showings[presenter.id] = Showing(
-                presenter: presenter, item: presenter.item, place: presenter.place, since: self.now)
+                presenter: presenter, item: presenter.item, place: presenter.place, number: number)
         case .shown(let id, let item, let place):
             showings[id]?.item = item
             showings[id]?.place = place
+            showings[id]?.number = number
         case .removed(let id):
             showings[id] = nil
             questions = questions.filter { $1.presenter != id }
@@ -106,8 +118,19 @@ extension Ledger {
         }
         switch event {
         case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:
+            upheaval = number
             let stakes = claims.mapValues { self.stakes($0) }
             for (id, stakes) in stakes { claims[id]?.stakes = stakes }
+        default: break
+        }
+    }
+
+    private mutating func noteLife(_ event: Event) {
+        switch event {
+        case .created(let item, _, _, _), .replaced(let item, _, _): gone.remove(item)
+        // One of several names may be left.
+        case .deleted(let item, let place, _, _): if place.link == nil { gone.insert(item) }
+        case .lost(let item, _, _): gone.insert(item)
         default: break
         }
     }

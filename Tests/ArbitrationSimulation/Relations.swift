@@ -110,7 +110,12 @@ extension Ledger {
         if theirs.isEmpty { return false }
         var (unexplored, seen) = ([waiter], Set([waiter.id]))
         while let next = unexplored.popLast() {
-            if theirs.contains(where: { keepsOut($0, next, certain: certain) }) { return true }
+            let isTheirs = theirs.contains {
+                // G4: whether a handle holds up a change of names, which does not wait for it, is a matter of words.
+                (!certain || next.nature != .nameChange || $0.nature == .aware)
+                    && keepsOut($0, next, certain: certain)
+            }
+            if isTheirs { return true }
             for other in claims.values
             where !other.isHeld && other.id < next.id && !seen.contains(other.id) && !areExempt(other, next)
                 && meet(other, next, certain: certain)

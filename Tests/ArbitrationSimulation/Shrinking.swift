@@ -84,9 +84,9 @@ extension Performance {
             return ledger.showings[presenter].map { $0.item == nil } ?? false && knows(place)
         case .removed(let presenter), .answered(_, let presenter, _):
             return ledger.showings[presenter] != nil
-        case .changed(_, let place, _, let claim, _), .created(_, let place, _, let claim),
-            .deleted(_, let place, _, let claim):
-            return knows(place) && isHeld(claim)
+        case .changed(let item, let place, _, let claim, _), .deleted(let item, let place, _, let claim):
+            return knows(place) && isHeld(claim) && !ledger.gone.contains(item)
+        case .created(_, let place, _, let claim): return knows(place) && isHeld(claim)
         case .lost(_, let place, _), .relinked(_, _, let place): return knows(place)
         case .moved(let item, let move, _, let claim):
             guard knows(move.from), knows(move.to), isHeld(claim) else { return false }

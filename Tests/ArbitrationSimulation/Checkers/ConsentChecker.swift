@@ -5,6 +5,8 @@ import Coordination
 struct ConsentChecker: Checker {
     private struct Known {
         let presenter: PresenterID
+        /// The event that began it.
+        let number: Int
         var isWrite: Bool
         var causes: [Party] = []
         var asked: Set<PresenterRequest> = []
@@ -19,6 +21,10 @@ struct ConsentChecker: Checker {
     private var turnOf: [QuestionID: TurnID] = [:]
     /// A relinquishment cannot be refused.
     private var refusable: Set<QuestionID> = []
+    /// Which event made a presenter refuse or forfeit last.
+    private var refused: [PresenterID: Int] = [:]
+    /// Claims that were made within others at some time.
+    private var covered: Set<ClaimID> = []
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch event {
@@ -28,8 +34,14 @@ struct ConsentChecker: Checker {
         case .answered(let id, let presenter, let answer):
             guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
             turnOf[id] = nil
-            if answer == .failed, refusable.contains(id) { turns[turn]?.isUnanswered = true }
+            if answer == .failed, refusable.contains(id) {
+                turns[turn]?.isUnanswered = true
+                refused[presenter] = ledger.number
+            }
         default: break
+        }
+        for claim in ledger.claims.values where !claim.isHeld && isCovered(claim, .save, ledger) {
+            covered.insert(claim.id)
         }
         for question in ledger.questions.values where question.request == .save {
             saves[question.presenter] = ledger.now
@@ -41,7 +53,9 @@ struct ConsentChecker: Checker {
         case .ask(let question):
             var turn =
                 turns[question.turn]
-                ?? Known(presenter: question.presenter, isWrite: question.cause.access.isWrite)
+                ?? Known(
+                    presenter: question.presenter, number: ledger.number,
+                    isWrite: question.cause.access.isWrite)
             turn.causes.append(question.cause.party)
             turn.asked.insert(question.request)
             turns[question.turn] = turn
@@ -50,6 +64,7 @@ struct ConsentChecker: Checker {
             if question.request == .save { saves[question.presenter] = ledger.now }
         case .forfeit(let question, _):
             turns[question.turn]?.isUnanswered = true
+            refused[question.presenter] = ledger.number
             turnOf[question.id] = nil
         case .tell(let notice):
             if notice.kind == .reacquire { turns[notice.turn] = nil } else { break }
@@ -67,7 +82,10 @@ struct ConsentChecker: Checker {
         guard grant.basis != .proceeded, claim.nature != .episode else { return }
         for (id, showing) in ledger.showings.sorted(by: { $0.key < $1.key }) {
             // One that came in the middle need not be asked.
-            guard showing.since < claim.arrived, !showing.hasEverForfeited else { continue }
+            // Nor one that is concerned only since something was moved.
+            guard showing.number < claim.number, ledger.upheaval < claim.number,
+                !showing.hasEverForfeited
+            else { continue }
             for part in claim.parts {
                 let wanted = Self.wanted(claim, part, showing, ledger).filter(showing.implements)
                 if wanted.isEmpty { continue }
@@ -124,7 +142,7 @@ struct ConsentChecker: Checker {
 
     /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
     private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
-        ledger.claims.values.contains {
+        (request == .save && covered.contains(claim.id)) || ledger.claims.values.contains {
             $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
                 && (request == .save || $0.suspension != nil)
         }
@@ -147,7 +165,9 @@ struct ConsentChecker: Checker {
                 continue
             }
             let isOpen = ledger.questions.values.contains { $0.presenter == id }
-            let hasRefused = turns.values.contains { $0.presenter == id && $0.isUnanswered }
+            let hasRefused =
+                turns.values.contains { $0.presenter == id && $0.isUnanswered }
+                || refused[id].map { $0 >= claim.number } ?? false
             if !isOpen, !hasRefused, grant.basis != .proceeded {
                 report.blame("\(claim.id) lists \(id), who refused nothing")
             }
@@ -156,11 +176,13 @@ struct ConsentChecker: Checker {
             }
         }
         guard !claim.onlyReads, let party = claim.party, claim.nature != .episode else { return }
-        for turn in turns.values where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) {
+        for turn in turns.values 
+        where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) && turn.number >= claim.number {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
-                }), !isCovered(claim, .save, ledger), showing.since < claim.arrived
+                }), !isCovered(claim, .save, ledger), showing.number < claim.number,
+                ledger.upheaval < claim.number
             else { continue }
             report.blame("\(claim.id) does not list \(turn.presenter), who did not agree")
         }

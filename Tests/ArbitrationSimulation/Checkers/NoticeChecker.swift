@@ -14,6 +14,8 @@ struct NoticeChecker: Checker {
         let party: Party
         /// Whether it must be told; else it may.
         var isCertain: Bool
+        /// The event that made it so.
+        let number: Int
     }
 
     var dues: [Due] = []
@@ -26,12 +28,15 @@ struct NoticeChecker: Checker {
         noteDebtors(ledger)
         switch event {
         case .changed(let item, let place, let cause, let claim, let stamp):
-            if let claim, toldStamps[claim] == stamp { return }
+            let isNew = claim.map { toldStamps[$0] != stamp } ?? true
             let act = Act(item: item, place: place, claim: claim, party: party(claim, cause.party, ledger))
-            changed(act, isCertain: true, ledger)
+            changed(act, isCertain: isNew, ledger)
         case .created(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             tellAbove(act, .appeared, ledger)
+            for showing in ledger.showings.values where showing.item == item && showing.implements(.didChange) {
+                add(.changed, to: showing, of: nil, act, isCertain: false, ledger)
+            }
         case .deleted(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             deleted(act, isCertain: true, ledger)
@@ -77,7 +82,7 @@ struct NoticeChecker: Checker {
         dues.append(
             Due(
                 presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake))
+                isCertain: isCertain && !isForItsSake, number: ledger.number))
     }
 
     /// N6: those above, with the fallback of packages.
@@ -118,6 +123,10 @@ struct NoticeChecker: Checker {
         where showing.item == act.item && showing.place.isSameName(as: act.place) {
             // N9: not if its turn asked it to make way, which who implements that may have been.
             let isSure = isCertain && !showing.implements(.accommodateDeletion)
+            for index in dues.indices
+            where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil && !isSure {
+                dues[index].isCertain = false
+            }
             let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
             if showing.implements(.didChange) {
                 add(.changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, ledger)
@@ -237,7 +246,8 @@ extension NoticeChecker {
         if notice.kind == .reacquire {
             // Reads and writes have turns of their own.
             guard notice.cause.access.isWrite else { return }
-            for index in mine where dues[index].isCertain && dues[index].party == party {
+            for index in mine
+            where dues[index].isCertain && dues[index].party == party && dues[index].number < ledger.number {
                 report.blame("\(notice.presenter) is let in before it is told: \(Self.text(dues[index]))")
             }
             return
@@ -266,7 +276,11 @@ extension NoticeChecker {
 
     /// N8: of all that happened to one thing in a turn one notice is chosen.
     private func checkMerging(_ notice: Notice, _ merged: [Due], _ report: inout Report) {
-        guard notice.subitem != nil, merged.allSatisfy({ $0.isCertain && $0.party == notice.cause.party })
+        // What was deleted and came back in one turn has changed.
+        let hasReturned =
+            merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
+        guard notice.subitem != nil, !hasReturned,
+            merged.allSatisfy({ $0.isCertain && $0.party == notice.cause.party })
         else { return }
         let wrong =
             if merged.contains(where: { $0.what == .deleted }) {

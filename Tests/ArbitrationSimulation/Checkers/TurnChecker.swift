@@ -11,6 +11,8 @@ struct TurnChecker: Checker {
 
     private struct Known {
         let presenter: PresenterID
+        /// The event that began it.
+        let number: Int
         var causes: [Cause] = []
         var asked: Set<Asked> = []
         var told: [PresenterNotice: Set<ItemID?>] = [:]
@@ -32,20 +34,25 @@ struct TurnChecker: Checker {
 
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
-        case .ask(let question): check(question, &report)
+        case .ask(let question): check(question, ledger, &report)
         case .tell(let notice): check(notice, ledger, &report)
         case .grant(let id, _): if let claim = ledger.claims[id] { join(claim, ledger) }
         default: break
         }
     }
 
-    private mutating func check(_ question: Question, _ report: inout Report) {
-        var turn = turns[question.turn] ?? Known(presenter: question.presenter)
+    private func implementsAll(_ id: PresenterID, _ ledger: Ledger) -> Bool {
+        guard let showing = ledger.showings[id] else { return false }
+        return showing.implements(.relinquishToReader) && showing.implements(.relinquishToWriter)
+    }
+
+    private mutating func check(_ question: Question, _ ledger: Ledger, _ report: inout Report) {
+        var turn = turns[question.turn] ?? Known(presenter: question.presenter, number: ledger.number)
         if turn.isOver { report.blame("\(question.id) is asked in \(question.turn), which is over") }
         if turn.presenter != question.presenter { report.blame("\(question.turn) has two presenters") }
         // A deletion may have been put to it alone.
         if question.request.isRelinquishment, turn.asked.contains(where: { $0.request == .save }),
-            !turn.isRelinquished
+            !turn.isRelinquished, implementsAll(question.presenter, ledger)
         {
             report.blame("\(question.id): relinquishing is not asked first in \(question.turn)")
         }
@@ -57,7 +64,7 @@ struct TurnChecker: Checker {
     }
 
     private mutating func check(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
-        var turn = turns[notice.turn] ?? Known(presenter: notice.presenter)
+        var turn = turns[notice.turn] ?? Known(presenter: notice.presenter, number: ledger.number)
         guard let showing = ledger.showings[notice.presenter] else {
             return report.blame("\(notice.kind.rawValue) is told to \(notice.presenter), who is gone")
         }
@@ -116,7 +123,7 @@ struct TurnChecker: Checker {
         let part = claim.parts[0]
         for (id, turn) in turns where !turn.isOver && turn.isRelinquished {
             guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
-                showing.since < claim.arrived, let cause = turn.causes.last, cause.party == party,
+                showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last, cause.party == party,
                 cause.access == part.access, !ledger.isOwn(party, showing)
             else { continue }
             members[claim.id, default: [:]][id] = part.item
