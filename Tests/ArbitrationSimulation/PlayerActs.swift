@@ -197,7 +197,7 @@ extension Player {
     // MARK: Presenters
 
     mutating func present() {
-        guard let party = chance.one(of: cast.editors), ledger.showings.count < 40 else { return }
+        guard let party = chance.one(of: cast.editors), ledger.showings.count < 24 else { return }
         lastPresenter += 1
         let id = PresenterID(lastPresenter)
         let kinds = [land.files, land.files, land.directories, land.directories.filter { ledger.isPackage($0) }]

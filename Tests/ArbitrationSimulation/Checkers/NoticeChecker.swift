@@ -14,14 +14,17 @@ struct NoticeChecker: Checker {
         let party: Party
         /// Whether it must be told; else it may.
         var isCertain: Bool
-        /// The event that made it so.
+        /// The event that made it so, and when.
         let number: Int
+        let moment: Instant
     }
 
     var dues: [Due] = []
     /// Claims whose makers worked for a presenter while it owed an answer.
     private var debtors: Set<ClaimID> = []
     /// The stamp that was told when a claim was suspended.
+    /// When something was asked in a turn for the first time.
+    private var began: [TurnID: Instant] = [:]
     private var toldStamps: [ClaimID: UInt64] = [:]
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
@@ -79,10 +82,18 @@ struct NoticeChecker: Checker {
         let isForItsSake =
             act.party.works(for: showing.party)
             && (ledger.isDebtor(act.party) || act.claim.map(debtors.contains) ?? false)
+        // N8: an appearance includes changes, for one who does not hear of appearances as well.
+        let isIncluded =
+            subitem != nil && what == .changed
+            && dues.contains {
+                $0.presenter == showing.presenter.id && $0.subitem == subitem && $0.what == .appeared
+                    && isRelated($0.party, act.party)
+            }
         dues.append(
             Due(
                 presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake, number: ledger.number))
+                isCertain: isCertain && !isForItsSake && !isIncluded, number: ledger.number,
+                moment: ledger.now))
     }
 
     /// N6: those above, with the fallback of packages.
@@ -100,7 +111,9 @@ struct NoticeChecker: Checker {
             guard position == .packageAbove || position == .plainAbove else { continue }
             if showing.implements(notice) {
                 add(what, to: showing, of: act.item, act, isCertain: isCertain, ledger)
-            } else if position == .packageAbove, showing.implements(.didChange) {
+            } else {
+                if what == .appeared { add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger) }
+                guard position == .packageAbove, showing.implements(.didChange) else { continue }
                 add(.changed, to: showing, of: nil, act, isCertain: isCertain, ledger)
             }
         }
@@ -202,6 +215,7 @@ struct NoticeChecker: Checker {
 
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
+        case .ask(let question): if began[question.turn] == nil { began[question.turn] = ledger.now }
         case .tell(let notice): check(notice, ledger, &report)
         case .suspend(let id, _): noteSuspension(id, ledger)
         default: break
@@ -229,7 +243,7 @@ struct NoticeChecker: Checker {
         for due in dues where due.isCertain {
             report.blame("\(due.presenter) was never told: \(Self.text(due))")
         }
-        (dues, debtors, toldStamps) = ([], [], [:])
+        (dues, debtors, toldStamps, began) = ([], [], [:], [:])
     }
 
     static func text(_ due: Due) -> String {
@@ -246,6 +260,8 @@ extension NoticeChecker {
         if notice.kind == .reacquire {
             // Reads and writes have turns of their own.
             guard notice.cause.access.isWrite else { return }
+            // One that has lasted `hold` takes nobody in any more, and what happens then is told in another.
+            guard let began = began[notice.turn], ledger.now < began + ledger.bounds.hold else { return }
             for index in mine
             where dues[index].isCertain && dues[index].party == party && dues[index].number < ledger.number {
                 report.blame("\(notice.presenter) is let in before it is told: \(Self.text(dues[index]))")
@@ -263,19 +279,31 @@ extension NoticeChecker {
                 "\(notice.presenter) is told \(notice.kind.rawValue) "
                     + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen")
         }
-        checkMerging(notice, related.map { dues[$0] }, &report)
+        checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         var gone: Set<Int> = []
         // An appearance and a deletion include the rest.
         let isAll = related.contains { [.appeared, .deleted].contains(dues[$0].what) } && notice.subitem != nil
         for index in related where isAll || kinds.contains(dues[index].what) {
             // A relative's may have been told with it, or have a turn of its own.
-            if isSameProgram(dues[index].party, party) { gone.insert(index) } else { dues[index].isCertain = false }
+            // What happened just now may belong in the next turn.
+            if isSameProgram(dues[index].party, party), dues[index].number < ledger.number { gone.insert(index) } else { dues[index].isCertain = false }
         }
         dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
     }
 
     /// N8: of all that happened to one thing in a turn one notice is chosen.
-    private func checkMerging(_ notice: Notice, _ merged: [Due], _ report: inout Report) {
+    private func checkMerging(
+        _ notice: Notice, _ merged: [Due], _ ledger: Ledger, _ report: inout Report
+    ) {
+        // Of a program that has been at it for `hold` there are several turns.
+        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
+        if merged.contains(where: { isOld($0.moment) })
+            || ledger.claims.values.contains(where: {
+                isOld($0.arrived) && isRelated($0.party ?? .nobody, notice.cause.party)
+            })
+        {
+            return
+        }
         // What was deleted and came back in one turn has changed.
         let hasReturned =
             merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
@@ -307,7 +335,7 @@ extension NoticeChecker {
     }
 
     /// Whether two parties may be in one turn: one program, or relatives of one.
-    private func isRelated(_ one: Party, _ other: Party) -> Bool {
+    func isRelated(_ one: Party, _ other: Party) -> Bool {
         if isSameProgram(one, other) { return true }
         let line = Set(one.ancestors + [one.process].compactMap { $0 })
         return !line.isDisjoint(with: other.ancestors + [other.process].compactMap { $0 })
