@@ -37,7 +37,7 @@ struct LookChecker: Checker {
         guard let claim = ledger.claims[id], claim.isHeld else {
             return report.blame("\(id) is suspended and does not hold")
         }
-        if ![.handle, .request, .aware].contains(claim.nature) {
+        if ![.handle, .request, .aware, .batch].contains(claim.nature) {
             report.blame("\(id) is suspended, and is \(claim.nature)")
         }
         if let old = claim.suspension, old != .idle || suspension == .idle {

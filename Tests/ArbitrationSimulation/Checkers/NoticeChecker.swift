@@ -282,7 +282,9 @@ extension NoticeChecker {
         checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         var gone: Set<Int> = []
         // An appearance and a deletion include the rest.
-        let isAll = related.contains { [.appeared, .deleted].contains(dues[$0].what) } && notice.subitem != nil
+        let isAll =
+            notice.kind == .subitemDidAppear
+            || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
         for index in related where isAll || kinds.contains(dues[index].what) {
             // A relative's may have been told with it, or have a turn of its own.
             // What happened just now may belong in the next turn.
