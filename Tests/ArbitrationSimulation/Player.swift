@@ -72,7 +72,7 @@ package struct Player: Sendable {
         var chance = Chance(seed)
         // One world in fifty is large.
         let isLarge = seed % 50 == 0
-        length = isLarge ? 500 : 40 + chance.below(120)
+        length = isLarge ? 500 : 30 + chance.below(80)
         crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
         shyness = chance.one(of: [0, 10, 40]) ?? 0
         bounds = Self.bounds(&chance)

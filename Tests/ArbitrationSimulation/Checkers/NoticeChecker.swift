@@ -281,31 +281,34 @@ extension NoticeChecker {
         }
         checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         var gone: Set<Int> = []
+        let isOld = hasLasted(related.map { dues[$0] }, party, ledger)
         // An appearance and a deletion include the rest.
         let isAll =
             notice.kind == .subitemDidAppear
             || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
         for index in related where isAll || kinds.contains(dues[index].what) {
-            // A relative's may have been told with it, or have a turn of its own.
+            // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
+            // it for `hold` there are several.
             // What happened just now may belong in the next turn.
-            if isSameProgram(dues[index].party, party), dues[index].number < ledger.number { gone.insert(index) } else { dues[index].isCertain = false }
+            if dues[index].party == party, dues[index].number < ledger.number, !isOld { gone.insert(index) } else { dues[index].isCertain = false }
         }
         dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
+    }
+
+    /// Whether a program has been at it for so long that it may have several turns.
+    private func hasLasted(_ dues: [Due], _ party: Party, _ ledger: Ledger) -> Bool {
+        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
+        return dues.contains { isOld($0.moment) }
+            || ledger.claims.values.contains {
+                isOld($0.arrived) && isRelated($0.party ?? .nobody, party)
+            }
     }
 
     /// N8: of all that happened to one thing in a turn one notice is chosen.
     private func checkMerging(
         _ notice: Notice, _ merged: [Due], _ ledger: Ledger, _ report: inout Report
     ) {
-        // Of a program that has been at it for `hold` there are several turns.
-        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
-        if merged.contains(where: { isOld($0.moment) })
-            || ledger.claims.values.contains(where: {
-                isOld($0.arrived) && isRelated($0.party ?? .nobody, notice.cause.party)
-            })
-        {
-            return
-        }
+        if hasLasted(merged, notice.cause.party, ledger) { return }
         // What was deleted and came back in one turn has changed.
         let hasReturned =
             merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
