@@ -39,6 +39,8 @@ struct Ledger {
         var place: Place
         /// Which event showed what it shows.
         var number: Int
+        /// The name it shows was deleted, and nothing has taken its place.
+        var isGone = false
         /// Forfeits since the last sign of life.
         var forfeits = 0
         var hasEverForfeited = false
@@ -127,11 +129,23 @@ extension Ledger {
 
     private mutating func noteLife(_ event: Event) {
         switch event {
-        case .created(let item, _, _, _), .replaced(let item, _, _): gone.remove(item)
+        case .created(let item, _, _, _), .replaced(let item, _, _):
+            gone.remove(item)
+            for (id, showing) in showings where showing.item == item { showings[id]?.isGone = false }
         // One of several names may be left.
-        case .deleted(let item, let place, _, _): if place.link == nil { gone.insert(item) }
-        case .lost(let item, _, _): gone.insert(item)
+        case .deleted(let item, let place, _, _):
+            if place.link == nil { gone.insert(item) }
+            lose(item, place)
+        case .lost(let item, let place, _):
+            gone.insert(item)
+            lose(item, place)
         default: break
+        }
+    }
+
+    private mutating func lose(_ item: ItemID, _ place: Place) {
+        for (id, showing) in showings where showing.item == item && showing.place.isSameName(as: place) {
+            showings[id]?.isGone = true
         }
     }
 

@@ -133,6 +133,7 @@ struct QueueChecker: Checker {
         let concerned = ledger.showings.filter { ledger.concerns($0.value, claim) }
         guard let party = claim.party else { return !concerned.isEmpty }
         // Asked for it when its item was somewhere else, or of a save that somebody else asked for.
+        if ledger.upheaval >= claim.number, !ledger.questions.isEmpty { return true }
         return ledger.questions.values.contains {
             concerned[$0.presenter] != nil || Ledger.areOneProgram($0.cause.party, party)
         }

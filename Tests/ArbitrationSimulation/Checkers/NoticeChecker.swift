@@ -84,15 +84,15 @@ struct NoticeChecker: Checker {
             && (ledger.isDebtor(act.party) || act.claim.map(debtors.contains) ?? false)
         // N8: an appearance includes changes, for one who does not hear of appearances as well.
         let isIncluded =
-            subitem != nil && what == .changed
+            what == .changed
             && dues.contains {
-                $0.presenter == showing.presenter.id && $0.subitem == subitem && $0.what == .appeared
+                $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared
                     && isRelated($0.party, act.party)
             }
         dues.append(
             Due(
                 presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake && !isIncluded, number: ledger.number,
+                isCertain: isCertain && !isForItsSake && !isIncluded && !showing.isGone, number: ledger.number,
                 moment: ledger.now))
     }
 
@@ -135,9 +135,10 @@ struct NoticeChecker: Checker {
         for showing in ledger.showings.values
         where showing.item == act.item && showing.place.isSameName(as: act.place) {
             // N9: not if its turn asked it to make way, which who implements that may have been.
+            // And nothing else that happened to it in that turn.
             let isSure = isCertain && !showing.implements(.accommodateDeletion)
             for index in dues.indices
-            where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil && !isSure {
+            where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil {
                 dues[index].isCertain = false
             }
             let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
@@ -281,7 +282,9 @@ extension NoticeChecker {
         }
         checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         var gone: Set<Int> = []
-        let isOld = hasLasted(related.map { dues[$0] }, party, ledger)
+        let isOld =
+            hasLasted(related.map { dues[$0] }, party, ledger)
+            || began[notice.turn].map { $0 + ledger.bounds.hold <= ledger.now } ?? false
         // An appearance and a deletion include the rest.
         let isAll =
             notice.kind == .subitemDidAppear
