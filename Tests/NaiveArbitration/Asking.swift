@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Turns, questions and answers.
+extension NaiveArbiter {
+    /// P1: chooses the presenters of a claim.
+    mutating func put(_ index: Int) {
+        guard let party = claims[index].party else { return }
+        claims[index].isPut = true
+        for presenter in presenters {
+            guard let isWriting = writes(index, to: presenter), !presenter.isOwn(party) else { continue }
+            let wanted = wanted(by: index, of: presenter, for: party)
+            let part = claims[index].parts.first { $0.access.isWrite } ?? claims[index].parts[0]
+            let cause = Cause(party, wanted.first?.1 ?? part.access)
+            let turn = turn(of: presenter.id, cause, isWriting, isOfSocket: claims[index].isOfSocket)
+            claims[index].turns.append(turn)
+            change(turn) {
+                $0.end = nil
+                $0.cause = cause
+            }
+            if isExcused(party, presenter) {
+                excuse(party, presenter.id)
+                continue
+            }
+            let isForUnmodifiedRead = !claims[index].isOfSocket && claims[index].onlyReads
+            claims[index].wants += wanted.map { ask, access in
+                NaiveWant(
+                    turn: turn, ask: ask, cause: Cause(party, access),
+                    isForUnmodifiedRead: isForUnmodifiedRead)
+            }
+        }
+    }
+
+    /// The turn that an access or a change belongs in: one that is open, or a new one.
+    mutating func turn(
+        of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool
+    ) -> TurnID {
+        if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) {
+            // N3: it has lasted long enough.
+            let isOver =
+                now >= found.began + bounds.hold && members(of: found.id).isEmpty && found.end != nil
+            if !isOver { return found.id }
+            end(found.id)
+        }
+        let turn = NaiveTurn(
+            id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
+            cause: cause)
+        turns.append(turn)
+        return turn.id
+    }
+
+    private func openTurn(
+        of presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ isOfSocket: Bool
+    ) -> NaiveTurn? {
+        let own = turns.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
+        let isOfPurpose = { (turn: NaiveTurn) in party.purpose != nil && turn.program.purpose == party.purpose }
+        // B3.
+        let batch = own.first { turn in
+            isOfPurpose(turn) && members(of: turn.id).contains { claims[$0].nature == .batch }
+        }
+        if let turn = batch ?? own.first(where: { $0.isWriting == isWriting }) { return turn }
+        // P22.
+        guard !isWriting, isOfSocket else { return nil }
+        return own.first { isOfPurpose($0) && $0.isWriting }
+    }
+
+    func members(of turn: TurnID) -> [Int] { claims.indices.filter { claims[$0].turns.contains(turn) } }
+
+    mutating func change(_ id: TurnID, _ body: (inout NaiveTurn) -> Void) {
+        if let index = turns.firstIndex(where: { $0.id == id }) { body(&turns[index]) }
+    }
+
+    private mutating func change(_ id: PresenterID, _ body: (inout NaivePresenter) -> Void) {
+        if let index = presenters.firstIndex(where: { $0.id == id }) { body(&presenters[index]) }
+    }
+
+    private mutating func excuse(_ party: Party, _ presenter: PresenterID) {
+        guard let process = party.process else { return }
+        let moment = now
+        change(presenter) { $0.excused[process] = moment }
+    }
+
+    /// P3: asks whatever can be asked.
+    mutating func goOnWithTurns() {
+        for id in turns.map(\.id) {
+            while let want = nextWant(of: id), !ask(want) {}
+        }
+    }
+
+    /// What a turn is to ask next: relinquishing first, else in the order of claims.
+    private func nextWant(of id: TurnID) -> NaiveWant? {
+        guard let turn = turns.first(where: { $0.id == id }), !turn.isForfeited else { return nil }
+        if questions.contains(where: { $0.turn == id }) { return nil }
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }), !presenter.isDemoted else {
+            return nil
+        }
+        let waiting = claims.filter { !$0.isHeld && $0.turns.contains(id) }
+        let wants = (waiting.flatMap(\.wants) + turn.owed).filter { want in
+            want.turn == id && !turn.asked.contains(want.ask) && !isCovered(want.ask, in: turn)
+        }
+        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first
+    }
+
+    /// P22.
+    private func isCovered(_ ask: NaiveAsk, in turn: NaiveTurn) -> Bool {
+        ask.request == .relinquishToReader && turn.asked.contains { $0.request == .relinquishToWriter }
+    }
+
+    /// Asks, unless P9 says no; then the want is forgotten.
+    private mutating func ask(_ want: NaiveWant) -> Bool {
+        guard let turn = turns.first(where: { $0.id == want.turn }) else { return true }
+        if want.ask.request == .save, want.isForUnmodifiedRead, isSparedSaving(turn.presenter, want) {
+            let saving = questions.filter { $0.presenter == turn.presenter && $0.request == .save }.map(\.id)
+            for index in claims.indices where claims[index].wants.contains(want) {
+                claims[index].wants.removeAll { $0 == want }
+                claims[index].awaited += saving
+            }
+            return false
+        }
+        endOthers(of: turn.presenter, besides: want.cause.party)
+        let moment = now
+        if want.ask.request == .save, want.isForUnmodifiedRead {
+            change(turn.presenter) { $0.saveAsked[want.cause.party.session] = moment }
+        }
+        let question = Question(
+            id: newQuestion(), presenter: turn.presenter, turn: turn.id, request: want.ask.request,
+            subitem: want.ask.subitem, cause: want.cause, asked: now,
+            deadline: now + span(of: want.ask.request))
+        change(turn.id) { $0.asked.append(want.ask) }
+        questions.append(question)
+        effects.append(.ask(question))
+        return true
+    }
+
+    /// P9.
+    private func isSparedSaving(_ id: PresenterID, _ want: NaiveWant) -> Bool {
+        guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
+        if questions.contains(where: { $0.presenter == id && $0.request == .save }) { return true }
+        let moments = [presenter.saveAsked[want.cause.party.session], presenter.lastSaved]
+        return moments.contains { $0.map { now.since($0) < bounds.askAgain } ?? false }
+    }
+
+    /// P4.
+    private func span(of request: PresenterRequest) -> Span {
+        switch request {
+        case .relinquishToReader, .relinquishToWriter: bounds.relinquish
+        case .save: bounds.save
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
+        }
+    }
+
+    mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
+        // P8.
+        change(presenter) { $0.forfeits = 0 }
+        guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else { return }
+        questions.removeAll { $0.id == id }
+        let moment = now
+        if question.request.isRelinquishment {
+            change(question.turn) { $0.isRelinquishedTo = true }
+        } else if answer == .failed {
+            change(question.turn) { $0.isRefused = true }
+            // P13.
+            let failing = members(of: question.turn).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
+            for id in failing.map({ claims[$0].id }) {
+                if let index = index(of: id) { refuse(index, .presenterFailed) }
+            }
+        } else if question.request == .save {
+            change(presenter) { $0.lastSaved = moment }
+        }
+        goOnWithTurns()
+        leaveIfEmpty(question.turn)
+    }
+
+    /// P7.
+    mutating func forfeit(_ question: Question) {
+        questions.removeAll { $0.id == question.id }
+        change(question.presenter) { $0.forfeits += 1 }
+        excuse(question.cause.party, question.presenter)
+        change(question.turn) { $0.isForfeited = true }
+        let isDemoted = presenters.first { $0.id == question.presenter }?.forfeits == 3
+        effects.append(.forfeit(question, isDemoted: isDemoted))
+        leaveIfEmpty(question.turn)
+    }
+
+    /// P4.
+    mutating func extend(_ id: QuestionID) {
+        guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
+        let question = questions[index]
+        let latest = question.asked + bounds.progress
+        let deadline = max(question.deadline, min(now + span(of: question.request), latest))
+        questions[index].deadline = deadline
+        for claim in claims.indices where !claims[claim].isHeld {
+            if openQuestions(of: claim).contains(where: { $0.id == id }) {
+                claims[claim].deadline = max(claims[claim].deadline, deadline)
+            }
+        }
+    }
+}

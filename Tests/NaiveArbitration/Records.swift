@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// One live claim.
+package struct NaiveClaim: Sendable {
+    package let request: Request
+    package internal(set) var parts: [Request.Part]
+    package internal(set) var isHeld = false
+    package internal(set) var party: Party?
+    package internal(set) var suspension: Suspension?
+    package internal(set) var contestedSince: Instant?
+    var isAskedWho = false
+    var isClean = false
+    var deadline: Instant
+    var nextLook: Instant?
+    var seen: Observation?
+    var lastChange = Instant(nanoseconds: 0)
+    /// D3.
+    var passes = false
+    /// Whether its presenters were chosen.
+    var isPut = false
+    var turns: [TurnID] = []
+    var wants: [NaiveWant] = []
+    /// Saves that others asked for (P9).
+    var awaited: [QuestionID] = []
+    /// The stamp up to which its changes were told when it was suspended (N4).
+    var toldStamp: UInt64?
+
+    init(request: Request, deadline: Instant) {
+        self.request = request
+        parts = request.parts
+        self.deadline = deadline
+    }
+
+    package var id: ClaimID { request.claim }
+    var nature: Request.Nature { request.nature }
+    var isOfSocket: Bool { nature == .aware || nature == .batch }
+    var isFullySuspended: Bool { suspension != nil && suspension != .idle }
+    var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
+}
+
+/// One thing to ask a presenter.
+struct NaiveAsk: Hashable, Sendable {
+    let request: PresenterRequest
+    let subitem: ItemID?
+}
+
+/// What a claim wants to be asked in one of its turns.
+struct NaiveWant: Hashable, Sendable {
+    let turn: TurnID
+    let ask: NaiveAsk
+    let cause: Cause
+    /// P9.
+    let isForUnmodifiedRead: Bool
+}
+
+/// One registration.
+package struct NaivePresenter: Sendable {
+    package let presenter: Presenter
+    package internal(set) var item: ItemID?
+    package internal(set) var place: Place
+    var forfeits = 0
+    /// P7: the last access of each process that forfeited.
+    var excused: [ProcessID: Instant] = [:]
+    /// P9: when it was last asked to save, by session.
+    var saveAsked: [Int32: Instant] = [:]
+    var lastSaved: Instant?
+
+    init(presenter: Presenter) {
+        self.presenter = presenter
+        item = presenter.item
+        place = presenter.place
+    }
+
+    package var id: PresenterID { presenter.id }
+    var party: Party { presenter.party }
+    /// P8.
+    var isDemoted: Bool { forfeits >= 3 }
+
+    func implements(_ request: PresenterRequest) -> Bool {
+        presenter.messages.contains(PresenterMessages(request))
+    }
+
+    func implements(_ notice: PresenterNotice) -> Bool {
+        presenter.messages.contains(PresenterMessages(notice))
+    }
+
+    /// P5.
+    func isOwn(_ party: Party) -> Bool {
+        if let purpose = party.purpose { return purpose == self.party.purpose }
+        return party.process != nil && party.process == self.party.process
+    }
+
+    /// P5, P6: between two with a purpose, purposes alone count (X5).
+    func isWorkedForBy(_ party: Party) -> Bool {
+        if let purpose = party.purpose, let own = self.party.purpose { return purpose == own }
+        return party.works(for: self.party)
+    }
+}
+
+/// What one program does, as one presenter hears of it.
+package struct NaiveTurn: Sendable {
+    package let id: TurnID
+    package let presenter: PresenterID
+    let program: Party
+    let isWriting: Bool
+    let began: Instant
+    /// The last access or change in it.
+    var cause: Cause
+    var asked: [NaiveAsk] = []
+    /// What is to be asked though no claim waits for it (P2, `lost`).
+    var owed: [NaiveWant] = []
+    var isForfeited = false
+    var isRefused = false
+    var isRelinquishedTo = false
+    var end: Instant?
+    var moved: Cause?
+    var changed: Cause?
+    /// N9: the item is gone.
+    var gone: Cause?
+    var subitems: [NaiveNews] = []
+
+    var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
+}
+
+/// What happened to something in a presented directory (N8).
+struct NaiveNews: Sendable {
+    enum Kind: Sendable { case appeared, moved, changed, deleted }
+    let item: ItemID
+    var kind: Kind
+    var place: Place
+    var former: Place?
+    var cause: Cause
+}

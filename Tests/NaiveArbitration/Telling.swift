@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What presenters hear of changes.
+extension NaiveArbiter {
+    enum News {
+        case moved
+        case changed
+        case gone
+        case subitem(NaiveNews.Kind, ItemID, Place, from: Place?)
+    }
+
+    /// N1, N4, N6.
+    mutating func noteChange(
+        _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?
+    ) {
+        if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp { return }
+        for presenter in presenters {
+            guard let shown = presenter.item else { continue }
+            if shown == item, !isPlain(item) {
+                note(.changed, to: presenter, cause, claim)
+            } else if shown == item || ancestors(of: item, at: place).contains(shown) {
+                note(.subitem(.changed, item, place, from: nil), to: presenter, cause, claim)
+            }
+        }
+    }
+
+    /// N6.
+    mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
+        let cause = Cause(party, .write(.updating))
+        for presenter in presenters {
+            guard let shown = presenter.item, ancestors(of: item, at: place).contains(shown) else { continue }
+            note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
+        }
+    }
+
+    /// N6, N9, P19.
+    mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
+        let cause = Cause(party, .write(.forDeleting))
+        for presenter in presenters {
+            guard let shown = presenter.item else { continue }
+            if shown == item {
+                guard presenter.place.isSameName(as: place) else { continue }
+                let news: News = isPlain(item) ? .subitem(.deleted, item, place, from: nil) : .gone
+                note(news, to: presenter, cause, claim)
+            } else if ancestors(of: item, at: place).contains(shown) {
+                note(.subitem(.deleted, item, place, from: nil), to: presenter, cause, claim)
+            }
+        }
+    }
+
+    /// P2: a deletion that was taken for the first step of a save.
+    mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
+        noteDeletion(item, place, party, nil)
+        let cause = Cause(party, .write(.forDeleting))
+        for presenter in presenters {
+            guard let shown = presenter.item, !presenter.isOwn(party), !presenter.isWorkedForBy(party),
+                !presenter.isDemoted, !isOwing(presenter.id, party)
+            else { continue }
+            let isAbove = ancestors(of: item, at: place).contains(shown)
+            let isSame = shown == item && presenter.place.isSameName(as: place)
+            let isBelow =
+                directories[item] != nil && ancestors(of: shown, at: presenter.place).contains(item)
+            guard isAbove || isSame || isBelow else { continue }
+            if isExcused(party, presenter) { continue }
+            var asks: [NaiveAsk] = []
+            if !isAbove || isPackage(shown) { asks.append(NaiveAsk(request: .relinquishToWriter, subitem: nil)) }
+            asks.append(
+                isAbove
+                    ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
+                    : NaiveAsk(request: .accommodateDeletion, subitem: nil))
+            asks.removeAll { !presenter.implements($0.request) }
+            if asks.isEmpty { continue }
+            let turn = turn(of: presenter.id, cause, true, isOfSocket: false)
+            change(turn) { turn in
+                turn.end = nil
+                turn.cause = cause
+                turn.owed += asks.map {
+                    NaiveWant(turn: turn.id, ask: $0, cause: cause, isForUnmodifiedRead: false)
+                }
+            }
+            goOnWithTurns()
+            leaveIfEmpty(turn)
+        }
+    }
+
+    /// P6: what those write who work for a presenter that owes an answer is its own.
+    private func isOwing(_ id: PresenterID, _ party: Party) -> Bool {
+        questions.contains { $0.presenter == id }
+            && (presenters.first { $0.id == id }?.isWorkedForBy(party) ?? false)
+    }
+
+    mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
+        if presenter.isOwn(cause.party) || isOwing(presenter.id, cause.party) { return }
+        let id = turnOfNews(presenter.id, cause, claim)
+        change(id) { turn in
+            turn.cause = cause
+            switch news {
+            case .moved: turn.moved = cause
+            case .changed: turn.changed = cause
+            case .gone: turn.gone = cause
+            case .subitem(let kind, let item, let place, let former):
+                turn.note(NaiveNews(item: item, kind: kind, place: place, former: former, cause: cause))
+            }
+        }
+        tellIfMany(id, presenter)
+    }
+
+    private mutating func turnOfNews(_ presenter: PresenterID, _ cause: Cause, _ claim: ClaimID?) -> TurnID {
+        if let index = claim.flatMap({ index(of: $0) }) {
+            let own = turns.first { $0.presenter == presenter && claims[index].turns.contains($0.id) }
+            if let own { return own.id }
+        }
+        let id = turn(of: presenter, cause, true, isOfSocket: false)
+        if members(of: id).isEmpty, turns.first(where: { $0.id == id })?.owed.isEmpty ?? true { trail(id) }
+        return id
+    }
+
+    /// N8.
+    private mutating func tellIfMany(_ id: TurnID, _ presenter: NaivePresenter) {
+        guard let turn = turns.first(where: { $0.id == id }), turn.subitems.count >= 256 else { return }
+        endOthers(of: presenter.id, besides: turn.program)
+        let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
+        var changed = turn.changed
+        let notices = itemNotices(turn, presenter, isAccommodated, &changed)
+        effects += notices.map { .tell($0) }
+        change(id) {
+            $0.subitems = []
+            $0.changed = changed
+        }
+    }
+}
+
+/// N8: one item is told of once.
+extension NaiveTurn {
+    mutating func note(_ news: NaiveNews) {
+        guard let index = subitems.firstIndex(where: { $0.item == news.item }) else {
+            subitems.append(news)
+            return
+        }
+        let before = subitems[index]
+        if before.kind == .appeared, news.kind == .deleted {
+            subitems.remove(at: index)
+            return
+        }
+        subitems[index].place = news.place
+        subitems[index].cause = news.cause
+        switch (before.kind, news.kind) {
+        case (.appeared, _): break
+        case (.moved, .changed), (.moved, .moved): break
+        case (.deleted, .changed): break
+        case (.deleted, .moved): break
+        case (_, .moved):
+            subitems[index].kind = .moved
+            subitems[index].former = news.former
+        case (_, .changed): break
+        case (.deleted, .appeared): subitems[index].kind = .changed
+        case (_, .appeared): subitems[index].kind = .appeared
+        case (_, .deleted): subitems[index].kind = .deleted
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How turns end (N3, N5, N8).
+extension NaiveArbiter {
+    mutating func leaveTurns(_ index: Int) {
+        let turns = claims[index].turns
+        claims[index].turns = []
+        claims[index].wants = []
+        claims[index].awaited = []
+        for id in turns where members(of: id).isEmpty {
+            guard let turn = self.turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
+            if claims[index].isOfSocket {
+                end(id)
+            } else {
+                trail(id)
+            }
+        }
+    }
+
+    mutating func trail(_ id: TurnID) {
+        let moment = now + bounds.trailing
+        change(id) { $0.end = moment }
+    }
+
+    /// What was owed to nobody has been asked and answered.
+    mutating func leaveIfEmpty(_ id: TurnID) {
+        guard let turn = turns.first(where: { $0.id == id }), turn.end == nil else { return }
+        if !questions.contains(where: { $0.turn == id }) {
+            change(id) { $0.owed = [] }
+            if members(of: id).isEmpty { trail(id) }
+        }
+    }
+
+    /// N5.
+    mutating func endOthers(of presenter: PresenterID, besides party: Party) {
+        let others = turns.filter { turn in
+            turn.presenter == presenter && turn.end != nil && !turn.program.isExempt(from: party)
+        }
+        for turn in others { end(turn.id) }
+    }
+
+    /// N3.
+    mutating func end(_ id: TurnID) {
+        guard let turn = turns.first(where: { $0.id == id }) else { return }
+        drop(id)
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return }
+        let notices = notices(at: turn, presenter)
+        if !notices.isEmpty { endOthers(of: turn.presenter, besides: turn.program) }
+        effects += notices.map { .tell($0) }
+    }
+
+    /// Without a word.
+    mutating func drop(_ id: TurnID) {
+        turns.removeAll { $0.id == id }
+        questions.removeAll { $0.turn == id }
+        for index in claims.indices {
+            claims[index].turns.removeAll { $0 == id }
+            claims[index].wants.removeAll { $0.turn == id }
+        }
+    }
+
+    func notices(at turn: NaiveTurn, _ presenter: NaivePresenter) -> [Notice] {
+        var notices: [Notice] = []
+        if let cause = turn.moved, presenter.implements(.didMove) {
+            notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
+        }
+        var changed = turn.changed
+        // N9.
+        let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
+        if let gone = turn.gone, !isAccommodated { changed = gone }
+        let items = itemNotices(turn, presenter, isAccommodated, &changed)
+        if let changed, presenter.implements(.didChange) {
+            notices.append(Notice(.didChange, to: turn.presenter, in: turn.id, changed))
+        }
+        notices += items
+        if turn.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            notices.append(Notice(.reacquire, to: turn.presenter, in: turn.id, turn.cause))
+        }
+        return notices
+    }
+
+    /// N6; a package that implements nothing better is told that it changed.
+    func itemNotices(
+        _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool, _ changed: inout Cause?
+    ) -> [Notice] {
+        var notices: [Notice] = []
+        for news in turn.subitems {
+            if news.item == presenter.item, news.kind == .deleted, isAccommodated { continue }
+            let kind: PresenterNotice =
+                switch news.kind {
+                case .appeared: .subitemDidAppear
+                case .moved: .subitemDidMove
+                case .changed, .deleted: .subitemDidChange
+                }
+            if presenter.implements(kind) {
+                let former = news.kind == .moved ? news.former : nil
+                let subitem = Notice.Subitem(news.item, at: news.place, from: former)
+                notices.append(Notice(kind, of: subitem, to: turn.presenter, in: turn.id, news.cause))
+            } else if let item = presenter.item, isPackage(item) {
+                changed = news.cause
+            }
+        }
+        return notices
+    }
+}
