@@ -14,6 +14,7 @@ extension NaiveArbiter {
             let cause = Cause(party, wanted.first?.1 ?? part.access)
             let turn = turn(of: presenter.id, cause, isWriting, isOfSocket: claims[index].isOfSocket)
             claims[index].turns.append(turn)
+            endOthers(of: presenter.id, besides: party)
             change(turn) {
                 $0.end = nil
                 $0.cause = cause
@@ -136,7 +137,8 @@ extension NaiveArbiter {
     private func isSparedSaving(_ id: PresenterID, _ want: NaiveWant) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
         if questions.contains(where: { $0.presenter == id && $0.request == .save }) { return true }
-        let moments = [presenter.saveAsked[want.cause.party.session], presenter.lastSaved]
+        let session = want.cause.party.session
+        let moments = [session == 0 ? nil : presenter.saveAsked[session], presenter.lastSaved]
         return moments.contains { $0.map { now.since($0) < bounds.askAgain } ?? false }
     }
 
@@ -154,18 +156,13 @@ extension NaiveArbiter {
         change(presenter) { $0.forfeits = 0 }
         guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else { return }
         questions.removeAll { $0.id == id }
-        let moment = now
-        if question.request.isRelinquishment {
-            change(question.turn) { $0.isRelinquishedTo = true }
-        } else if answer == .failed {
+        if answer == .failed, !question.request.isRelinquishment {
             change(question.turn) { $0.isRefused = true }
             // P13.
             let failing = members(of: question.turn).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
             for id in failing.map({ claims[$0].id }) {
                 if let index = index(of: id) { refuse(index, .presenterFailed) }
             }
-        } else if question.request == .save {
-            change(presenter) { $0.lastSaved = moment }
         }
         goOnWithTurns()
         leaveIfEmpty(question.turn)

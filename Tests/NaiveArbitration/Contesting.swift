@@ -30,7 +30,7 @@ extension NaiveArbiter {
     private func isContested(_ holder: Int) -> Bool {
         let claim = claims[holder]
         guard [.handle, .request, .aware].contains(claim.nature), !claim.isFullySuspended else { return false }
-        if turns.contains(where: { claim.turns.contains($0.id) && $0.isRelinquishedTo }) { return true }
+        if claim.turns.contains(where: { claim.relinquishedTo.contains($0) }) { return true }
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 

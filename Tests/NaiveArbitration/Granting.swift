@@ -18,7 +18,7 @@ extension NaiveArbiter {
         for index in claims.indices where !claims[index].isHeld && isFree(index) {
             if claims[index].isPut {
                 guard openQuestions(of: index).isEmpty else { continue }
-                grantOrRefuse(index, .waited)
+                grantOrRefuse(index)
                 return true
             }
             if !isPresented(index) {
@@ -52,10 +52,10 @@ extension NaiveArbiter {
     }
 
     /// P12: a write that nobody agreed to is refused by policy.
-    mutating func grantOrRefuse(_ index: Int, _ basis: Grant.Basis) {
+    private mutating func grantOrRefuse(_ index: Int) {
         let claim = claims[index]
         let isBusy = bounds.policy == .fail && !claim.onlyReads && !claim.isOfSocket
-        if isBusy, !unanswered(of: index).isEmpty { refuse(index, .busy) } else { grant(index, basis) }
+        if isBusy, !unanswered(of: index).isEmpty { refuse(index, .busy) } else { grant(index, .waited) }
     }
 
     mutating func grant(_ index: Int, _ basis: Grant.Basis) {
@@ -63,6 +63,7 @@ extension NaiveArbiter {
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
         let unanswered = isTold ? unanswered(of: index) : []
         claims[index].isHeld = true
+        claims[index].relinquishedTo = turns.filter(\.hasAskedToRelinquish).map(\.id)
         effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
     }
 
@@ -91,16 +92,13 @@ extension NaiveArbiter {
         }
     }
 
-    /// T2, and T1 where it proceeds.
-    mutating func proceed(_ index: Int) { grantOrRefuse(index, .proceeded) }
-
     /// T1.
     mutating func runOut(_ index: Int) {
         let claim = claims[index]
         if claim.isOfSocket || (bounds.policy == .fail && !claim.onlyReads) {
             refuse(index, .busy)
         } else {
-            proceed(index)
+            grant(index, .proceeded)
         }
     }
 }

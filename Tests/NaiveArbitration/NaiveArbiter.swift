@@ -68,7 +68,7 @@ package struct NaiveArbiter: Sendable {
             if claims[index].isHeld { remove(index) } else { refuse(index, .withdrawn) }
         case .withdrawn(let id):
             if let index = index(of: id), !claims[index].isHeld { refuse(index, .withdrawn) }
-        case .forced(let id): if let index = index(of: id), !claims[index].isHeld { proceed(index) }
+        case .forced(let id): if let index = index(of: id), !claims[index].isHeld { grant(index, .proceeded) }
         default: break
         }
     }

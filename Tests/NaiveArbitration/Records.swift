@@ -20,6 +20,8 @@ package struct NaiveClaim: Sendable {
     /// Whether its presenters were chosen.
     var isPut = false
     var turns: [TurnID] = []
+    /// Of these, those in which somebody was asked to relinquish before it was granted (Y1).
+    var relinquishedTo: [TurnID] = []
     var wants: [NaiveWant] = []
     /// Saves that others asked for (P9).
     var awaited: [QuestionID] = []
@@ -112,7 +114,6 @@ package struct NaiveTurn: Sendable {
     var owed: [NaiveWant] = []
     var isForfeited = false
     var isRefused = false
-    var isRelinquishedTo = false
     var end: Instant?
     var moved: Cause?
     var changed: Cause?

@@ -15,6 +15,9 @@ extension NaiveArbiter {
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?
     ) {
         if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp { return }
+        for index in presenters.indices where presenters[index].item == item {
+            if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
+        }
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item, !isPlain(item) {
@@ -88,6 +91,12 @@ extension NaiveArbiter {
     private func isOwing(_ id: PresenterID, _ party: Party) -> Bool {
         questions.contains { $0.presenter == id }
             && (presenters.first { $0.id == id }?.isWorkedForBy(party) ?? false)
+    }
+
+    /// P9: a save it makes on request.
+    private func isSaving(_ presenter: NaivePresenter, _ party: Party) -> Bool {
+        (presenter.isOwn(party) || presenter.isWorkedForBy(party))
+            && questions.contains { $0.presenter == presenter.id && $0.request == .save }
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
