@@ -8,7 +8,7 @@ extension NaiveArbiter {
         guard let party = claims[index].party else { return }
         claims[index].isPut = true
         for presenter in presenters {
-            guard let isWriting = writes(index, to: presenter), !presenter.isOwn(party) else { continue }
+            guard let isWriting = writes(index, to: presenter), !isOwn(presenter, party) else { continue }
             let wanted = wanted(by: index, of: presenter, for: party)
             let part = claims[index].parts.first { $0.access.isWrite } ?? claims[index].parts[0]
             let cause = Cause(party, wanted.first?.1 ?? part.access)
@@ -110,11 +110,11 @@ extension NaiveArbiter {
     /// Asks, unless P9 says no; then the want is forgotten.
     private mutating func ask(_ want: NaiveWant) -> Bool {
         guard let turn = turns.first(where: { $0.id == want.turn }) else { return true }
-        if want.ask.request == .save, want.isForUnmodifiedRead, isSparedSaving(turn.presenter, want) {
+        if want.ask.request == .save, isSparedSaving(turn.presenter, want) {
             let saving = questions.filter { $0.presenter == turn.presenter && $0.request == .save }.map(\.id)
-            for index in claims.indices where claims[index].wants.contains(want) {
-                claims[index].wants.removeAll { $0 == want }
-                claims[index].awaited += saving
+            change(turn.id) {
+                $0.asked.append(want.ask)
+                $0.awaited += saving
             }
             return false
         }
@@ -125,7 +125,7 @@ extension NaiveArbiter {
         }
         let question = Question(
             id: newQuestion(), presenter: turn.presenter, turn: turn.id, request: want.ask.request,
-            subitem: want.ask.subitem, cause: want.cause, asked: now,
+            subitem: want.ask.subitem, cause: turn.cause, asked: now,
             deadline: now + span(of: want.ask.request))
         change(turn.id) { $0.asked.append(want.ask) }
         questions.append(question)
@@ -137,6 +137,7 @@ extension NaiveArbiter {
     private func isSparedSaving(_ id: PresenterID, _ want: NaiveWant) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
         if questions.contains(where: { $0.presenter == id && $0.request == .save }) { return true }
+        guard want.isForUnmodifiedRead else { return false }
         let session = want.cause.party.session
         let moments = [session == 0 ? nil : presenter.saveAsked[session], presenter.lastSaved]
         return moments.contains { $0.map { now.since($0) < bounds.askAgain } ?? false }

@@ -15,12 +15,12 @@ extension NaiveArbiter {
 
     /// Takes the next step that a claim can take; whether there was one.
     private mutating func goOnWithClaims() -> Bool {
-        for index in claims.indices where !claims[index].isHeld && isFree(index) {
-            if claims[index].isPut {
-                guard openQuestions(of: index).isEmpty else { continue }
-                grantOrRefuse(index)
-                return true
-            }
+        let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }
+        if let index = free.first(where: { claims[$0].isPut && openQuestions(of: $0).isEmpty }) {
+            grantOrRefuse(index)
+            return true
+        }
+        for index in free where !claims[index].isPut {
             if !isPresented(index) {
                 grant(index, .waited)
                 return true

@@ -85,6 +85,7 @@ package struct NaiveArbiter: Sendable {
         case .removed(let id):
             // P14.
             presenters.removeAll { $0.id == id }
+            questions.removeAll { $0.presenter == id }
             for turn in turns where turn.presenter == id { drop(turn.id) }
         case .answered(let question, let presenter, let answer): take(answer, to: question, by: presenter)
         case .progressed(let question): extend(question)

@@ -23,8 +23,6 @@ package struct NaiveClaim: Sendable {
     /// Of these, those in which somebody was asked to relinquish before it was granted (Y1).
     var relinquishedTo: [TurnID] = []
     var wants: [NaiveWant] = []
-    /// Saves that others asked for (P9).
-    var awaited: [QuestionID] = []
     /// The stamp up to which its changes were told when it was suspended (N4).
     var toldStamp: UInt64?
 
@@ -110,6 +108,8 @@ package struct NaiveTurn: Sendable {
     /// The last access or change in it.
     var cause: Cause
     var asked: [NaiveAsk] = []
+    /// Saves that other turns asked for (P9).
+    var awaited: [QuestionID] = []
     /// What is to be asked though no claim waits for it (P2, `lost`).
     var owed: [NaiveWant] = []
     var isForfeited = false

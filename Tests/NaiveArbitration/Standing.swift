@@ -12,8 +12,11 @@ extension NaiveArbiter {
         if claim.nature == .episode || claim.nature == .batch { return [] }
         return claims.indices.filter { other in
             if other == claimant { return false }
+            if claim.nature == .nameChange {
+                return claims[other].isHeld && claims[other].nature == .aware && keepsOut(other, claimant)
+            }
             if claims[other].isHeld { return keepsOut(other, claimant) || holdsBack(other, claimant) }
-            if claim.nature == .nameChange || claim.passes { return false }
+            if claim.passes { return false }
             return other < claimant && meets(other, claimant) && !areExempt(other, claimant)
                 && !isHeldUp(other, by: claim.party)
         }
@@ -26,16 +29,14 @@ extension NaiveArbiter {
     }
 
     func keepsOut(_ holder: Int, _ claimant: Int) -> Bool {
-        // G4: a change of names is kept out by aware claims only.
-        if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
         if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
         let isIdle = claims[holder].suspension == .idle
         return meetings(holder, claimant).contains { _, isWrite in !isIdle || isWrite }
     }
 
-    /// X4; G4 comes first.
+    /// X4.
     private func holdsBack(_ holder: Int, _ claimant: Int) -> Bool {
-        if claims[claimant].nature == .nameChange || claims[holder].suspension == nil { return false }
+        if claims[holder].suspension == nil { return false }
         if claims[holder].party != nil, claims[claimant].party != nil { return false }
         return meetings(holder, claimant).contains { $0 && $1 }
     }
@@ -55,7 +56,12 @@ extension NaiveArbiter {
 
     /// The open questions a claim waits for.
     func openQuestions(of claim: Int) -> [Question] {
-        questions.filter { claims[claim].turns.contains($0.turn) || claims[claim].awaited.contains($0.id) }
+        questions.filter { question in
+            turns.contains { turn in
+                claims[claim].turns.contains(turn.id)
+                    && (question.turn == turn.id || turn.awaited.contains(question.id))
+            }
+        }
     }
 
     /// The presenters that owe a claim an answer.

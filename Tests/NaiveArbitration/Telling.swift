@@ -58,7 +58,7 @@ extension NaiveArbiter {
         let cause = Cause(party, .write(.forDeleting))
         for presenter in presenters {
             guard let shown = presenter.item, !presenter.isOwn(party), !presenter.isWorkedForBy(party),
-                !presenter.isDemoted, !isOwing(presenter.id, party)
+                !presenter.isDemoted
             else { continue }
             let isAbove = ancestors(of: item, at: place).contains(shown)
             let isSame = shown == item && presenter.place.isSameName(as: place)
@@ -88,9 +88,9 @@ extension NaiveArbiter {
     }
 
     /// P6: what those write who work for a presenter that owes an answer is its own.
-    private func isOwing(_ id: PresenterID, _ party: Party) -> Bool {
-        questions.contains { $0.presenter == id }
-            && (presenters.first { $0.id == id }?.isWorkedForBy(party) ?? false)
+    func isOwn(_ presenter: NaivePresenter, _ party: Party) -> Bool {
+        if presenter.isOwn(party) { return true }
+        return presenter.isWorkedForBy(party) && questions.contains { $0.presenter == presenter.id }
     }
 
     /// P9: a save it makes on request.
@@ -100,7 +100,8 @@ extension NaiveArbiter {
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
-        if presenter.isOwn(cause.party) || isOwing(presenter.id, cause.party) { return }
+        if isOwn(presenter, cause.party) { return }
+        endOthers(of: presenter.id, besides: cause.party)
         let id = turnOfNews(presenter.id, cause, claim)
         change(id) { turn in
             turn.cause = cause

@@ -7,7 +7,6 @@ extension NaiveArbiter {
         let turns = claims[index].turns
         claims[index].turns = []
         claims[index].wants = []
-        claims[index].awaited = []
         for id in turns where members(of: id).isEmpty {
             guard let turn = self.turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
             if claims[index].isOfSocket {
@@ -53,7 +52,6 @@ extension NaiveArbiter {
     /// Without a word.
     mutating func drop(_ id: TurnID) {
         turns.removeAll { $0.id == id }
-        questions.removeAll { $0.turn == id }
         for index in claims.indices {
             claims[index].turns.removeAll { $0 == id }
             claims[index].wants.removeAll { $0.turn == id }
