@@ -45,14 +45,15 @@ extension Menu {
             name: "S5: directories move, and become packages", setup: tree,
             claims: [
                 Form(.handle, Things.writing(2, in: 11)), Form(.handle, Things.reading(6, in: 10)),
-                Form(.aware, Things.writing(10, .forMoving), by: Cast.aware("a")),
+                Form(.aware, Things.writing(11, in: 10, .forMoving), by: Cast.aware("a")),
                 Form(.handle, Things.writing(3, in: 12)),
             ], parties: [Cast.stranger, Cast.other], isIdentifiedAtOnce: true,
             facts: [
                 .placed(ItemID(10), Directory(in: nil, isPackage: true)),
                 .placed(ItemID(12), Directory(in: ItemID(11))),
                 .moved(
-                    ItemID(12), Move(from: Place(in: ItemID(11)), to: Place(in: nil)), by: Cast.parent, under: nil),
+                    ItemID(12), Move(from: Place(in: ItemID(11)), to: Place(in: ItemID(10))), by: Cast.parent,
+                    under: nil),
             ], depth: 5),
         Menu(
             name: "S6, S7: claims follow items, and replacements names", setup: tree,

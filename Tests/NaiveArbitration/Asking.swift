@@ -8,7 +8,11 @@ extension NaiveArbiter {
         guard let party = claims[index].party else { return }
         claims[index].isPut = true
         for presenter in presenters {
-            guard let isWriting = writes(index, to: presenter), !isOwn(presenter, party) else { continue }
+            guard let isWriting = writes(index, to: presenter) else { continue }
+            if isOwn(presenter, party) {
+                claims[index].ownOf.append(presenter.id)
+                continue
+            }
             let wanted = wanted(by: index, of: presenter, for: party)
             let part = claims[index].parts.first { $0.access.isWrite } ?? claims[index].parts[0]
             let cause = Cause(party, wanted.first?.1 ?? part.access)
@@ -103,7 +107,7 @@ extension NaiveArbiter {
     }
 
     /// P22.
-    private func isCovered(_ ask: NaiveAsk, in turn: NaiveTurn) -> Bool {
+    func isCovered(_ ask: NaiveAsk, in turn: NaiveTurn) -> Bool {
         ask.request == .relinquishToReader && turn.asked.contains { $0.request == .relinquishToWriter }
     }
 
@@ -118,7 +122,6 @@ extension NaiveArbiter {
             }
             return false
         }
-        endOthers(of: turn.presenter, besides: want.cause.party)
         let moment = now
         if want.ask.request == .save, want.isForUnmodifiedRead {
             change(turn.presenter) { $0.saveAsked[want.cause.party.session] = moment }

@@ -81,13 +81,14 @@ extension NaiveArbiter {
     func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(NaiveAsk, Access)] {
         let claim = claims[index]
         // P5, P8.
-        if presenter.isOwn(party) || presenter.isWorkedForBy(party) || presenter.isDemoted { return [] }
+        if presenter.isSpared(party) || presenter.isDemoted { return [] }
         var wanted: [(NaiveAsk, Access)] = []
-        for part in claim.parts where !isWithin(part, party, claim) {
+        for part in claim.parts {
             for ask in asks(part, of: presenter, in: claim) ?? [] {
                 // P10.
                 let isQuiet = !part.access.isWrite && party.programClass != .ordinary
                 if isQuiet, ask.request == .save { continue }
+                if isSettled(ask, of: presenter, part, party, claim) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
                     wanted.append((ask, part.access))
                 }
@@ -98,12 +99,20 @@ extension NaiveArbiter {
         return wanted.filter { $0.0.request.isRelinquishment } + wanted.filter { !$0.0.request.isRelinquishment }
     }
 
-    /// P15.
-    private func isWithin(_ part: Request.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
-        if claim.isOfSocket { return false }
-        return claims.contains { other in
-            other.nature == .aware && other.isHeld && (other.party?.isExempt(from: party) ?? false)
+    /// P15: what is not asked within an aware access of the same program.
+    private func isSettled(
+        _ ask: NaiveAsk, of presenter: NaivePresenter, _ part: Request.Part, _ party: Party, _ claim: NaiveClaim
+    ) -> Bool {
+        let outer = claims.filter { other in
+            other.nature == .aware && other.isHeld && other.id != claim.id
+                && (other.party?.isExempt(from: party) ?? false)
                 && wouldMeet(part.item, part.place, other)
+        }
+        if ask.request == .save { return !outer.isEmpty }
+        guard ask.request.isRelinquishment else { return false }
+        return turns.contains { turn in
+            turn.presenter == presenter.id && outer.contains { $0.turns.contains(turn.id) }
+                && (turn.asked.contains(ask) || isCovered(ask, in: turn))
         }
     }
 

@@ -13,10 +13,9 @@ extension NaiveArbiter {
     private func hangs(_ holder: Int, on waiter: Int) -> Bool {
         guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
         guard [.handle, .aware].contains(claims[holder].nature) else { return false }
+        guard let one = claims[holder].party, let other = claims[waiter].party else { return false }
         if claims[waiter].request.within.contains(claims[holder].id) { return true }
-        guard areExempt(holder, waiter), let one = claims[holder].party, let other = claims[waiter].party else {
-            return false
-        }
+        guard areExempt(holder, waiter) else { return false }
         let areThreads =
             one.process == other.process && one.thread != 0 && other.thread != 0 && one.thread != other.thread
         return !areThreads
@@ -26,7 +25,7 @@ extension NaiveArbiter {
     private func steps(from waiter: Int) -> [Step] {
         let open = openQuestions(of: waiter).map(\.id)
         let answering = claims.indices.filter { other in
-            claims[other].request.answering.map { open.contains($0) } ?? false
+            claims[other].party != nil && (claims[other].request.answering.map { open.contains($0) } ?? false)
         }
         var steps: [Step] = []
         for other in obstacles(of: waiter) + answering {
@@ -75,7 +74,7 @@ extension NaiveArbiter {
         case .passes: claims[index].passes = true
         case .suspends: suspend(index, .deadlocked)
         case .refuses: refuse(index, .deadlock)
-        case .expires: runOut(index)
+        case .proceeds: grant(index, .proceeded)
         }
         return true
     }
@@ -91,6 +90,6 @@ extension NaiveArbiter {
             return (.suspends, handle)
         }
         if let youngest = waiting.last(where: { claims[$0].isOfSocket }) { return (.refuses, youngest) }
-        return (.expires, waiting[waiting.count - 1])
+        return (.proceeds, waiting[waiting.count - 1])
     }
 }

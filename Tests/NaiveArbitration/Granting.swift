@@ -39,7 +39,8 @@ extension NaiveArbiter {
     private mutating func askWho() {
         for waiter in claims.indices where !claims[waiter].isHeld {
             let obstacles = obstacles(of: waiter)
-            for index in obstacles { identify(index) }
+            let holders = claims.indices.filter { claims[$0].isHeld && keepsOut($0, waiter) }
+            for index in obstacles + holders { identify(index) }
             if !obstacles.isEmpty { identify(waiter) }
         }
     }

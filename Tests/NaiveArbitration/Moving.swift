@@ -12,18 +12,14 @@ extension NaiveArbiter {
 
     /// R2, P11.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
-        let place =
-            presenters.first { $0.item == document }?.place
-            ?? claims.flatMap(\.parts).first { $0.item == document }?.place
         if let orphan { moveHandles(document, orphan) }
         for index in claims.indices {
             changeParts(of: index, on: incoming) {
-                Request.Part(document, $0.access, at: place ?? $0.place, via: $0.via)
+                Request.Part(document, $0.access, at: $0.place, via: $0.via)
             }
         }
         for index in presenters.indices where presenters[index].item == incoming {
             presenters[index].item = document
-            presenters[index].place = place ?? presenters[index].place
         }
     }
 

@@ -29,6 +29,7 @@ package struct NaiveArbiter: Sendable {
             tick()
         } else {
             take(event)
+            enter()
             settle()
         }
         return effects
@@ -58,6 +59,7 @@ package struct NaiveArbiter: Sendable {
         case .claimed(let request):
             claims.append(NaiveClaim(request: request, deadline: now + bounds.wait))
             // G2: free only if nothing at all was in the way.
+            enter()
             let index = claims.count - 1
             if isFree(index), !isPresented(index) { grant(index, .free) }
         case .identified(let id, let party):
@@ -98,6 +100,7 @@ package struct NaiveArbiter: Sendable {
     mutating func remove(_ index: Int) {
         leaveTurns(index)
         claims.remove(at: index)
+        enter()
     }
 
     mutating func refuse(_ index: Int, _ refusal: Refusal) {

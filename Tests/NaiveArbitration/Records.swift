@@ -19,7 +19,12 @@ package struct NaiveClaim: Sendable {
     var passes = false
     /// Whether its presenters were chosen.
     var isPut = false
+    /// The plain directories above it, and of these those whose contents it has staked to read (S4).
+    var below: Set<ItemID> = []
+    var entered: Set<ItemID> = []
     var turns: [TurnID] = []
+    /// P6: the presenters whose own what it writes is.
+    var ownOf: [PresenterID] = []
     /// Of these, those in which somebody was asked to relinquish before it was granted (Y1).
     var relinquishedTo: [TurnID] = []
     var wants: [NaiveWant] = []
@@ -91,10 +96,14 @@ package struct NaivePresenter: Sendable {
         return party.process != nil && party.process == self.party.process
     }
 
-    /// P5, P6: between two with a purpose, purposes alone count (X5).
-    func isWorkedForBy(_ party: Party) -> Bool {
-        if let purpose = party.purpose, let own = self.party.purpose { return purpose == own }
-        return party.works(for: self.party)
+    /// P6.
+    func isWorkedForBy(_ party: Party) -> Bool { party.works(for: self.party) }
+
+    /// P5: aware accesses of its own process with another purpose are put to it.
+    func isSpared(_ party: Party) -> Bool {
+        if isOwn(party) { return true }
+        let isAwareSelf = party.purpose != nil && party.process == self.party.process
+        return isWorkedForBy(party) && !isAwareSelf
     }
 }
 
@@ -128,8 +137,9 @@ package struct NaiveTurn: Sendable {
 struct NaiveNews: Sendable {
     enum Kind: Sendable { case appeared, moved, changed, deleted }
     let item: ItemID
-    var kind: Kind
+    /// In the order in which they are told.
+    var kinds: [Kind]
     var place: Place
     var former: Place?
-    var cause: Cause
+    var causes: [Kind: Cause]
 }

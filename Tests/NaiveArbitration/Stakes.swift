@@ -64,8 +64,8 @@ extension NaiveArbiter {
             let mine = ours.contains { $0.thing == thing && $0.isWrite }
             let yours = theirs.contains { $0.thing == thing && $0.isWrite }
             guard mine || yours else { return nil }
-            if case .contents = thing, isUnentered(mine ? other : one, besides: mine ? one : other) {
-                return nil
+            if case .contents(let directory) = thing {
+                guard mine && yours || claims[mine ? other : one].entered.contains(directory) else { return nil }
             }
             return (mine, yours)
         }
@@ -73,9 +73,29 @@ extension NaiveArbiter {
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
 
-    /// S4: a change of names enters only aware claims, of those who were there before it.
-    private func isUnentered(_ reader: Int, besides writer: Int) -> Bool {
-        claims[writer].nature == .nameChange && claims[reader].nature != .aware && reader < writer
+    /// S4: what is read of contents is entered when somebody writes them, and goes with the last who does; a change of
+    /// names enters, of those who are there already, aware claims only.
+    mutating func enter() {
+        let all = claims.map { stakes(of: $0) }
+        for index in claims.indices {
+            var read: Set<ItemID> = []
+            for stake in all[index] {
+                guard case .contents(let directory) = stake.thing, !stake.isWrite else { continue }
+                read.insert(directory)
+                let writers = claims.indices.filter { other in
+                    other != index && all[other].contains { $0.thing == stake.thing && $0.isWrite }
+                }
+                let isNew = !claims[index].below.contains(directory)
+                let isForced = claims[index].nature == .aware || writers.contains { claims[$0].nature != .nameChange }
+                if writers.isEmpty {
+                    claims[index].entered.remove(directory)
+                } else if isNew || isForced {
+                    claims[index].entered.insert(directory)
+                }
+            }
+            claims[index].below = read
+            claims[index].entered.formIntersection(read)
+        }
     }
 
     /// Whether somebody who writes the item now would meet what a claim stakes (P15).

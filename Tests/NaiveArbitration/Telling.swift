@@ -57,8 +57,7 @@ extension NaiveArbiter {
         noteDeletion(item, place, party, nil)
         let cause = Cause(party, .write(.forDeleting))
         for presenter in presenters {
-            guard let shown = presenter.item, !presenter.isOwn(party), !presenter.isWorkedForBy(party),
-                !presenter.isDemoted
+            guard let shown = presenter.item, !presenter.isSpared(party), !presenter.isDemoted
             else { continue }
             let isAbove = ancestors(of: item, at: place).contains(shown)
             let isSame = shown == item && presenter.place.isSameName(as: place)
@@ -74,6 +73,7 @@ extension NaiveArbiter {
                     : NaiveAsk(request: .accommodateDeletion, subitem: nil))
             asks.removeAll { !presenter.implements($0.request) }
             if asks.isEmpty { continue }
+            endOthers(of: presenter.id, besides: party)
             let turn = turn(of: presenter.id, cause, true, isOfSocket: false)
             change(turn) { turn in
                 turn.end = nil
@@ -100,7 +100,8 @@ extension NaiveArbiter {
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
-        if isOwn(presenter, cause.party) { return }
+        let isUnderOwn = claim.flatMap { index(of: $0) }.map { claims[$0].ownOf.contains(presenter.id) } ?? false
+        if isUnderOwn || isOwn(presenter, cause.party) { return }
         endOthers(of: presenter.id, besides: cause.party)
         let id = turnOfNews(presenter.id, cause, claim)
         change(id) { turn in
@@ -110,7 +111,7 @@ extension NaiveArbiter {
             case .changed: turn.changed = cause
             case .gone: turn.gone = cause
             case .subitem(let kind, let item, let place, let former):
-                turn.note(NaiveNews(item: item, kind: kind, place: place, former: former, cause: cause))
+                turn.note(kind, item, place, from: former, cause)
             }
         }
         tellIfMany(id, presenter)
@@ -141,32 +142,28 @@ extension NaiveArbiter {
     }
 }
 
-/// N8: one item is told of once.
+/// N8: each thing that happened to an item is told once.
 extension NaiveTurn {
-    mutating func note(_ news: NaiveNews) {
-        guard let index = subitems.firstIndex(where: { $0.item == news.item }) else {
-            subitems.append(news)
+    mutating func note(_ kind: NaiveNews.Kind, _ item: ItemID, _ place: Place, from former: Place?, _ cause: Cause) {
+        guard let index = subitems.firstIndex(where: { $0.item == item }) else {
+            subitems.append(
+                NaiveNews(item: item, kinds: [kind], place: place, former: former, causes: [kind: cause]))
             return
         }
-        let before = subitems[index]
-        if before.kind == .appeared, news.kind == .deleted {
+        var news = subitems[index]
+        news.place = place
+        switch kind {
+        case .deleted where news.kinds == [.appeared]:
             subitems.remove(at: index)
             return
+        case .deleted: news.kinds = [.deleted]
+        case .appeared: news.kinds = [.appeared]
+        case .moved, .changed:
+            let isIncluded = news.kinds == [.appeared] || news.kinds == [.deleted]
+            if !isIncluded { news.kinds = [.moved, .changed].filter { $0 == kind || news.kinds.contains($0) } }
         }
-        subitems[index].place = news.place
-        subitems[index].cause = news.cause
-        switch (before.kind, news.kind) {
-        case (.appeared, _): break
-        case (.moved, .changed), (.moved, .moved): break
-        case (.deleted, .changed): break
-        case (.deleted, .moved): break
-        case (_, .moved):
-            subitems[index].kind = .moved
-            subitems[index].former = news.former
-        case (_, .changed): break
-        case (.deleted, .appeared): subitems[index].kind = .changed
-        case (_, .appeared): subitems[index].kind = .appeared
-        case (_, .deleted): subitems[index].kind = .deleted
-        }
+        if kind == .moved, news.former == nil { news.former = former }
+        news.causes[kind] = cause
+        subitems[index] = news
     }
 }

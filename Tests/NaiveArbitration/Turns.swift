@@ -24,7 +24,7 @@ extension NaiveArbiter {
 
     /// What was owed to nobody has been asked and answered.
     mutating func leaveIfEmpty(_ id: TurnID) {
-        guard let turn = turns.first(where: { $0.id == id }), turn.end == nil else { return }
+        guard turns.contains(where: { $0.id == id }) else { return }
         if !questions.contains(where: { $0.turn == id }) {
             change(id) { $0.owed = [] }
             if members(of: id).isEmpty { trail(id) }
@@ -84,21 +84,28 @@ extension NaiveArbiter {
     ) -> [Notice] {
         var notices: [Notice] = []
         for news in turn.subitems {
-            if news.item == presenter.item, news.kind == .deleted, isAccommodated { continue }
-            let kind: PresenterNotice =
-                switch news.kind {
-                case .appeared: .subitemDidAppear
-                case .moved: .subitemDidMove
-                case .changed, .deleted: .subitemDidChange
+            if news.item == presenter.item, news.kinds == [.deleted], isAccommodated { continue }
+            for kind in news.kinds {
+                guard let cause = news.causes[kind] else { continue }
+                if presenter.implements(kind.notice) {
+                    let former = kind == .moved ? news.former : nil
+                    let subitem = Notice.Subitem(news.item, at: news.place, from: former)
+                    notices.append(Notice(kind.notice, of: subitem, to: turn.presenter, in: turn.id, cause))
+                } else if let item = presenter.item, isPackage(item) {
+                    changed = cause
                 }
-            if presenter.implements(kind) {
-                let former = news.kind == .moved ? news.former : nil
-                let subitem = Notice.Subitem(news.item, at: news.place, from: former)
-                notices.append(Notice(kind, of: subitem, to: turn.presenter, in: turn.id, news.cause))
-            } else if let item = presenter.item, isPackage(item) {
-                changed = news.cause
             }
         }
         return notices
+    }
+}
+
+extension NaiveNews.Kind {
+    fileprivate var notice: PresenterNotice {
+        switch self {
+        case .appeared: .subitemDidAppear
+        case .moved: .subitemDidMove
+        case .changed, .deleted: .subitemDidChange
+        }
     }
 }
