@@ -157,21 +157,23 @@ struct Exploration {
     let menu: Menu
     private(set) var runs = 0
     private(set) var steps = 0
-    private(set) var disagreements: [String] = []
+    /// One of each kind.
+    private(set) var disagreements: [String: String] = [:]
+    private var failed = 0
 
     init(_ menu: Menu) { self.menu = menu }
 
     mutating func explore() {
         var run = Run(menu)
         for event in menu.setup {
-            if let disagreement = run.comparison.tell(event) { disagreements.append(disagreement) }
+            if let disagreement = run.comparison.tell(event) { note(disagreement) }
         }
         explore(run, depth: menu.depth)
     }
 
     /// Both arbiters are values, so each beginning that runs have in common is played once.
     private mutating func explore(_ run: Run, depth: Int) {
-        guard depth > 0, disagreements.count < 3 else {
+        guard depth > 0, failed < 200 else {
             runs += 1
             return
         }
@@ -179,10 +181,18 @@ struct Exploration {
             var next = run
             steps += 1
             if let disagreement = next.take(step, of: menu) {
-                disagreements.append(disagreement)
+                note(disagreement)
             } else {
                 explore(next, depth: depth - 1)
             }
         }
+    }
+
+    /// Keeps the shortest of those that end alike but for the numbers.
+    private mutating func note(_ disagreement: String) {
+        failed += 1
+        let end = disagreement.split(separator: "\n").suffix(2).joined()
+        let kind = end.filter { !$0.isNumber }
+        if disagreements[kind].map({ $0.count > disagreement.count }) ?? true { disagreements[kind] = disagreement }
     }
 }

@@ -40,12 +40,10 @@ extension NaiveArbiter {
     mutating func turn(
         of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool
     ) -> TurnID {
-        if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) {
-            // N3: it has lasted long enough.
-            let isOver =
-                now >= found.began + bounds.hold && members(of: found.id).isEmpty && found.end != nil
-            if !isOver { return found.id }
-            end(found.id)
+        if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) { return found.id }
+        // N3: one that has lasted long enough takes nobody in.
+        for turn in turns where turn.presenter == presenter && hasLasted(turn) && turn.end != nil {
+            if turn.program.isExempt(from: cause.party) { end(turn.id) }
         }
         let turn = NaiveTurn(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
@@ -54,14 +52,21 @@ extension NaiveArbiter {
         return turn.id
     }
 
+    private func hasLasted(_ turn: NaiveTurn) -> Bool {
+        now >= turn.began + bounds.hold && !questions.contains { $0.turn == turn.id }
+    }
+
     private func openTurn(
         of presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ isOfSocket: Bool
     ) -> NaiveTurn? {
-        let own = turns.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
+        let own = turns.filter { turn in
+            turn.presenter == presenter && turn.program.isExempt(from: party) && !hasLasted(turn)
+        }
         let isOfPurpose = { (turn: NaiveTurn) in party.purpose != nil && turn.program.purpose == party.purpose }
         // B3.
         let batch = own.first { turn in
-            isOfPurpose(turn) && members(of: turn.id).contains { claims[$0].nature == .batch }
+            isOfPurpose(turn) && (turn.isWriting || !isWriting)
+                && members(of: turn.id).contains { claims[$0].nature == .batch }
         }
         if let turn = batch ?? own.first(where: { $0.isWriting == isWriting }) { return turn }
         // P22.
@@ -159,25 +164,38 @@ extension NaiveArbiter {
         // P8.
         change(presenter) { $0.forfeits = 0 }
         guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else { return }
+        let concerned = turns(waitingFor: question)
         questions.removeAll { $0.id == id }
         if answer == .failed, !question.request.isRelinquishment {
-            change(question.turn) { $0.isRefused = true }
-            // P13.
-            let failing = members(of: question.turn).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
-            for id in failing.map({ claims[$0].id }) {
-                if let index = index(of: id) { refuse(index, .presenterFailed) }
-            }
+            for turn in concerned { failTurn(turn) }
         }
         goOnWithTurns()
         leaveIfEmpty(question.turn)
     }
 
+    /// The turn it was asked in, and those that wait for it, too (P9).
+    private func turns(waitingFor question: Question) -> [NaiveTurn] {
+        turns.filter { $0.id == question.turn || $0.awaited.contains(question.id) }
+    }
+
+    /// P13.
+    private mutating func failTurn(_ turn: NaiveTurn) {
+        change(turn.id) { $0.isRefused = true }
+        let failing = members(of: turn.id).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
+        for id in failing.map({ claims[$0].id }) {
+            if let index = index(of: id) { refuse(index, .presenterFailed) }
+        }
+    }
+
     /// P7.
     mutating func forfeit(_ question: Question) {
+        let concerned = turns(waitingFor: question)
         questions.removeAll { $0.id == question.id }
         change(question.presenter) { $0.forfeits += 1 }
-        excuse(question.cause.party, question.presenter)
-        change(question.turn) { $0.isForfeited = true }
+        for turn in concerned {
+            excuse(turn.cause.party, question.presenter)
+            change(turn.id) { $0.isForfeited = true }
+        }
         let isDemoted = presenters.first { $0.id == question.presenter }?.forfeits == 3
         effects.append(.forfeit(question, isDemoted: isDemoted))
         leaveIfEmpty(question.turn)
@@ -189,10 +207,11 @@ extension NaiveArbiter {
         let question = questions[index]
         let latest = question.asked + bounds.progress
         let deadline = max(question.deadline, min(now + span(of: question.request), latest))
+        let span = deadline.since(question.deadline)
         questions[index].deadline = deadline
         for claim in claims.indices where !claims[claim].isHeld {
             if openQuestions(of: claim).contains(where: { $0.id == id }) {
-                claims[claim].deadline = max(claims[claim].deadline, deadline)
+                claims[claim].deadline = claims[claim].deadline + span
             }
         }
     }

@@ -88,9 +88,14 @@ extension NaiveArbiter {
         return presenters.map(\.id).filter { id in
             turns.contains { turn in
                 turn.presenter == id && claim.turns.contains(turn.id)
-                    && (turn.isRefused || turn.isForfeited || questions.contains { $0.turn == turn.id })
+                    && (turn.isRefused || turn.isForfeited || isOpen(turn))
             }
         }
+    }
+
+    /// Whether somebody still owes it an answer.
+    func isOpen(_ turn: NaiveTurn) -> Bool {
+        questions.contains { $0.turn == turn.id || turn.awaited.contains($0.id) }
     }
 
     /// T1.

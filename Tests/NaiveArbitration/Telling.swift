@@ -30,7 +30,7 @@ extension NaiveArbiter {
 
     /// N6.
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
-        let cause = Cause(party, .write(.updating))
+        let cause = Cause(party, .write(.forReplacing))
         for presenter in presenters {
             guard let shown = presenter.item, ancestors(of: item, at: place).contains(shown) else { continue }
             note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
@@ -100,8 +100,11 @@ extension NaiveArbiter {
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
-        let isUnderOwn = claim.flatMap { index(of: $0) }.map { claims[$0].ownOf.contains(presenter.id) } ?? false
-        if isUnderOwn || isOwn(presenter, cause.party) { return }
+        if let index = claim.flatMap({ index(of: $0) }), claims[index].isPut {
+            if presenter.isOwn(cause.party) || claims[index].ownOf.contains(presenter.id) { return }
+        } else if isOwn(presenter, cause.party) {
+            return
+        }
         endOthers(of: presenter.id, besides: cause.party)
         let id = turnOfNews(presenter.id, cause, claim)
         change(id) { turn in

@@ -27,7 +27,7 @@ extension NaiveArbiter {
     }
 
     /// A turn that ends without a word need not end in time.
-    private func isWorthTelling(_ turn: NaiveTurn) -> Bool {
+    func isWorthTelling(_ turn: NaiveTurn) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return false }
         return !notices(at: turn, presenter).isEmpty
     }

@@ -17,7 +17,10 @@ extension NaiveArbiter {
         }
     }
 
+    /// Unless there is nothing to tell at its end.
     mutating func trail(_ id: TurnID) {
+        let isAsked = questions.contains { $0.turn == id }
+        if let turn = turns.first(where: { $0.id == id }), !isAsked, !isWorthTelling(turn) { return drop(id) }
         let moment = now + bounds.trailing
         change(id) { $0.end = moment }
     }
@@ -44,9 +47,7 @@ extension NaiveArbiter {
         guard let turn = turns.first(where: { $0.id == id }) else { return }
         drop(id)
         guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return }
-        let notices = notices(at: turn, presenter)
-        if !notices.isEmpty { endOthers(of: turn.presenter, besides: turn.program) }
-        effects += notices.map { .tell($0) }
+        effects += notices(at: turn, presenter).map { .tell($0) }
     }
 
     /// Without a word.
