@@ -13,38 +13,48 @@ extension NaiveArbiter {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }
-            let wanted = wanted(by: index, of: presenter, for: party)
-            let part = claims[index].parts.first { $0.access.isWrite } ?? claims[index].parts[0]
-            let cause = Cause(party, wanted.first?.1 ?? part.access)
-            let turn = turn(of: presenter.id, cause, isWriting, isOfSocket: claims[index].isOfSocket)
-            claims[index].turns.append(turn)
+            let isExcused = isExcused(party, presenter)
+            if isExcused { excuse(party, presenter.id) }
+            let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             endOthers(of: presenter.id, besides: party)
-            change(turn) {
-                $0.end = nil
-                $0.cause = cause
-            }
-            if isExcused(party, presenter) {
-                excuse(party, presenter.id)
-                continue
-            }
-            let isForUnmodifiedRead = !claims[index].isOfSocket && claims[index].onlyReads
-            claims[index].wants += wanted.map { ask, access in
-                NaiveWant(
-                    turn: turn, ask: ask, cause: Cause(party, access),
-                    isForUnmodifiedRead: isForUnmodifiedRead)
-            }
+            join(index, presenter.id, party, isWriting, wanted)
+        }
+    }
+
+    private mutating func join(
+        _ index: Int, _ presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ wanted: [(NaiveAsk, Access)]
+    ) {
+        let claim = claims[index]
+        let part = claim.parts.first { $0.access.isWrite } ?? claim.parts[0]
+        let cause = Cause(party, wanted.first?.1 ?? part.access)
+        let turn = turn(
+            of: presenter, cause, isWriting, isOfSocket: claim.isOfSocket, isSilent: !isWriting && wanted.isEmpty)
+        guard let turn else { return }
+        claims[index].turns.append(turn)
+        change(turn) {
+            $0.end = nil
+            $0.cause = cause
+            for (ask, access) in wanted where $0.causes[ask] == nil { $0.causes[ask] = Cause(party, access) }
+        }
+        let isForUnmodifiedRead = !claim.isOfSocket && claim.onlyReads
+        claims[index].wants += wanted.map { ask, access in
+            NaiveWant(
+                turn: turn, ask: ask, cause: Cause(party, access), isForUnmodifiedRead: isForUnmodifiedRead)
         }
     }
 
     /// The turn that an access or a change belongs in: one that is open, or a new one.
     mutating func turn(
-        of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool
-    ) -> TurnID {
+        of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool, isSilent: Bool = false
+    ) -> TurnID? {
         if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) { return found.id }
         // N3: one that has lasted long enough takes nobody in.
-        for turn in turns where turn.presenter == presenter && hasLasted(turn) && turn.end != nil {
-            if turn.program.isExempt(from: cause.party) { end(turn.id) }
+        let last = turns.last { turn in
+            turn.presenter == presenter && turn.isWriting == isWriting && turn.program.isExempt(from: cause.party)
         }
+        if let last, last.end != nil { end(last.id) }
+        // P2: no turn in which nothing could be told.
+        if isSilent { return nil }
         let turn = NaiveTurn(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
             cause: cause)
@@ -119,6 +129,7 @@ extension NaiveArbiter {
     /// Asks, unless P9 says no; then the want is forgotten.
     private mutating func ask(_ want: NaiveWant) -> Bool {
         guard let turn = turns.first(where: { $0.id == want.turn }) else { return true }
+        endOthers(of: turn.presenter, besides: want.cause.party)
         if want.ask.request == .save, isSparedSaving(turn.presenter, want) {
             let saving = questions.filter { $0.presenter == turn.presenter && $0.request == .save }.map(\.id)
             change(turn.id) {
@@ -128,12 +139,15 @@ extension NaiveArbiter {
             return false
         }
         let moment = now
-        if want.ask.request == .save, want.isForUnmodifiedRead {
-            change(turn.presenter) { $0.saveAsked[want.cause.party.session] = moment }
+        if want.ask.request == .save {
+            change(turn.presenter) {
+                $0.lastAskedToSave = moment
+                if want.isForUnmodifiedRead { $0.saveAsked[want.cause.party.session] = moment }
+            }
         }
         let question = Question(
             id: newQuestion(), presenter: turn.presenter, turn: turn.id, request: want.ask.request,
-            subitem: want.ask.subitem, cause: turn.cause, asked: now,
+            subitem: want.ask.subitem, cause: turn.causes[want.ask] ?? want.cause, asked: now,
             deadline: now + span(of: want.ask.request))
         change(turn.id) { $0.asked.append(want.ask) }
         questions.append(question)
@@ -192,6 +206,7 @@ extension NaiveArbiter {
         let concerned = turns(waitingFor: question)
         questions.removeAll { $0.id == question.id }
         change(question.presenter) { $0.forfeits += 1 }
+        excuse(question.cause.party, question.presenter)
         for turn in concerned {
             excuse(turn.cause.party, question.presenter)
             change(turn.id) { $0.isForfeited = true }

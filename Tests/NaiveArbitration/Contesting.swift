@@ -30,27 +30,25 @@ extension NaiveArbiter {
     private func isContested(_ holder: Int) -> Bool {
         let claim = claims[holder]
         guard [.handle, .request, .aware].contains(claim.nature), !claim.isFullySuspended else { return false }
-        if claim.turns.contains(where: { claim.relinquishedTo.contains($0) }) { return true }
+        if turns.contains(where: { claim.turns.contains($0.id) && $0.hasAskedToRelinquish }) { return true }
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 
     /// N4: who is suspended leaves its turns, and what it was seen to have changed is told.
     mutating func suspend(_ index: Int, _ suspension: Suspension) {
-        let isFirst = claims[index].suspension == nil
         claims[index].suspension = suspension
         if suspension != .idle { claims[index].contestedSince = nil }
         effects.append(.suspend(claims[index].id, suspension))
-        guard isFirst else { return }
         let claim = claims[index]
-        switch claim.seen {
-        case .dirty, .untouched:
+        var stamp: UInt64?
+        if case .dirty(let seen) = claim.seen { stamp = seen }
+        if (stamp != nil && stamp != claim.toldStamp) || claim.seen == .untouched {
             for part in claim.parts where part.access.isWrite {
                 let cause = Cause(claim.party ?? .nobody, part.access)
                 noteChange(part.item, part.place, cause, claim.id, nil)
             }
-        default: break
+            claims[index].toldStamp = stamp
         }
-        if case .dirty(let stamp) = claim.seen { claims[index].toldStamp = stamp }
         leaveTurns(index)
     }
 

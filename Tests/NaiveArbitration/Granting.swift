@@ -39,8 +39,7 @@ extension NaiveArbiter {
     private mutating func askWho() {
         for waiter in claims.indices where !claims[waiter].isHeld {
             let obstacles = obstacles(of: waiter)
-            let holders = claims.indices.filter { claims[$0].isHeld && keepsOut($0, waiter) }
-            for index in obstacles + holders { identify(index) }
+            for index in obstacles { identify(index) }
             if !obstacles.isEmpty { identify(waiter) }
         }
     }
@@ -64,7 +63,6 @@ extension NaiveArbiter {
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
         let unanswered = isTold ? unanswered(of: index) : []
         claims[index].isHeld = true
-        claims[index].relinquishedTo = turns.filter(\.hasAskedToRelinquish).map(\.id)
         effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
     }
 

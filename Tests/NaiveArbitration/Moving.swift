@@ -13,9 +13,10 @@ extension NaiveArbiter {
     /// R2, P11.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, orphan) }
+        let left = claims.flatMap(\.parts).first { $0.item == document && $0.place.directory != nil }
         for index in claims.indices {
             changeParts(of: index, on: incoming) {
-                Request.Part(document, $0.access, at: $0.place, via: $0.via)
+                Request.Part(document, $0.access, at: left?.place ?? $0.place, via: $0.via)
             }
         }
         for index in presenters.indices where presenters[index].item == incoming {

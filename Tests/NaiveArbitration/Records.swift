@@ -25,8 +25,6 @@ package struct NaiveClaim: Sendable {
     var turns: [TurnID] = []
     /// P6: the presenters whose own what it writes is.
     var ownOf: [PresenterID] = []
-    /// Of these, those in which somebody was asked to relinquish before it was granted (Y1).
-    var relinquishedTo: [TurnID] = []
     var wants: [NaiveWant] = []
     /// The stamp up to which its changes were told when it was suspended (N4).
     var toldStamp: UInt64?
@@ -69,6 +67,7 @@ package struct NaivePresenter: Sendable {
     var excused: [ProcessID: Instant] = [:]
     /// P9: when it was last asked to save, by session.
     var saveAsked: [Int32: Instant] = [:]
+    var lastAskedToSave: Instant?
     var lastSaved: Instant?
 
     init(presenter: Presenter) {
@@ -117,6 +116,8 @@ package struct NaiveTurn: Sendable {
     /// The last access or change in it.
     var cause: Cause
     var asked: [NaiveAsk] = []
+    /// P3: who wanted it first.
+    var causes: [NaiveAsk: Cause] = [:]
     /// Saves that other turns asked for (P9).
     var awaited: [QuestionID] = []
     /// What is to be asked though no claim waits for it (P2, `lost`).

@@ -12,11 +12,8 @@ extension NaiveArbiter {
         if claim.nature == .episode || claim.nature == .batch { return [] }
         return claims.indices.filter { other in
             if other == claimant { return false }
-            if claim.nature == .nameChange {
-                return claims[other].isHeld && claims[other].nature == .aware && keepsOut(other, claimant)
-            }
             if claims[other].isHeld { return keepsOut(other, claimant) || holdsBack(other, claimant) }
-            if claim.passes { return false }
+            if claim.nature == .nameChange || claim.passes { return false }
             return other < claimant && meets(other, claimant) && !areExempt(other, claimant)
                 && !isHeldUp(other, by: claim.party)
         }
@@ -29,6 +26,8 @@ extension NaiveArbiter {
     }
 
     func keepsOut(_ holder: Int, _ claimant: Int) -> Bool {
+        // G4.
+        if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
         if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
         let isIdle = claims[holder].suspension == .idle
         return meetings(holder, claimant).contains { _, isWrite in !isIdle || isWrite }
@@ -36,7 +35,8 @@ extension NaiveArbiter {
 
     /// X4.
     private func holdsBack(_ holder: Int, _ claimant: Int) -> Bool {
-        if claims[holder].suspension == nil { return false }
+        // G4.
+        if claims[holder].suspension == nil || claims[claimant].nature == .nameChange { return false }
         if claims[holder].party != nil, claims[claimant].party != nil { return false }
         return meetings(holder, claimant).contains { $0 && $1 }
     }

@@ -64,23 +64,17 @@ extension NaiveArbiter {
             let isBelow =
                 directories[item] != nil && ancestors(of: shown, at: presenter.place).contains(item)
             guard isAbove || isSame || isBelow else { continue }
-            if isExcused(party, presenter) { continue }
-            var asks: [NaiveAsk] = []
-            if !isAbove || isPackage(shown) { asks.append(NaiveAsk(request: .relinquishToWriter, subitem: nil)) }
-            asks.append(
+            let ask =
                 isAbove
-                    ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
-                    : NaiveAsk(request: .accommodateDeletion, subitem: nil))
-            asks.removeAll { !presenter.implements($0.request) }
-            if asks.isEmpty { continue }
+                ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
+                : NaiveAsk(request: .accommodateDeletion, subitem: nil)
+            guard presenter.implements(ask.request) else { continue }
             endOthers(of: presenter.id, besides: party)
-            let turn = turn(of: presenter.id, cause, true, isOfSocket: false)
+            guard let turn = turn(of: presenter.id, cause, true, isOfSocket: false) else { continue }
             change(turn) { turn in
                 turn.end = nil
                 turn.cause = cause
-                turn.owed += asks.map {
-                    NaiveWant(turn: turn.id, ask: $0, cause: cause, isForUnmodifiedRead: false)
-                }
+                turn.owed.append(NaiveWant(turn: turn.id, ask: ask, cause: cause, isForUnmodifiedRead: false))
             }
             goOnWithTurns()
             leaveIfEmpty(turn)
@@ -95,8 +89,9 @@ extension NaiveArbiter {
 
     /// P9: a save it makes on request.
     private func isSaving(_ presenter: NaivePresenter, _ party: Party) -> Bool {
-        (presenter.isOwn(party) || presenter.isWorkedForBy(party))
-            && questions.contains { $0.presenter == presenter.id && $0.request == .save }
+        guard presenter.isOwn(party) || presenter.isWorkedForBy(party) else { return false }
+        if questions.contains(where: { $0.presenter == presenter.id && $0.request == .save }) { return true }
+        return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
@@ -106,7 +101,7 @@ extension NaiveArbiter {
             return
         }
         endOthers(of: presenter.id, besides: cause.party)
-        let id = turnOfNews(presenter.id, cause, claim)
+        guard let id = turnOfNews(presenter.id, cause, claim) else { return }
         change(id) { turn in
             turn.cause = cause
             switch news {
@@ -117,17 +112,16 @@ extension NaiveArbiter {
                 turn.note(kind, item, place, from: former, cause)
             }
         }
+        if members(of: id).isEmpty, turns.first(where: { $0.id == id })?.owed.isEmpty ?? false { trail(id) }
         tellIfMany(id, presenter)
     }
 
-    private mutating func turnOfNews(_ presenter: PresenterID, _ cause: Cause, _ claim: ClaimID?) -> TurnID {
+    private mutating func turnOfNews(_ presenter: PresenterID, _ cause: Cause, _ claim: ClaimID?) -> TurnID? {
         if let index = claim.flatMap({ index(of: $0) }) {
             let own = turns.first { $0.presenter == presenter && claims[index].turns.contains($0.id) }
             if let own { return own.id }
         }
-        let id = turn(of: presenter, cause, true, isOfSocket: false)
-        if members(of: id).isEmpty, turns.first(where: { $0.id == id })?.owed.isEmpty ?? true { trail(id) }
-        return id
+        return turn(of: presenter, cause, true, isOfSocket: false)
     }
 
     /// N8.

@@ -17,20 +17,21 @@ extension NaiveArbiter {
         }
     }
 
-    /// Unless there is nothing to tell at its end.
+    /// Unless nothing can be told at its end any more.
     mutating func trail(_ id: TurnID) {
-        let isAsked = questions.contains { $0.turn == id }
-        if let turn = turns.first(where: { $0.id == id }), !isAsked, !isWorthTelling(turn) { return drop(id) }
+        if let turn = turns.first(where: { $0.id == id }), !turn.isWriting, !isWorthTelling(turn) {
+            return drop(id)
+        }
         let moment = now + bounds.trailing
         change(id) { $0.end = moment }
     }
 
     /// What was owed to nobody has been asked and answered.
     mutating func leaveIfEmpty(_ id: TurnID) {
-        guard turns.contains(where: { $0.id == id }) else { return }
+        guard let turn = turns.first(where: { $0.id == id }) else { return }
         if !questions.contains(where: { $0.turn == id }) {
             change(id) { $0.owed = [] }
-            if members(of: id).isEmpty { trail(id) }
+            if members(of: id).isEmpty, turn.end == nil { trail(id) }
         }
     }
 
@@ -61,13 +62,12 @@ extension NaiveArbiter {
 
     func notices(at turn: NaiveTurn, _ presenter: NaivePresenter) -> [Notice] {
         var notices: [Notice] = []
-        if let cause = turn.moved, presenter.implements(.didMove) {
+        if let cause = turn.moved, turn.gone == nil, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
         }
-        var changed = turn.changed
         // N9.
         let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
-        if let gone = turn.gone, !isAccommodated { changed = gone }
+        var changed = turn.gone == nil ? turn.changed : isAccommodated ? nil : turn.gone
         let items = itemNotices(turn, presenter, isAccommodated, &changed)
         if let changed, presenter.implements(.didChange) {
             notices.append(Notice(.didChange, to: turn.presenter, in: turn.id, changed))
