@@ -34,7 +34,10 @@ extension NaiveArbiter {
         change(turn) {
             $0.end = nil
             $0.cause = cause
-            for (ask, access) in wanted where $0.causes[ask] == nil { $0.causes[ask] = Cause(party, access) }
+            for (ask, access) in wanted where $0.causes[ask] == nil {
+                $0.causes[ask] = Cause(party, access)
+                $0.order.append(ask)
+            }
         }
         let isForUnmodifiedRead = !claim.isOfSocket && claim.onlyReads
         claims[index].wants += wanted.map { ask, access in
@@ -107,7 +110,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// What a turn is to ask next: relinquishing first, else in the order of claims.
+    /// What a turn is to ask next: relinquishing first, else what was wanted first.
     private func nextWant(of id: TurnID) -> NaiveWant? {
         guard let turn = turns.first(where: { $0.id == id }), !turn.isForfeited else { return nil }
         if questions.contains(where: { $0.turn == id }) { return nil }
@@ -118,7 +121,8 @@ extension NaiveArbiter {
         let wants = (waiting.flatMap(\.wants) + turn.owed).filter { want in
             want.turn == id && !turn.asked.contains(want.ask) && !isCovered(want.ask, in: turn)
         }
-        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first
+        let first = turn.order.first { ask in wants.contains { $0.ask == ask } }
+        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first { $0.ask == first } ?? wants.first
     }
 
     /// P22.

@@ -88,7 +88,7 @@ extension NaiveArbiter {
                 // P10.
                 let isQuiet = !part.access.isWrite && party.programClass != .ordinary
                 if isQuiet, ask.request == .save { continue }
-                if isSettled(ask, of: presenter, part, party, claim) { continue }
+                if isSettled(ask, of: presenter, party, claim) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
                     wanted.append((ask, part.access))
                 }
@@ -101,12 +101,13 @@ extension NaiveArbiter {
 
     /// P15: what is not asked within an aware access of the same program.
     private func isSettled(
-        _ ask: NaiveAsk, of presenter: NaivePresenter, _ part: Request.Part, _ party: Party, _ claim: NaiveClaim
+        _ ask: NaiveAsk, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
     ) -> Bool {
+        guard let item = presenter.item else { return false }
         let outer = claims.filter { other in
             other.nature == .aware && other.isHeld && other.id != claim.id
                 && (other.party?.isExempt(from: party) ?? false)
-                && wouldMeet(part.item, part.place, other)
+                && wouldMeet(item, presenter.place, other)
         }
         if ask.request == .save { return !outer.isEmpty }
         guard ask.request.isRelinquishment else { return false }

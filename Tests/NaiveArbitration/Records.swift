@@ -118,6 +118,8 @@ package struct NaiveTurn: Sendable {
     var asked: [NaiveAsk] = []
     /// P3: who wanted it first.
     var causes: [NaiveAsk: Cause] = [:]
+    /// In the order in which they were first wanted.
+    var order: [NaiveAsk] = []
     /// Saves that other turns asked for (P9).
     var awaited: [QuestionID] = []
     /// What is to be asked though no claim waits for it (P2, `lost`).

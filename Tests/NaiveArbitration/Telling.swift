@@ -32,8 +32,12 @@ extension NaiveArbiter {
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
         for presenter in presenters {
-            guard let shown = presenter.item, ancestors(of: item, at: place).contains(shown) else { continue }
-            note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
+            guard let shown = presenter.item else { continue }
+            if shown == item {
+                note(isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter, cause, claim)
+            } else if ancestors(of: item, at: place).contains(shown) {
+                note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
+            }
         }
     }
 
@@ -150,13 +154,13 @@ extension NaiveTurn {
         var news = subitems[index]
         news.place = place
         switch kind {
-        case .deleted where news.kinds == [.appeared]:
-            subitems.remove(at: index)
-            return
-        case .deleted: news.kinds = [.deleted]
+        case .deleted: news.kinds = news.kinds == [.appeared] || news.kinds.isEmpty ? [] : [.deleted]
+        case .appeared where news.kinds == [.deleted]:
+            news.kinds = [.changed]
+            news.causes[.changed] = cause
         case .appeared: news.kinds = [.appeared]
         case .moved, .changed:
-            let isIncluded = news.kinds == [.appeared] || news.kinds == [.deleted]
+            let isIncluded = [[], [.appeared], [.deleted]].contains(news.kinds)
             if !isIncluded { news.kinds = [.moved, .changed].filter { $0 == kind || news.kinds.contains($0) } }
         }
         if kind == .moved, news.former == nil { news.former = former }
