@@ -3,7 +3,7 @@ import Coordination
 
 /// Worlds with a folder (10), a folder in it (11), a package there (12), a package in that (13) and a folder (14).
 extension Menu {
-    private static let tree: [Event] = [
+    static let tree: [Event] = [
         .placed(ItemID(10), Directory(in: nil)), .placed(ItemID(11), Directory(in: ItemID(10))),
         .placed(ItemID(12), Directory(in: ItemID(11), isPackage: true)),
         .placed(ItemID(13), Directory(in: ItemID(12), isPackage: true)),

@@ -15,9 +15,10 @@ extension NaiveArbiter {
             }
             let isExcused = isExcused(party, presenter)
             if isExcused { excuse(party, presenter.id) }
-            let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
+            let wanted = wanted(by: index, of: presenter, for: party)
+            if wanted.isEmpty, isBelow(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)
-            join(index, presenter.id, party, isWriting, wanted)
+            join(index, presenter.id, party, isWriting, isExcused ? [] : wanted)
         }
     }
 

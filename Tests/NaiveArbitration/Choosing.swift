@@ -71,6 +71,14 @@ extension NaiveArbiter {
         }
     }
 
+    /// Whether a presenter is concerned only because it shows something in what a claim is on.
+    func isBelow(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
+        claims[claim].parts.allSatisfy { part in
+            let position = position(of: presenter, for: part)
+            return position == nil || position == .below
+        }
+    }
+
     /// P20: whether any part that concerns a presenter writes; nil if none concerns it.
     func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
         let parts = claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }

@@ -3,13 +3,17 @@ import Coordination
 
 /// How turns end (N3, N5, N8).
 extension NaiveArbiter {
+    /// A turn that nobody is left in and that has nothing to tell is over at once.
     mutating func leaveTurns(_ index: Int) {
-        let turns = claims[index].turns
+        let left = claims[index].turns
         claims[index].turns = []
         claims[index].wants = []
-        for id in turns where members(of: id).isEmpty {
-            guard let turn = self.turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
-            if claims[index].isOfSocket {
+        for id in left { forgetWants(of: id) }
+        for id in left where members(of: id).isEmpty {
+            guard let turn = turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
+            if !isWorthTelling(turn) {
+                drop(id)
+            } else if claims[index].isOfSocket {
                 end(id)
             } else {
                 trail(id)
@@ -17,11 +21,16 @@ extension NaiveArbiter {
         }
     }
 
-    /// Unless nothing can be told at its end any more.
-    mutating func trail(_ id: TurnID) {
-        if let turn = turns.first(where: { $0.id == id }), !turn.isWriting, !isWorthTelling(turn) {
-            return drop(id)
+    /// P3: what nobody waits for any more.
+    private mutating func forgetWants(of id: TurnID) {
+        let wanted = claims.filter { !$0.isHeld }.flatMap(\.wants).filter { $0.turn == id }.map(\.ask)
+        change(id) { turn in
+            turn.order.removeAll { !wanted.contains($0) }
+            for ask in turn.causes.keys where !wanted.contains(ask) { turn.causes[ask] = nil }
         }
+    }
+
+    mutating func trail(_ id: TurnID) {
         let moment = now + bounds.trailing
         change(id) { $0.end = moment }
     }
