@@ -151,7 +151,8 @@ private func brief(_ event: Event) -> String {
     case .identified(let claim, let party): return "identified \(claim) \(brief(party))"
     case .presented(let presenter):
         let item = presenter.item.map(\.description) ?? "nothing"
-        return "presented \(presenter.id) of \(item)\(describe(presenter.place)) by \(brief(presenter.party)) "
+        return
+            "presented \(presenter.id) of \(item)\(describe(presenter.place)) by \(brief(presenter.party)) "
             + "messages \(presenter.messages.rawValue)"
     case .changed(let item, let place, let cause, let claim, let stamp):
         return "changed \(item)\(describe(place)) by \(brief(cause.party)) \(cause.access) "

@@ -13,7 +13,9 @@ struct ExhaustiveTests {
             print("\(menu.name): \(exploration.runs) runs, \(exploration.steps) steps")
             runs += exploration.runs
             #expect(exploration.runs > 1_000, "\(menu.name)")
-            #expect(exploration.disagreements.isEmpty, "\(menu.name)\n\(exploration.disagreements.values.joined(separator: "\n"))")
+            #expect(
+                exploration.disagreements.isEmpty,
+                "\(menu.name)\n\(exploration.disagreements.values.joined(separator: "\n"))")
         }
         print("\(runs) runs in \(Menu.all.count) worlds")
         #expect(runs >= 1_000_000)

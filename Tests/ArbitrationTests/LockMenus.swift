@@ -62,7 +62,8 @@ extension Menu {
         Menu(
             name: "Q3, T2: relatives and strangers in turn, some are forced",
             claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
-            parties: [Cast.parent, Cast.stranger, Cast.child], isIdentifiedAtOnce: true, canForce: true, depth: 7),
+            parties: [Cast.parent, Cast.stranger, Cast.child], isIdentifiedAtOnce: true, canForce: true,
+            depth: 7),
         Menu(
             name: "G1, Q3: one item, the other, or both",
             claims: [
@@ -91,8 +92,10 @@ extension Menu {
         Menu(
             name: "X5, G4, Y6: purposes",
             claims: [
-                Form(.aware, Things.read, by: Cast.aware("a")), Form(.aware, Things.write, by: Cast.aware("b")),
-                Form(.aware, Things.write, by: Cast.aware("a")), Form(.handle, Things.write, by: Cast.stranger),
+                Form(.aware, Things.read, by: Cast.aware("a")),
+                Form(.aware, Things.write, by: Cast.aware("b")),
+                Form(.aware, Things.write, by: Cast.aware("a")),
+                Form(.handle, Things.write, by: Cast.stranger),
                 Form(.nameChange, Things.delete, by: Cast.other),
             ], spans: [.milliseconds(75)], depth: 5),
         Menu(
@@ -112,7 +115,8 @@ extension Menu {
         Menu(
             name: "D1, D2, D3: two programs, two items, one holds what the other wants",
             claims: [
-                Form(.handle, Things.write, by: Cast.parent), Form(.handle, Things.otherWrite, by: Cast.parent),
+                Form(.handle, Things.write, by: Cast.parent),
+                Form(.handle, Things.otherWrite, by: Cast.parent),
                 Form(.handle, Things.read, by: Cast.stranger),
                 Form(.handle, Things.otherWrite, by: Cast.stranger),
             ], depth: 6),
@@ -131,7 +135,8 @@ extension Menu {
                 Form(.aware, Things.otherWrite, by: Cast.aware("b", Cast.other)),
                 Form(.aware, Things.otherWrite, by: Cast.aware("a"), isNested: true),
                 Form(.aware, Things.write, by: Cast.aware("b", Cast.other), isNested: true),
-                Form(.handle, Things.read, by: Cast.parent), Form(.handle, Things.otherWrite, by: Cast.parent),
+                Form(.handle, Things.read, by: Cast.parent),
+                Form(.handle, Things.otherWrite, by: Cast.parent),
             ], depth: 5),
         Menu(
             name: "D2, D3: an answer waits for a claim, and that for the one who asks",

@@ -21,13 +21,16 @@ extension Menu {
             ], answers: [.done], stamps: [1], spans: [.milliseconds(20)], depth: 6),
         Menu(
             name: "P4, P7, P8, T1: silence, lateness and progress", setup: [editor],
-            claims: [Form(.handle, Things.read, by: Cast.stranger), Form(.request, Things.write, by: Cast.other)],
+            claims: [
+                Form(.handle, Things.read, by: Cast.stranger), Form(.request, Things.write, by: Cast.other),
+            ],
             answers: [.done], hasLateAnswers: true, hasProgress: true,
             spans: [.milliseconds(31), .milliseconds(70)], depth: 7),
         Menu(
             name: "P12, P13, P14, T2: refusals, policy fail, and death", setup: [editor, viewer],
             claims: [
-                Form(.nameChange, Things.delete, by: Cast.parent), Form(.handle, Things.read, by: Cast.stranger),
+                Form(.nameChange, Things.delete, by: Cast.parent),
+                Form(.handle, Things.read, by: Cast.stranger),
                 Form(.aware, Things.writing(1, .forMerging), by: Cast.aware("a")),
             ], answers: [.done, .failed], canForce: true, removals: [PresenterID(1), PresenterID(2)],
             spans: [.milliseconds(40)], bounds: failing, depth: 5),
@@ -68,7 +71,9 @@ extension Menu {
             ], depth: 5),
         Menu(
             name: "N4, Y1: what suspended holders have changed", setup: [editor],
-            claims: [Form(.handle, Things.write, by: Cast.stranger), Form(.handle, Things.read, by: Cast.other)],
+            claims: [
+                Form(.handle, Things.write, by: Cast.stranger), Form(.handle, Things.read, by: Cast.other),
+            ],
             observations: [.dirty(stamp: 1), .untouched, .clean], answers: [.done], stamps: [1, 2],
             spans: [.milliseconds(40)], depth: 6),
         Menu(
@@ -82,7 +87,8 @@ extension Menu {
         Menu(
             name: "B1, B2, B3: batches", setup: [editor],
             claims: [
-                Form(.batch, Things.write, by: Cast.aware("a")), Form(.aware, Things.write, by: Cast.aware("a")),
+                Form(.batch, Things.write, by: Cast.aware("a")),
+                Form(.aware, Things.write, by: Cast.aware("a")),
                 Form(.aware, Things.read, by: Cast.aware("a")), Form(.handle, Things.read, by: Cast.other),
             ], answers: [.done, .failed], stamps: [1], spans: [.milliseconds(20)], depth: 5),
     ]

@@ -72,12 +72,17 @@ extension Menu {
         bounds.policy = chance.below(3) == 0 ? .fail : .proceed
         bounds.askAgain = chance.below(2) == 0 ? .zero : .milliseconds(45)
         return Menu(
-            name: "at random", setup: tree + chance.some(1 + chance.below(3), of: shows).enumerated().map(numbered),
+            name: "at random",
+            setup: tree + chance.some(1 + chance.below(3), of: shows).enumerated().map(numbered),
             claims: (0..<8).map { _ in form(&chance) }, most: 40,
-            observations: [.clean, .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .atEnd, .reading(position: 1)],
-            answers: [.done, .failed], hasLateAnswers: true, hasProgress: true, canForce: chance.below(2) == 0,
+            observations: [
+                .clean, .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .atEnd, .reading(position: 1),
+            ],
+            answers: [.done, .failed], hasLateAnswers: true, hasProgress: true,
+            canForce: chance.below(2) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
-            spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)], facts: facts(&chance), bounds: bounds,
+            spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)], facts: facts(&chance),
+            bounds: bounds,
             depth: 0)
     }
 
@@ -96,7 +101,9 @@ extension Menu {
 
     private static func numbered(_ number: Int, _ shown: Presenter) -> Event {
         .presented(
-            Presenter(PresenterID(UInt64(number)), of: shown.item, at: shown.place, by: shown.party, shown.messages))
+            Presenter(
+                PresenterID(UInt64(number)), of: shown.item, at: shown.place, by: shown.party, shown.messages)
+        )
     }
 
     private static func part(_ chance: inout Draw) -> Request.Part {

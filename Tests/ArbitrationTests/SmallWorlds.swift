@@ -16,7 +16,8 @@ struct Menu: Sendable {
         var isAnswer = false
 
         init(
-            _ nature: Request.Nature, _ parts: Request.Part..., by party: Party? = nil, isNested: Bool = false,
+            _ nature: Request.Nature, _ parts: Request.Part..., by party: Party? = nil,
+            isNested: Bool = false,
             isAnswer: Bool = false
         ) {
             self.nature = nature
@@ -53,7 +54,9 @@ struct Menu: Sendable {
 
     static var shortBounds: Bounds {
         var bounds = Bounds()
-        (bounds.wait, bounds.hold, bounds.holdAware) = (.milliseconds(90), .milliseconds(60), .milliseconds(70))
+        (bounds.wait, bounds.hold, bounds.holdAware) = (
+            .milliseconds(90), .milliseconds(60), .milliseconds(70)
+        )
         (bounds.idle, bounds.readerIdle, bounds.glance) = (
             .milliseconds(40), .milliseconds(20), .milliseconds(10)
         )
@@ -125,7 +128,8 @@ struct Run {
         if menu.hasLateAnswers, let past = comparison.past {
             steps.append(.event(.answered(past.id, by: past.presenter, .done)))
         }
-        for presenter in menu.removals where comparison.naive.presenters.contains(where: { $0.id == presenter }) {
+        for presenter in menu.removals
+        where comparison.naive.presenters.contains(where: { $0.id == presenter }) {
             steps.append(.event(.removed(presenter)))
         }
         steps += menu.spans.map { .pass($0) }
@@ -193,6 +197,8 @@ struct Exploration {
         failed += 1
         let end = disagreement.split(separator: "\n").suffix(2).joined()
         let kind = end.filter { !$0.isNumber }
-        if disagreements[kind].map({ $0.count > disagreement.count }) ?? true { disagreements[kind] = disagreement }
+        if disagreements[kind].map({ $0.count > disagreement.count }) ?? true {
+            disagreements[kind] = disagreement
+        }
     }
 }

@@ -70,7 +70,8 @@ extension Menu {
             ],
             facts: [
                 .moved(
-                    ItemID(1), Move(from: Place(in: ItemID(10)), to: Place(in: ItemID(11)), leaving: ItemID(8)),
+                    ItemID(1),
+                    Move(from: Place(in: ItemID(10)), to: Place(in: ItemID(11)), leaving: ItemID(8)),
                     by: Cast.parent, under: nil),
                 .relinked(ItemID(7), to: ItemID(2), at: Place(in: ItemID(11))),
             ], depth: 5),
@@ -95,7 +96,8 @@ extension Menu {
             ],
             claims: [
                 Form(
-                    .nameChange, Request.Part(ItemID(1), .write(.forDeleting), at: link(1)), by: Cast.stranger),
+                    .nameChange, Request.Part(ItemID(1), .write(.forDeleting), at: link(1)), by: Cast.stranger
+                ),
                 Form(.handle, Request.Part(ItemID(1), .read(.withoutChanges), at: link(2)), by: Cast.other),
             ], answers: [.done], spans: [.milliseconds(20)],
             facts: [
@@ -137,7 +139,8 @@ extension Menu {
     private static let happenings: [Event] = [
         .created(ItemID(2), at: Place(in: ItemID(11)), by: Cast.stranger, under: nil),
         .changed(
-            ItemID(2), at: Place(in: ItemID(11)), Cause(Cast.stranger, .write(.updating)), under: nil, stamp: 1),
+            ItemID(2), at: Place(in: ItemID(11)), Cause(Cast.stranger, .write(.updating)), under: nil,
+            stamp: 1),
         .deleted(ItemID(2), at: Place(in: ItemID(11)), by: Cast.stranger, under: nil),
         .moved(
             ItemID(3), Move(from: Place(in: ItemID(12)), to: Place(in: ItemID(10))), by: Cast.stranger,

@@ -23,13 +23,15 @@ extension NaiveArbiter {
     }
 
     private mutating func join(
-        _ index: Int, _ presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ wanted: [(NaiveAsk, Access)]
+        _ index: Int, _ presenter: PresenterID, _ party: Party, _ isWriting: Bool,
+        _ wanted: [(NaiveAsk, Access)]
     ) {
         let claim = claims[index]
         let part = claim.parts.first { $0.access.isWrite } ?? claim.parts[0]
         let cause = Cause(party, wanted.first?.1 ?? part.access)
         let turn = turn(
-            of: presenter, cause, isWriting, isOfSocket: claim.isOfSocket, isSilent: !isWriting && wanted.isEmpty)
+            of: presenter, cause, isWriting, isOfSocket: claim.isOfSocket,
+            isSilent: !isWriting && wanted.isEmpty)
         guard let turn else { return }
         claims[index].turns.append(turn)
         change(turn) {
@@ -54,7 +56,8 @@ extension NaiveArbiter {
         if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) { return found.id }
         // N3: one that has lasted long enough takes nobody in.
         let last = turns.last { turn in
-            turn.presenter == presenter && turn.isWriting == isWriting && turn.program.isExempt(from: cause.party)
+            turn.presenter == presenter && turn.isWriting == isWriting
+                && turn.program.isExempt(from: cause.party)
         }
         if let last, last.end != nil { end(last.id) }
         // P2: no turn in which nothing could be told.
@@ -76,16 +79,10 @@ extension NaiveArbiter {
         let own = turns.filter { turn in
             turn.presenter == presenter && turn.program.isExempt(from: party) && !hasLasted(turn)
         }
-        let isOfPurpose = { (turn: NaiveTurn) in party.purpose != nil && turn.program.purpose == party.purpose }
-        // B3.
-        let batch = own.first { turn in
-            isOfPurpose(turn) && (turn.isWriting || !isWriting)
-                && members(of: turn.id).contains { claims[$0].nature == .batch }
-        }
-        if let turn = batch ?? own.first(where: { $0.isWriting == isWriting }) { return turn }
-        // P22.
+        if let turn = own.first(where: { $0.isWriting == isWriting }) { return turn }
+        // P22, B3.
         guard !isWriting, isOfSocket else { return nil }
-        return own.first { isOfPurpose($0) && $0.isWriting }
+        return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
 
     func members(of turn: TurnID) -> [Int] { claims.indices.filter { claims[$0].turns.contains(turn) } }
@@ -115,7 +112,8 @@ extension NaiveArbiter {
     private func nextWant(of id: TurnID) -> NaiveWant? {
         guard let turn = turns.first(where: { $0.id == id }), !turn.isForfeited else { return nil }
         if questions.contains(where: { $0.turn == id }) { return nil }
-        guard let presenter = presenters.first(where: { $0.id == turn.presenter }), !presenter.isDemoted else {
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }), !presenter.isDemoted
+        else {
             return nil
         }
         let waiting = claims.filter { !$0.isHeld && $0.turns.contains(id) }
@@ -123,7 +121,8 @@ extension NaiveArbiter {
             want.turn == id && !turn.asked.contains(want.ask) && !isCovered(want.ask, in: turn)
         }
         let first = turn.order.first { ask in wants.contains { $0.ask == ask } }
-        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first { $0.ask == first } ?? wants.first
+        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first { $0.ask == first }
+            ?? wants.first
     }
 
     /// P22.
@@ -182,7 +181,9 @@ extension NaiveArbiter {
     mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
         // P8.
         change(presenter) { $0.forfeits = 0 }
-        guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else { return }
+        guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else {
+            return
+        }
         let concerned = turns(waitingFor: question)
         questions.removeAll { $0.id == id }
         if answer == .failed, !question.request.isRelinquishment {
@@ -227,11 +228,11 @@ extension NaiveArbiter {
         let question = questions[index]
         let latest = question.asked + bounds.progress
         let deadline = max(question.deadline, min(now + span(of: question.request), latest))
-        let span = deadline.since(question.deadline)
         questions[index].deadline = deadline
         for claim in claims.indices where !claims[claim].isHeld {
             if openQuestions(of: claim).contains(where: { $0.id == id }) {
-                claims[claim].deadline = claims[claim].deadline + span
+                let most = claims[claim].arrival + bounds.progress
+                claims[claim].deadline = max(claims[claim].deadline, min(deadline, most))
             }
         }
     }

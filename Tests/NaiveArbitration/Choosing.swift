@@ -31,7 +31,8 @@ extension NaiveArbiter {
     }
 
     /// What a part asks a presenter; nil if it does not concern it.
-    private func asks(_ part: Request.Part, of presenter: NaivePresenter, in claim: NaiveClaim) -> [NaiveAsk]? {
+    private func asks(_ part: Request.Part, of presenter: NaivePresenter, in claim: NaiveClaim) -> [NaiveAsk]?
+    {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         switch position(of: presenter, for: part) {
         case nil: return nil
@@ -41,7 +42,8 @@ extension NaiveArbiter {
             return isCreation ? itemAsks(.write(.updating), nil) : itemAsks(part.access, part.item)
         case .directoryAbove:
             // P18.
-            guard part.access.isDeletion, !isCreation, presenter.implements(.accommodateSubitemDeletion) else {
+            guard part.access.isDeletion, !isCreation, presenter.implements(.accommodateSubitemDeletion)
+            else {
                 return nil
             }
             return [NaiveAsk(request: .accommodateSubitemDeletion, subitem: part.item)]
@@ -104,7 +106,8 @@ extension NaiveArbiter {
         }
         // P20: to a writer if any writes.
         if writes(index, to: presenter) ?? false { wanted.removeAll { $0.0.request == .relinquishToReader } }
-        return wanted.filter { $0.0.request.isRelinquishment } + wanted.filter { !$0.0.request.isRelinquishment }
+        return wanted.filter { $0.0.request.isRelinquishment }
+            + wanted.filter { !$0.0.request.isRelinquishment }
     }
 
     /// P15: what is not asked within an aware access of the same program.

@@ -29,7 +29,7 @@ extension NaiveArbiter {
 
     private func isContested(_ holder: Int) -> Bool {
         let claim = claims[holder]
-        guard [.handle, .request, .aware].contains(claim.nature), !claim.isFullySuspended else { return false }
+        guard ![.nameChange, .episode].contains(claim.nature), !claim.isFullySuspended else { return false }
         if turns.contains(where: { claim.turns.contains($0.id) && $0.hasAskedToRelinquish }) { return true }
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
@@ -71,6 +71,6 @@ extension NaiveArbiter {
 
     /// Y6.
     func holdEnd(of claim: NaiveClaim) -> Instant? {
-        claim.contestedSince.map { $0 + (claim.nature == .aware ? bounds.holdAware : bounds.hold) }
+        claim.contestedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : bounds.hold) }
     }
 }

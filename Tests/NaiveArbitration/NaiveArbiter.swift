@@ -57,7 +57,7 @@ package struct NaiveArbiter: Sendable {
     private mutating func takeOfClaim(_ event: Event) {
         switch event {
         case .claimed(let request):
-            claims.append(NaiveClaim(request: request, deadline: now + bounds.wait))
+            claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
             // G2: free only if nothing at all was in the way.
             enter()
             let index = claims.count - 1

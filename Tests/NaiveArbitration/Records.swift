@@ -11,6 +11,7 @@ package struct NaiveClaim: Sendable {
     package internal(set) var contestedSince: Instant?
     var isAskedWho = false
     var isClean = false
+    let arrival: Instant
     var deadline: Instant
     var nextLook: Instant?
     var seen: Observation?
@@ -29,8 +30,9 @@ package struct NaiveClaim: Sendable {
     /// The stamp up to which its changes were told when it was suspended (N4).
     var toldStamp: UInt64?
 
-    init(request: Request, deadline: Instant) {
+    init(request: Request, arrival: Instant, deadline: Instant) {
         self.request = request
+        self.arrival = arrival
         parts = request.parts
         self.deadline = deadline
     }

@@ -51,7 +51,9 @@ extension NaiveArbiter {
         for directory in ancestors(of: item, at: place) where isPlain(directory) {
             stakes.append(NaiveStake(thing: .contents(directory), isWrite: false))
         }
-        if access.isStructural, isPlain(item) { stakes.append(NaiveStake(thing: .contents(item), isWrite: true)) }
+        if access.isStructural, isPlain(item) {
+            stakes.append(NaiveStake(thing: .contents(item), isWrite: true))
+        }
         return stakes
     }
 
@@ -65,7 +67,9 @@ extension NaiveArbiter {
             let yours = theirs.contains { $0.thing == thing && $0.isWrite }
             guard mine || yours else { return nil }
             if case .contents(let directory) = thing {
-                guard mine && yours || claims[mine ? other : one].entered.contains(directory) else { return nil }
+                guard mine && yours || claims[mine ? other : one].entered.contains(directory) else {
+                    return nil
+                }
             }
             return (mine, yours)
         }
@@ -86,7 +90,8 @@ extension NaiveArbiter {
                     other != index && all[other].contains { $0.thing == stake.thing && $0.isWrite }
                 }
                 let isNew = !claims[index].below.contains(directory)
-                let isForced = claims[index].nature == .aware || writers.contains { claims[$0].nature != .nameChange }
+                let isForced =
+                    claims[index].nature == .aware || writers.contains { claims[$0].nature != .nameChange }
                 if writers.isEmpty {
                     claims[index].entered.remove(directory)
                 } else if isNew || isForced {

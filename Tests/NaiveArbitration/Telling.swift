@@ -14,7 +14,9 @@ extension NaiveArbiter {
     mutating func noteChange(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?
     ) {
-        if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp { return }
+        if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp {
+            return
+        }
         for index in presenters.indices where presenters[index].item == item {
             if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
         }
@@ -34,7 +36,11 @@ extension NaiveArbiter {
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
-                note(isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter, cause, claim)
+                // N9.
+                for turn in turns where turn.presenter == presenter.id { change(turn.id) { $0.gone = nil } }
+                note(
+                    isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter,
+                    cause, claim)
             } else if ancestors(of: item, at: place).contains(shown) {
                 note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
             }
@@ -72,7 +78,7 @@ extension NaiveArbiter {
                 isAbove
                 ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
                 : NaiveAsk(request: .accommodateDeletion, subitem: nil)
-            guard presenter.implements(ask.request) else { continue }
+            guard presenter.implements(ask.request), !isExcused(party, presenter) else { continue }
             endOthers(of: presenter.id, besides: party)
             guard let turn = turn(of: presenter.id, cause, true, isOfSocket: false) else { continue }
             change(turn) { turn in
@@ -145,7 +151,9 @@ extension NaiveArbiter {
 
 /// N8: each thing that happened to an item is told once.
 extension NaiveTurn {
-    mutating func note(_ kind: NaiveNews.Kind, _ item: ItemID, _ place: Place, from former: Place?, _ cause: Cause) {
+    mutating func note(
+        _ kind: NaiveNews.Kind, _ item: ItemID, _ place: Place, from former: Place?, _ cause: Cause
+    ) {
         guard let index = subitems.firstIndex(where: { $0.item == item }) else {
             subitems.append(
                 NaiveNews(item: item, kinds: [kind], place: place, former: former, causes: [kind: cause]))
@@ -161,7 +169,9 @@ extension NaiveTurn {
         case .appeared: news.kinds = [.appeared]
         case .moved, .changed:
             let isIncluded = [[], [.appeared], [.deleted]].contains(news.kinds)
-            if !isIncluded { news.kinds = [.moved, .changed].filter { $0 == kind || news.kinds.contains($0) } }
+            if !isIncluded {
+                news.kinds = [.moved, .changed].filter { $0 == kind || news.kinds.contains($0) }
+            }
         }
         if kind == .moved, news.former == nil { news.former = former }
         news.causes[kind] = cause

@@ -11,7 +11,7 @@ extension NaiveArbiter {
         for id in left { forgetWants(of: id) }
         for id in left where members(of: id).isEmpty {
             guard let turn = turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
-            if !isWorthTelling(turn) {
+            if !isWorthTelling(turn), turn.gone == nil {
                 drop(id)
             } else if claims[index].isOfSocket {
                 end(id)
