@@ -134,11 +134,13 @@ extension Menu {
             let (item, directory) = chance.one(of: places) ?? (1, 10)
             let place = Place(in: directory.map { ItemID($0) })
             let party = chance.one(of: [Cast.parent, Cast.stranger, Cast.worker]) ?? Cast.parent
+            // Only files are saved.
+            let isFile = item < 10
             switch chance.below(7) {
             case 0: return .created(ItemID(item), at: place, by: party, under: nil)
             case 1: return .deleted(ItemID(item), at: place, by: party, under: nil)
-            case 2: return .lost(ItemID(item), at: place, by: party)
-            case 3: return .vacated(document: ItemID(item), orphan: ItemID(30))
+            case 2 where isFile: return .lost(ItemID(item), at: place, by: party)
+            case 3 where isFile: return .vacated(document: ItemID(item), orphan: ItemID(30))
             case 4: return .replaced(document: ItemID(1), incoming: ItemID(2), orphan: ItemID(31))
             case 5:
                 let move = Move(from: place, to: Place(in: ItemID(10)), leaving: ItemID(32))

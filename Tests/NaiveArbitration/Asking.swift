@@ -162,6 +162,7 @@ extension NaiveArbiter {
     /// P9.
     private func isSparedSaving(_ id: PresenterID, _ want: NaiveWant) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
+        if bounds.askAgain == .zero { return false }
         if questions.contains(where: { $0.presenter == id && $0.request == .save }) { return true }
         guard want.isForUnmodifiedRead else { return false }
         let session = want.cause.party.session
@@ -217,7 +218,7 @@ extension NaiveArbiter {
             excuse(turn.cause.party, question.presenter)
             change(turn.id) { $0.isForfeited = true }
         }
-        let isDemoted = presenters.first { $0.id == question.presenter }?.forfeits == 3
+        let isDemoted = presenters.first { $0.id == question.presenter }?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         leaveIfEmpty(question.turn)
     }

@@ -18,8 +18,7 @@ extension NaiveArbiter {
                 claims[holder].seen = nil
                 claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
             }
-            // Y7: the other natures are bounded by Y6 alone.
-            if isLookedAt, claims[holder].onlyReads, claims[holder].party?.programClass == .background {
+            if claims[holder].onlyReads, claims[holder].party?.programClass == .background {
                 suspend(holder, .yielded)
                 hasYielded = true
             }

@@ -20,6 +20,8 @@ package struct NaiveClaim: Sendable {
     var passes = false
     /// Whether its presenters were chosen.
     var isPut = false
+    /// What it stakes, found out anew after each step.
+    var stakes: [NaiveStake] = []
     /// The plain directories above it, and of these those whose contents it has staked to read (S4).
     var below: Set<ItemID> = []
     var entered: Set<ItemID> = []

@@ -2,12 +2,12 @@
 import Coordination
 
 /// What can be staked: an item, or apart from it the contents of a plain directory.
-enum NaiveThing: Hashable {
+enum NaiveThing: Hashable, Sendable {
     case item(ItemID)
     case contents(ItemID)
 }
 
-struct NaiveStake {
+struct NaiveStake: Sendable {
     let thing: NaiveThing
     let isWrite: Bool
 }
@@ -40,7 +40,15 @@ extension NaiveArbiter {
     func stakes(of claim: NaiveClaim) -> [NaiveStake] {
         // B1.
         if claim.nature == .batch { return [] }
-        return claim.parts.flatMap { stakes($0.item, $0.place, $0.access) }
+        var found: [NaiveStake] = []
+        for stake in claim.parts.flatMap({ stakes($0.item, $0.place, $0.access) }) {
+            if let index = found.firstIndex(where: { $0.thing == stake.thing }) {
+                if stake.isWrite { found[index] = stake }
+            } else {
+                found.append(stake)
+            }
+        }
+        return found
     }
 
     private func stakes(_ item: ItemID, _ place: Place, _ access: Access) -> [NaiveStake] {
@@ -59,12 +67,11 @@ extension NaiveArbiter {
 
     /// Whether each writes, for everything that both stake and one of them writes.
     func meetings(_ one: Int, _ other: Int) -> [(Bool, Bool)] {
-        let ours = stakes(of: claims[one])
-        let theirs = stakes(of: claims[other])
-        let shared = Set(ours.map(\.thing)).intersection(theirs.map(\.thing))
-        return shared.compactMap { thing in
-            let mine = ours.contains { $0.thing == thing && $0.isWrite }
-            let yours = theirs.contains { $0.thing == thing && $0.isWrite }
+        let theirs = claims[other].stakes
+        return claims[one].stakes.compactMap { stake in
+            let thing = stake.thing
+            guard let yours = theirs.first(where: { $0.thing == thing })?.isWrite else { return nil }
+            let mine = stake.isWrite
             guard mine || yours else { return nil }
             if case .contents(let directory) = thing {
                 guard mine && yours || claims[mine ? other : one].entered.contains(directory) else {
@@ -77,10 +84,11 @@ extension NaiveArbiter {
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
 
-    /// S4: what is read of contents is entered when somebody writes them, and goes with the last who does; a change of
+    /// Finds out what everybody stakes; and S4: what is read of contents is entered when somebody writes them, and goes with the last who does; a change of
     /// names enters, of those who are there already, aware claims only.
     mutating func enter() {
         let all = claims.map { stakes(of: $0) }
+        for index in claims.indices { claims[index].stakes = all[index] }
         for index in claims.indices {
             var read: Set<ItemID> = []
             for stake in all[index] {
@@ -106,7 +114,7 @@ extension NaiveArbiter {
     /// Whether somebody who writes the item now would meet what a claim stakes (P15).
     func wouldMeet(_ item: ItemID, _ place: Place, _ claim: NaiveClaim) -> Bool {
         let ours = stakes(item, place, .write(.updating))
-        return stakes(of: claim).contains { theirs in
+        return claim.stakes.contains { theirs in
             ours.contains { $0.thing == theirs.thing && ($0.isWrite || theirs.isWrite) }
         }
     }

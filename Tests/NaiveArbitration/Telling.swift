@@ -122,7 +122,7 @@ extension NaiveArbiter {
                 turn.note(kind, item, place, from: former, cause)
             }
         }
-        if members(of: id).isEmpty, turns.first(where: { $0.id == id })?.owed.isEmpty ?? false { trail(id) }
+        if members(of: id).isEmpty, turns.contains(where: { $0.id == id && !isOwing($0) }) { trail(id) }
         tellIfMany(id, presenter)
     }
 

@@ -10,10 +10,10 @@ extension NaiveArbiter {
         claims[index].wants = []
         for id in left { forgetWants(of: id) }
         for id in left where members(of: id).isEmpty {
-            guard let turn = turns.first(where: { $0.id == id }), turn.owed.isEmpty else { continue }
+            guard let turn = turns.first(where: { $0.id == id }), !isOwing(turn) else { continue }
             if !isWorthTelling(turn), turn.gone == nil {
                 drop(id)
-            } else if claims[index].isOfSocket {
+            } else if claims[index].isOfSocket, claims[index].suspension == nil {
                 end(id)
             } else {
                 trail(id)
@@ -27,6 +27,16 @@ extension NaiveArbiter {
         change(id) { turn in
             turn.order.removeAll { !wanted.contains($0) }
             for ask in turn.causes.keys where !wanted.contains(ask) { turn.causes[ask] = nil }
+        }
+    }
+
+    /// Whether somebody is still to be asked, or to answer, what no claim waits for.
+    func isOwing(_ turn: NaiveTurn) -> Bool {
+        turn.owed.contains { want in
+            !turn.asked.contains(want.ask)
+                || questions.contains {
+                    $0.turn == turn.id && $0.request == want.ask.request && $0.subitem == want.ask.subitem
+                }
         }
     }
 
@@ -57,7 +67,26 @@ extension NaiveArbiter {
         guard let turn = turns.first(where: { $0.id == id }) else { return }
         drop(id)
         guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return }
+        if turn.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            tellOthers(besides: turn, presenter)
+        }
         effects += notices(at: turn, presenter).map { .tell($0) }
+    }
+
+    /// N3: what the program did in turns that asked nobody to relinquish.
+    private mutating func tellOthers(besides turn: NaiveTurn, _ presenter: NaivePresenter) {
+        for other in turns where other.presenter == turn.presenter && !other.hasAskedToRelinquish {
+            guard other.program.isExempt(from: turn.program) else { continue }
+            effects += notices(at: other, presenter).map { .tell($0) }
+            if other.end != nil {
+                drop(other.id)
+            } else {
+                change(other.id) {
+                    ($0.moved, $0.changed, $0.gone) = (nil, nil, nil)
+                    $0.subitems = []
+                }
+            }
+        }
     }
 
     /// Without a word.
