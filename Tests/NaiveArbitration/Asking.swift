@@ -16,8 +16,8 @@ extension NaiveArbiter {
             let isExcused = isExcused(party, presenter)
             if isExcused { excuse(party, presenter.id) }
             let wanted = wanted(by: index, of: presenter, for: party)
-            if wanted.isEmpty, isBelow(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)
+            if wanted.isEmpty, isBelow(presenter, index) { continue }
             join(index, presenter.id, party, isWriting, isExcused ? [] : wanted)
         }
     }
@@ -76,12 +76,11 @@ extension NaiveArbiter {
     private func openTurn(
         of presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ isOfSocket: Bool
     ) -> NaiveTurn? {
-        let own = turns.filter { turn in
-            turn.presenter == presenter && turn.program.isExempt(from: party) && !hasLasted(turn)
-        }
+        let all = turns.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
+        let own = all.filter { !hasLasted($0) }
         if let turn = own.first(where: { $0.isWriting == isWriting }) { return turn }
-        // P22, B3.
-        guard !isWriting, isOfSocket else { return nil }
+        // P22, B3: if there is none of its reads.
+        guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
 
@@ -215,7 +214,7 @@ extension NaiveArbiter {
         change(question.presenter) { $0.forfeits += 1 }
         excuse(question.cause.party, question.presenter)
         for turn in concerned {
-            excuse(turn.cause.party, question.presenter)
+            if turn.id != question.turn { excuse(turn.cause.party, question.presenter) }
             change(turn.id) { $0.isForfeited = true }
         }
         let isDemoted = presenters.first { $0.id == question.presenter }?.isDemoted ?? false
