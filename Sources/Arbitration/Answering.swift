@@ -105,7 +105,3 @@ extension Arbiter {
         return Array(waiting.readers) + Array(waiting.writers)
     }
 }
-
-extension PresenterRequest {
-    var isRelinquishment: Bool { self == .relinquishToReader || self == .relinquishToWriter }
-}

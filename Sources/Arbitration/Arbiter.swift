@@ -49,15 +49,16 @@ public struct Arbiter: Sendable {
         case .forced(let claim): force(claim, &effects)
         case .vacated(let document, let orphan): vacate(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
+        case .placed, .forgotten, .relinked, .shown, .created, .deleted: break
         case .presented(let presenter): desk.insert(presenter)
         case .removed(let presenter): removePresenter(presenter)
         case .answered(let question, let presenter, let reply):
             answer(question, by: presenter, reply, &effects)
         case .progressed(let question): progress(question)
-        case .changed(let item, let cause, let claim, let stamp):
+        case .changed(let item, _, let cause, let claim, let stamp):
             noteChange(of: item, cause, under: claim, stamp: stamp, &effects)
-        case .moved(let item, let party): noteMove(of: item, by: party, &effects)
-        case .lost(let item, let party): noteLoss(of: item, by: party, &effects)
+        case .moved(let item, _, let party, _): noteMove(of: item, by: party, &effects)
+        case .lost(let item, _, let party): noteLoss(of: item, by: party, &effects)
         case .tick: tick(&effects)
         }
         settle(&effects)
@@ -104,7 +105,7 @@ public struct Arbiter: Sendable {
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
-        guard request.second == nil, desk.isEmpty || desk.presented[request.first.item] == nil else {
+        guard request.rest.isEmpty, desk.isEmpty || desk.presented[request.first.item] == nil else {
             return false
         }
         guard dockets[request.first.item, default: Docket()].enterAlone(request.claim, request.first.access)

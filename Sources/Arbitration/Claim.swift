@@ -26,7 +26,7 @@ struct Claim: Sendable {
         id = request.claim
         nature = request.nature
         first = request.first
-        second = request.second
+        second = request.rest.first
         isAsked = request.nature == .episode
         wentOver = request.nature == .nameChange || request.nature == .episode
         joinParts()
@@ -47,8 +47,10 @@ struct Claim: Sendable {
 
     /// Goes on with another item instead of this one (R1, R2).
     mutating func move(from item: ItemID, to other: ItemID) {
-        if first.item == item { first = Request.Part(other, first.access) }
-        if let part = second, part.item == item { second = Request.Part(other, part.access) }
+        if first.item == item { first = Request.Part(other, first.access, at: first.place, via: first.via) }
+        if let part = second, part.item == item {
+            second = Request.Part(other, part.access, at: part.place, via: part.via)
+        }
         joinParts()
     }
 

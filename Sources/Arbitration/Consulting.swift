@@ -98,7 +98,8 @@ extension Arbiter {
             case .read:
                 mayAskToSave(for: claim, party, record)
                     ? [.relinquishToReader, .save] : [.relinquishToReader]
-            case .write(.updating), .write(.forMoving): [.relinquishToWriter]
+            case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
+                [.relinquishToWriter]
             case .write(.forMerging): [.relinquishToWriter, .save]
             case .write(.forDeleting): [.relinquishToWriter, .accommodateDeletion]
             // A file that is created takes a name nobody has: those who show it were asked before.
@@ -185,7 +186,7 @@ extension Arbiter {
         switch request {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish
         case .save: bounds.save
-        case .accommodateDeletion: bounds.deletion
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
         }
     }
 

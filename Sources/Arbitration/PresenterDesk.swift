@@ -36,7 +36,7 @@ struct PresenterDesk: Sendable {
 
     mutating func insert(_ presenter: Presenter) {
         records[presenter.id] = PresenterRecord(presenter)
-        enter(presenter.id, at: presenter.item)
+        if let item = presenter.item { enter(presenter.id, at: item) }
     }
 
     mutating func enter(_ id: PresenterID, at item: ItemID) {

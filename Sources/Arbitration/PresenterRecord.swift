@@ -21,7 +21,7 @@ struct PresenterRecord: Sendable {
 
     init(_ presenter: Presenter) {
         self.presenter = presenter
-        item = presenter.item
+        item = presenter.item ?? ItemID(.max)
     }
 
     var id: PresenterID { presenter.id }

@@ -72,7 +72,7 @@ extension Arbiter {
         // Y5.
         case .idle: return access.isWrite && !areExempt(holder, claim)
         // Y3, Y4, Y6.
-        case .yielded, .stoodStill, .held: return false
+        case .yielded, .stoodStill, .held, .deadlocked: return false
         }
     }
 

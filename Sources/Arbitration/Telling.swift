@@ -151,7 +151,7 @@ extension Arbiter {
         ]
         for (notice, isDue) in notices
         where isDue && record.presenter.messages.contains(PresenterMessages(notice)) {
-            effects.append(.tell(turn.presenter, id, notice, turn.cause))
+            effects.append(.tell(Notice(notice, to: turn.presenter, in: id, turn.cause)))
         }
     }
 

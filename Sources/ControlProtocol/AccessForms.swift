@@ -12,7 +12,7 @@ extension Access {
 
     package init?(name: String) {
         if name == "read" {
-            self = .read
+            self = .read()
         } else {
             guard let option = WritingOption(rawValue: name) else { return nil }
             self = .write(option)

@@ -89,7 +89,7 @@ final class Holdings: Sendable {
         let census = items.map { service.engine.census(of: $0) }
         switch refusal {
         case .withdrawn: return .cancelled
-        case .busy: return .timedOut(waitingFor: census)
+        case .busy, .deadlock: return .timedOut(waitingFor: census)
         case .presenterFailed:
             let presenters = census.flatMap(\.presenters)
             let refusals = service.refusals.since(moment, of: presenters.map(\.presenter))

@@ -101,9 +101,13 @@ extension Engine {
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
-        case .tell(let presenter, let turn, let notice, let cause):
-            journal.note(.told, at: now, by: state.presenters[presenter], cause.describes(notice.rawValue))
-            return post(.notice(notice), to: presenter, turn, cause, in: state).map { .deliver($0) }
+        case .tell(let notice):
+            journal.note(
+                .told, at: now, by: state.presenters[notice.presenter],
+                notice.cause.describes(notice.kind.rawValue))
+            return post(.notice(notice.kind), to: notice.presenter, notice.turn, notice.cause, in: state)
+                .map { .deliver($0) }
+        case .retarget, .deadlock: return nil
         case .suspend(let claim, let suspension):
             guard let claimant = state.claims[claim]?.claimant else { return nil }
             let isForced = suspension != .yielded
@@ -172,7 +176,7 @@ extension Engine {
                 hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
                 grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
         case .refused(.withdrawn): journal.note(.withdrawn, at: now, claim: claim, by: subject)
-        case .refused(.busy), .refused(.presenterFailed):
+        case .refused(.busy), .refused(.presenterFailed), .refused(.deadlock):
             journal.note(.refused, at: now, claim: claim, by: subject)
         }
     }
@@ -211,6 +215,7 @@ extension Engine {
         case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
         case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
         case .held: "kept others out for \(bounds.hold) and was passed"
+        case .deadlocked: "waited for somebody who waited for it, and was passed"
         }
     }
 

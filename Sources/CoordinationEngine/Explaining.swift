@@ -97,6 +97,7 @@ extension Engine {
                 case .relinquishToReader, .relinquishToWriter: "to let go of"
                 case .save: "to save"
                 case .accommodateDeletion: "to agree to the deletion of"
+                case .accommodateSubitemDeletion: "to agree to a deletion in"
                 }
             let left = question.deadline.since(now)
             return "\(Self.name(of: waiting.account)) waits for \(Self.name(of: presenter.account)) \(verb) "

@@ -140,14 +140,16 @@ extension Engine {
     package func noteChange(
         of item: ItemID, by party: Party, _ access: Access, under claim: ClaimID?, stamp: UInt64
     ) {
-        submit(.changed(item, Cause(party, access), under: claim, stamp: stamp))
+        submit(.changed(item, at: Place(), Cause(party, access), under: claim, stamp: stamp))
     }
 
     /// The item is called something else now.
-    package func noteMove(of item: ItemID, by party: Party) { submit(.moved(item, by: party)) }
+    package func noteMove(of item: ItemID, by party: Party) {
+        submit(.moved(item, Move(), by: party, under: nil))
+    }
 
     /// What was vacated like a document that is saved turned out to be deleted.
-    package func noteLoss(of item: ItemID, by party: Party) { submit(.lost(item, by: party)) }
+    package func noteLoss(of item: ItemID, by party: Party) { submit(.lost(item, at: Place(), by: party)) }
 }
 
 // What is sent to presenters.

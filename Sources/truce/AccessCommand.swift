@@ -14,7 +14,7 @@ struct Read: ParsableCommand {
 
     @OptionGroup var arguments: AccessArguments
 
-    func run() { arguments.run(.read) }
+    func run() { arguments.run(.read()) }
 }
 
 struct Write: ParsableCommand {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
-import Coordination
+package import Coordination
 
 /// An effect as scenario files spell it.
-func describe(_ effect: Effect) -> String {
+package func describe(_ effect: Effect) -> String {
     switch effect {
     case .grant(let claim, let grant):
         let passed = grant.passed.map { $0.isClean ? "\($0.claim) (clean)" : "\($0.claim)" }
@@ -17,14 +16,31 @@ func describe(_ effect: Effect) -> String {
     case .suspend(let claim, let suspension): return "suspend \(claim) \(suspension.rawValue)"
     case .wake(let moment): return "wake at \(moment)"
     case .ask(let question):
-        return "ask \(question.id) \(question.presenter) \(question.request.rawValue) in \(question.turn) "
+        let subitem = question.subitem.map { " of \($0)" } ?? ""
+        return
+            "ask \(question.id) \(question.presenter) \(question.request.rawValue)\(subitem) in \(question.turn) "
             + "for \(name(of: question.cause)) by \(question.deadline)"
     case .forfeit(let question, let isDemoted):
         return "forfeit \(question.id) \(question.presenter) \(question.request.rawValue)"
             + (isDemoted ? " demoted" : "")
-    case .tell(let presenter, let turn, let notice, let cause):
-        return "tell \(presenter) \(notice.rawValue) in \(turn) for \(name(of: cause))"
+    case .tell(let notice):
+        let subitem = notice.subitem.map { subitem in
+            " of \(subitem.item)\(describe(subitem.place, as: "at"))"
+                + (subitem.former.map { describe($0, as: "from") } ?? "")
+        }
+        return "tell \(notice.presenter) \(notice.kind.rawValue)\(subitem ?? "") in \(notice.turn) "
+            + "for \(name(of: notice.cause))"
+    case .retarget(let claim, let item, let other): return "retarget \(claim) from \(item) to \(other)"
+    case .deadlock(let deadlock):
+        let cycle = deadlock.cycle.map(\.description).joined(separator: " ")
+        return "deadlock \(cycle): \(deadlock.way.rawValue) \(deadlock.claim)"
     }
+}
+
+/// ` at @5 link 2`, or nothing if there is nothing to say.
+private func describe(_ place: Place, as preposition: String) -> String {
+    let directory = place.directory.map { " \(preposition) \($0)" } ?? ""
+    return directory + (place.link.map { " link \($0.rawValue)" } ?? "")
 }
 
 private func name(of cause: Cause) -> String { cause.party.process.map { "\($0)" } ?? "nobody" }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
 import Coordination
 
-struct Unreadable: Error {}
+package struct Unreadable: Error {}
 
 /// The words of one command, read from left to right.
 struct Words {
@@ -26,12 +25,50 @@ struct Words {
         return ItemID(number)
     }
 
-    /// Reads `read @1`, `write @1` (which is updating) or `forMoving @1`.
+    /// Reads `read @1`, `read(withoutChanges,forUploading) @1`, `write @1` (which is updating) or `forMoving @1`,
+    /// then ` in @5 link 2` and `via @7`, each if it is there.
     mutating func part() throws(Unreadable) -> Request.Part {
+        let access = try self.access()
+        let item = try self.item()
+        let place = try self.place(after: "in")
+        return Request.Part(item, access, at: place, via: try follows("via") ? try self.item() : nil)
+    }
+
+    private mutating func access() throws(Unreadable) -> Access {
         let word = try next()
-        let option = WritingOption(rawValue: word == "write" ? "updating" : word)
-        guard option != nil || word == "read" else { throw Unreadable() }
-        return Request.Part(try item(), option.map(Access.write) ?? .read)
+        if let option = WritingOption(rawValue: word == "write" ? "updating" : word) { return .write(option) }
+        if word == "read" { return .read() }
+        guard word.hasPrefix("read("), word.hasSuffix(")") else { throw Unreadable() }
+        var options: ReadingOptions = []
+        for name in word.dropFirst(5).dropLast().split(separator: ",") {
+            guard let option = Self.readingOptions[String(name)] else { throw Unreadable() }
+            options.insert(option)
+        }
+        return .read(options)
+    }
+
+    package static let readingOptions: [String: ReadingOptions] = [
+        "withoutChanges": .withoutChanges, "resolvesSymbolicLink": .resolvesSymbolicLink,
+        "immediatelyAvailableMetadataOnly": .immediatelyAvailableMetadataOnly,
+        "forUploading": .forUploading,
+    ]
+
+    /// Reads `in @5 link 2`, with the preposition that is given, or nothing.
+    mutating func place(after preposition: String) throws(Unreadable) -> Place {
+        let directory = try follows(preposition) ? try item() : nil
+        return Place(in: directory, link: try follows("link") ? LinkID(try number()) : nil)
+    }
+
+    /// Takes a word if it is the next one.
+    mutating func follows(_ word: String) throws(Unreadable) -> Bool {
+        guard peek == word else { return false }
+        words.removeLast()
+        return true
+    }
+
+    /// Takes the word that must be the next one.
+    mutating func expect(_ word: String) throws(Unreadable) {
+        guard try next() == word else { throw Unreadable() }
     }
 
     /// Reads `nobody`, `100`, `100 below 50 20` or `100 background`.
@@ -53,8 +90,9 @@ struct Words {
         return party
     }
 
-    /// Reads `session 7`, `terminals 1 0 1` and `purpose x`, in this order.
+    /// Reads `thread 7`, `session 7`, `terminals 1 0 1` and `purpose x`, in this order.
     private mutating func details(of party: inout Party) throws(Unreadable) {
+        if try follows("thread") { party.thread = Int32(truncatingIfNeeded: try number()) }
         if peek == "session" {
             words.removeLast()
             party.session = Int32(truncatingIfNeeded: try number())

@@ -5,21 +5,27 @@ import Coordination
 /// The world a scenario file speaks to: a clock, and answers to what the arbiter asks.
 ///
 ///     bounds hold=2s policy=fail            before the first claim
+///     directory @1, directory @5 in @1, package @6 in @5, forget @6
 ///     claim 1 handle read @1 by 100         `by` answers `identify #1` at once; without it nobody answers
-///     claim 2 nameChange forMoving @1 forReplacing @2 by 100 below 50 20
-///     identified 1 100 below 50 background
+///     claim 2 nameChange forMoving @1 in @5 forReplacing @2 in @6 link 2 by 100 below 50 20
+///     claim 3 aware read(withoutChanges,resolvesSymbolicLink) @1 via @7 within 1 2 answering ?1 by 100 purpose x
+///     identified 1 100 below 50 background thread 7
 ///     shows 1 dirty 7                       what is seen whenever #1 is looked at from now on
 ///     observed 1 reading 512
 ///     end 1, withdraw 1, force 1
 ///     vacated @1 @9, replaced @1 @2 @9, replaced @1 @2
+///     relinked @7 to @2 in @5
 ///     advance 250ms                         ticks at every moment the arbiter asked for
 ///     late 250ms                            one tick, when it is over
 ///     pass 250ms                            no tick at all
 ///     beside 3                              asks for the suspended writer
-///     present p1 @1 by 50 implementing all, remove p1
+///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
+///     shown p1 @1 in @5, remove p1
 ///     answer ?1 p1, answer ?1 p1 failed, progress ?1
-///     changed @1 stamp 7 under 3, changed @1 stamp 7 by 100, moved @1 by 100, lost @1 by 100
-struct World {
+///     changed @1 stamp 7 under 3, changed @1 in @5 stamp 7 by 100
+///     created @1 in @5 by 100, deleted @1 in @5 under 3, lost @1 by 100
+///     moved @1 by 100, moved @1 from @5 to @6 leaving @9 under 3
+package struct World {
     private var bounds = Bounds()
     private lazy var arbiter = Arbiter(bounds: bounds)
     private var now = Instant(nanoseconds: 0)
@@ -27,14 +33,17 @@ struct World {
     private var parties: [ClaimID: Party] = [:]
     private var shown: [ClaimID: Observation] = [:]
 
-    mutating func run(_ command: String) -> String {
+    package init() {}
+
+    package mutating func run(_ command: String) -> String {
         var words = Words(command)
         guard let lines = try? perform(&words) else { return "cannot read this command" }
         return lines.isEmpty ? "nothing" : lines.joined(separator: "\n")
     }
 
     private mutating func perform(_ words: inout Words) throws(Unreadable) -> [String] {
-        switch try words.next() {
+        let name = try words.next()
+        switch name {
         case "bounds": return try setBounds(&words)
         case "claim": return try claim(&words)
         case "identified": return tell(.identified(try words.claim(), try words.party()))
@@ -51,26 +60,17 @@ struct World {
                 .replaced(
                     document: try words.item(), incoming: try words.item(),
                     orphan: words.isAtEnd ? nil : try words.item()))
-        case "present":
-            let (id, item) = (try words.presenter(), try words.item())
-            guard try words.next() == "by" else { throw Unreadable() }
-            let party = try words.party()
-            guard try words.next() == "implementing" else { throw Unreadable() }
-            return tell(.presented(Presenter(id, of: item, by: party, try words.messages())))
+        case "directory", "package", "forget", "relinked": return tell(try treeEvent(name, &words))
+        case "present": return tell(.presented(try presenter(&words)))
+        case "shown":
+            return tell(.shown(try words.presenter(), try words.item(), at: try words.place(after: "in")))
         case "remove": return tell(.removed(try words.presenter()))
         case "answer":
             let (question, presenter) = (try words.question(), try words.presenter())
             return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))
         case "progress": return tell(.progressed(try words.question()))
         case "changed": return try change(&words)
-        case "moved":
-            let item = try words.item()
-            guard try words.next() == "by" else { throw Unreadable() }
-            return tell(.moved(item, by: try words.party()))
-        case "lost":
-            let item = try words.item()
-            guard try words.next() == "by" else { throw Unreadable() }
-            return tell(.lost(item, by: try words.party()))
+        case "created", "moved", "deleted", "lost": return tell(try nameEvent(name, &words))
         case "advance": return advance(by: try words.span())
         case "late":
             now = now + (try words.span())
@@ -84,15 +84,67 @@ struct World {
         }
     }
 
-    /// Reads `changed @1 stamp 7 under 3` or `changed @1 stamp 7 by 100`.
+    private func treeEvent(_ name: String, _ words: inout Words) throws(Unreadable) -> Event {
+        let item = try words.item()
+        switch name {
+        case "forget": return .forgotten(item)
+        case "relinked":
+            try words.expect("to")
+            return .relinked(item, to: try words.item(), at: try words.place(after: "in"))
+        default:
+            let parent = try words.follows("in") ? try words.item() : nil
+            return .placed(item, Directory(in: parent, isPackage: name == "package"))
+        }
+    }
+
+    /// Reads `p1 @1 in @5 by 50 implementing all`; `none` for what does not exist yet.
+    private func presenter(_ words: inout Words) throws(Unreadable) -> Presenter {
+        let id = try words.presenter()
+        let item = try words.follows("none") ? nil : try words.item()
+        let place = try words.place(after: "in")
+        try words.expect("by")
+        let party = try words.party()
+        try words.expect("implementing")
+        return Presenter(id, of: item, at: place, by: party, try words.messages())
+    }
+
+    /// Reads `created @1 in @5 by 100`, `moved @1 from @5 to @6 leaving @9 under 3` and the like.
+    private func nameEvent(_ name: String, _ words: inout Words) throws(Unreadable) -> Event {
+        let item = try words.item()
+        guard name == "moved" else {
+            let place = try words.place(after: "in")
+            let (claim, party) = try author(&words)
+            switch name {
+            case "created": return .created(item, at: place, by: party, under: claim)
+            case "deleted": return .deleted(item, at: place, by: party, under: claim)
+            default: return .lost(item, at: place, by: party)
+            }
+        }
+        var move = Move(from: try words.place(after: "from"), to: try words.place(after: "to"))
+        if try words.follows("leaving") { move.leaving = try words.item() }
+        let (claim, party) = try author(&words)
+        return .moved(item, move, by: party, under: claim)
+    }
+
+    /// Reads `under 3` or `by 100`.
+    private func author(_ words: inout Words) throws(Unreadable) -> (ClaimID?, Party) {
+        if try words.follows("under") {
+            let claim = try words.claim()
+            return (claim, parties[claim] ?? .nobody)
+        }
+        try words.expect("by")
+        return (nil, try words.party())
+    }
+
+    /// Reads `changed @1 in @5 stamp 7 under 3` or `changed @1 stamp 7 by 100`.
     private mutating func change(_ words: inout Words) throws(Unreadable) -> [String] {
         let item = try words.item()
-        guard try words.next() == "stamp" else { throw Unreadable() }
+        let place = try words.place(after: "in")
+        try words.expect("stamp")
         let stamp = try words.number()
-        let isClaimed = try words.next() == "under"
-        let claim = isClaimed ? try words.claim() : nil
-        let party = isClaimed ? Party.nobody : try words.party()
-        return tell(.changed(item, Cause(party, .write(.updating)), under: claim, stamp: stamp))
+        let (claim, party) = try author(&words)
+        return tell(
+            .changed(item, at: place, Cause(party, .write(.updating)), under: claim, stamp: stamp))
     }
 
     private mutating func setBounds(_ words: inout Words) throws(Unreadable) -> [String] {
@@ -105,12 +157,20 @@ struct World {
         let claim = try words.claim()
         guard let nature = Request.Nature(rawValue: try words.next()) else { throw Unreadable() }
         let first = try words.part()
-        let second = words.isAtEnd || words.peek == "by" ? nil : try words.part()
+        var rest: [Request.Part] = []
+        while let word = words.peek, !["within", "answering", "by"].contains(word) {
+            rest.append(try words.part())
+        }
+        var request = Request(claim, nature, first, rest)
+        if try words.follows("within") {
+            while let word = words.peek, UInt64(word) != nil { request.within.append(try words.claim()) }
+        }
+        if try words.follows("answering") { request.answering = try words.question() }
         if !words.isAtEnd {
-            guard try words.next() == "by" else { throw Unreadable() }
+            try words.expect("by")
             parties[claim] = try words.party()
         }
-        var lines = tell(.claimed(Request(claim, nature, first, second)))
+        var lines = tell(.claimed(request))
         if nature == .episode, let party = parties[claim] { lines += tell(.identified(claim, party)) }
         return lines
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
+import ArbitrationSimulation
 import Coordination
+import NaiveArbitration
 import Testing
 
 /// Every run of small worlds, compared step by step with ``NaiveArbiter``.
@@ -128,9 +130,9 @@ struct ExhaustiveTests {
 }
 
 extension ExhaustiveTests {
-    private static let read = Request.Part(ItemID(1), .read)
+    private static let read = Request.Part(ItemID(1), .read())
     private static let write = Request.Part(ItemID(1), .write(.updating))
-    private static let otherRead = Request.Part(ItemID(2), .read)
+    private static let otherRead = Request.Part(ItemID(2), .read())
     private static let otherWrite = Request.Part(ItemID(2), .write(.updating))
     private static let parent = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
     private static let child = Party(

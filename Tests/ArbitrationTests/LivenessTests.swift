@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
+import ArbitrationSimulation
 import Coordination
 import TestSupport
 import Testing
@@ -80,11 +81,11 @@ struct LivenessTests {
     private static let here = ItemID(1)
     private static let there = ItemID(2)
     private static let kinds = [
-        Kind(nature: .handle, first: Request.Part(here, .read)),
+        Kind(nature: .handle, first: Request.Part(here, .read())),
         Kind(nature: .handle, first: Request.Part(here, .write(.updating))),
         Kind(nature: .request, first: Request.Part(there, .write(.updating))),
         Kind(
-            nature: .handle, first: Request.Part(there, .read),
+            nature: .handle, first: Request.Part(there, .read()),
             second: Request.Part(here, .write(.forMerging))),
         Kind(nature: .nameChange, first: Request.Part(here, .write(.forDeleting))),
         Kind(nature: .episode, first: Request.Part(there, .write(.updating))),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
+import ArbitrationSimulation
 import Coordination
 import Testing
 
@@ -128,7 +129,7 @@ struct PresenterWorld {
     private mutating func present() {
         let id = PresenterID(nextPresenter)
         nextPresenter += 1
-        let messages = PresenterMessages(rawValue: UInt8(chance.below(4) == 0 ? chance.below(128) : 127))
+        let messages = PresenterMessages(rawValue: UInt16(chance.below(4) == 0 ? chance.below(128) : 127))
         let presenter = Presenter(id, of: Self.items[chance.below(2)], by: anybody(), messages)
         presenters[id] = presenter
         tell(.presented(presenter))
@@ -152,7 +153,7 @@ struct PresenterWorld {
         let options = WritingOption.allCases
         let access: Access =
             nature != .nameChange && nature != .request && chance.isLucky(1, of: 2)
-            ? .read : .write(options[chance.below(options.count)])
+            ? .read() : .write(options[chance.below(options.count)])
         let item = chance.below(2)
         let second =
             nature == .nameChange && chance.isLucky(1, of: 4)
@@ -172,7 +173,7 @@ struct PresenterWorld {
         {
             tell(
                 .changed(
-                    request.first.item, Cause(party, request.first.access), under: id,
+                    request.first.item, at: Place(), Cause(party, request.first.access), under: id,
                     stamp: UInt64(chance.below(3))))
         }
         tell(.ended(id))
@@ -192,9 +193,9 @@ struct PresenterWorld {
     private mutating func nameFacts() {
         let item = Self.items[chance.below(2)]
         switch chance.below(3) {
-        case 0: tell(.moved(item, by: anybody()))
-        case 1: tell(.lost(item, by: anybody()))
-        default: tell(.changed(item, Cause(anybody(), .write(.updating)), under: nil, stamp: 9))
+        case 0: tell(.moved(item, Move(), by: anybody(), under: nil))
+        case 1: tell(.lost(item, at: Place(), by: anybody()))
+        default: tell(.changed(item, at: Place(), Cause(anybody(), .write(.updating)), under: nil, stamp: 9))
         }
     }
 
@@ -251,7 +252,8 @@ extension PresenterWorld {
             open.removeAll { $0.id == question.id }
             over.append(question)
             if now < question.asked + bounds.relinquish { fail("\(question.id) was forfeited early") }
-        case .tell(let presenter, let turn, let notice, let cause): told(presenter, turn, notice, cause)
+        case .tell(let notice): told(notice.presenter, notice.turn, notice.kind, notice.cause)
+        case .retarget, .deadlock: break
         }
     }
 

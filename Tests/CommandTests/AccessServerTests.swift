@@ -17,7 +17,7 @@ struct AccessServerTests {
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.forMerging)))
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             try eventually(within: .seconds(10), "the reader to wait") {
                 server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
             }
@@ -51,8 +51,8 @@ struct AccessServerTests {
             let first: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
             let second: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
             // The same connection without a purpose is somebody else.
-            let third = try one.begin("b", .read)
-            #expect(try other.failure(of: try other.begin("b", .read, as: mine))?.code == -32004)
+            let third = try one.begin("b", .read())
+            #expect(try other.failure(of: try other.begin("b", .read(), as: mine))?.code == -32004)
             try one.end(first)
             try one.end(second)
             let _: AccessBeginResult = try one.reply(to: third)
@@ -67,14 +67,14 @@ struct AccessServerTests {
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             try reader.write(NotificationMessage(.cancel(begin)))
             try reader.write(NotificationMessage(.cancel(begin)))
             try reader.write(NotificationMessage(.cancel(.text("nothing"))))
             #expect(try reader.failure(of: begin)?.code == -32800)
             try writer.end(held)
             // Held accesses are ended, not cancelled.
-            let again = try reader.begin("a", .read)
+            let again = try reader.begin("a", .read())
             let access: AccessBeginResult = try reader.reply(to: again)
             try reader.write(NotificationMessage(.cancel(again)))
             try reader.end(access)
@@ -91,7 +91,7 @@ struct AccessServerTests {
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
             let reader = try AwareProgram(server)
-            let failure = try #require(try reader.failure(of: try reader.begin("a", .read)))
+            let failure = try #require(try reader.failure(of: try reader.begin("a", .read())))
             #expect(failure.code == -32006)
             #expect(failure.data?.holders?.count == 1)
             #expect(failure.message.contains(failure.data?.holders?.first?.program ?? "?"))
@@ -108,13 +108,13 @@ struct AccessServerTests {
             let access: AccessBeginResult = try mover.call(.beginAccess(AccessBeginParameters(intents)))
             #expect(access.intents == intents)
             let other = try AwareProgram(server)
-            let waits = try other.begin("b", .read)
+            let waits = try other.begin("b", .read())
             try mover.end(access)
             let _: AccessBeginResult = try other.reply(to: waits)
-            let twice = AccessBeginParameters([IntentForm(from, .read), IntentForm(from, .read)])
+            let twice = AccessBeginParameters([IntentForm(from, .read()), IntentForm(from, .read())])
             #expect(try mover.failure(of: .beginAccess(twice))?.code == -32602)
             let missing = AccessBeginParameters([
-                IntentForm(from, .read), IntentForm(Array("missing/x".utf8), .read),
+                IntentForm(from, .read()), IntentForm(Array("missing/x".utf8), .read()),
             ])
             #expect(try mover.failure(of: .beginAccess(missing))?.code == -32004)
         }
@@ -126,11 +126,11 @@ struct AccessServerTests {
             let program = try AwareProgram(server)
             var last: AccessBeginResult?
             for _ in 0..<ProtocolLimits.accesses {
-                last = try program.reply(to: try program.begin("a", .read))
+                last = try program.reply(to: try program.begin("a", .read()))
             }
-            #expect(try program.failure(of: try program.begin("a", .read))?.code == -32005)
+            #expect(try program.failure(of: try program.begin("a", .read()))?.code == -32005)
             try program.end(try #require(last))
-            let _: AccessBeginResult = try program.reply(to: try program.begin("a", .read))
+            let _: AccessBeginResult = try program.reply(to: try program.begin("a", .read()))
         }
     }
 
@@ -144,7 +144,7 @@ struct AccessServerTests {
                 let _: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
                 begin = try patient.begin("a", .write(.updating))
                 let impatient = try AwareProgram(server)
-                _ = try impatient.begin("a", .read)
+                _ = try impatient.begin("a", .read())
                 try eventually(within: .seconds(10), "two to wait") {
                     server.engine.census(of: nil).claims.filter { $0.standing == .waiting }.count == 2
                 }
@@ -164,7 +164,7 @@ struct AccessServerTests {
             _ = try writer.register("a", [])
             let _: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
             let reader = try AwareProgram(server)
-            _ = try reader.begin("a", .read)
+            _ = try reader.begin("a", .read())
             _ = try reader.send(.register(RegisterParameters(path: Array("b".utf8), messages: .all)))
             kept += [writer, reader]
         }

@@ -132,7 +132,7 @@ struct ConnectionTests {
                 let census = server.engine.census(of: nil)
                 return census.claims.count == 1 && census.presenters.count == 1
             }
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             try holder.type("end\n")
             #expect(try holder.wait(within: .seconds(20)).isSuccess)
             let _: AccessBeginResult = try reader.reply(to: begin)
@@ -203,7 +203,7 @@ struct ConnectionTests {
                     + #""params":{"path":"a","messages":["save","reacquire"]}}"#)
             #expect(try client.line().contains("presenter"))
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             let question = try client.line()
             #expect(question.contains("presenter/save"))
             let message = try IncomingMessage(decoding: Array(question.utf8))

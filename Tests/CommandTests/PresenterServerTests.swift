@@ -17,7 +17,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             let presenter = try editor.register("a/notes")
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a/notes", .read)
+            let begin = try reader.begin("a/notes", .read())
             let first = try editor.answer(.relinquishToReader).parameters
             #expect(first.presenter == presenter)
             #expect(first.path == "a/notes")
@@ -27,7 +27,7 @@ struct PresenterServerTests {
             #expect(first.deadline > 4000 && first.deadline <= 5000)
             #expect(try editor.answer(.save).parameters.turn == first.turn)
             let access: AccessBeginResult = try reader.reply(to: begin)
-            #expect(access.intents == [IntentForm(Array("a/notes".utf8), .read)])
+            #expect(access.intents == [IntentForm(Array("a/notes".utf8), .read())])
             try reader.end(access)
             let news = try editor.nextNews()
             #expect(news.notice == .reacquire)
@@ -43,7 +43,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.didChange])
             let reader = try AwareProgram(server)
-            let access: AccessBeginResult = try reader.reply(to: try reader.begin("a", .read))
+            let access: AccessBeginResult = try reader.reply(to: try reader.begin("a", .read()))
             try reader.end(access)
             #expect(try editor.unread() == [])
         }
@@ -55,7 +55,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             _ = try editor.register("a")
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             try editor.answer(.relinquishToReader)
             try editor.answer(.save, refusing: "the disk\nis full")
             let failure = try #require(try reader.failure(of: begin))
@@ -89,7 +89,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             let presenter = try editor.register("a")
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             _ = try editor.nextQuestion()
             let _: EmptyResult = try editor.call(.remove(RemoveParameters(presenter: presenter)))
             let access: AccessBeginResult = try reader.reply(to: begin)
@@ -111,7 +111,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .reacquire])
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             let (late, _) = try editor.nextQuestion()
             // The reader goes ahead when the time has run out.
             let access: AccessBeginResult = try reader.reply(to: begin)
@@ -136,7 +136,7 @@ struct PresenterServerTests {
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.save])
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             let (id, _) = try editor.nextQuestion()
             let began = Engine.now
             while Engine.now.since(began) < .milliseconds(600) {
@@ -196,10 +196,10 @@ struct PresenterServerTests {
             let held: AccessBeginResult = try holder.reply(to: try holder.begin("x", .write(.updating)))
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader])
-            let waiting = try (0..<ProtocolLimits.accesses).map { _ in try editor.begin("x", .read) }
+            let waiting = try (0..<ProtocolLimits.accesses).map { _ in try editor.begin("x", .read()) }
             let queued = try editor.send(.ps)
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read)
+            let begin = try reader.begin("a", .read())
             try editor.answer(.relinquishToReader)
             let access: AccessBeginResult = try reader.reply(to: begin)
             try reader.end(access)

@@ -27,7 +27,7 @@ struct LongStatus: StatusSource {
         let now = Instant(nanoseconds: 0)
         return StatusReport(
             waiting: (1...2000).map {
-                WaitingClaim(claim: ClaimID($0), actor: actor, access: .read, path: Self.path, since: now)
+                WaitingClaim(claim: ClaimID($0), actor: actor, access: .read(), path: Self.path, since: now)
             },
             journal: (1...2000).map {
                 JournalStep(sequence: $0, moment: now, kind: .granted, path: Self.path)

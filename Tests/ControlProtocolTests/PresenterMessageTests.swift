@@ -15,7 +15,7 @@ struct PresenterMessageTests {
                 .register(RegisterParameters(path: path, messages: .all)),
                 .register(RegisterParameters(path: path, messages: [.save, .didMove])),
                 .register(RegisterParameters(path: path, messages: [])),
-                .beginAccess(AccessBeginParameters([IntentForm(path, .read)])),
+                .beginAccess(AccessBeginParameters([IntentForm(path, .read())])),
                 .beginAccess(
                     AccessBeginParameters(
                         [IntentForm(path, .write(.forMoving)), IntentForm([0x78], .write(.forReplacing))],

@@ -19,8 +19,9 @@ import Testing
     static let updating = Access.write(.updating)
 
     static let openings = [
-        Row(what: "reading", flags: O_RDONLY, accesses: [.read, nil, nil, nil]),
-        Row(what: "reading without waiting", flags: O_RDONLY | O_NONBLOCK, accesses: [.read, nil, nil, nil]),
+        Row(what: "reading", flags: O_RDONLY, accesses: [.read(), nil, nil, nil]),
+        Row(
+            what: "reading without waiting", flags: O_RDONLY | O_NONBLOCK, accesses: [.read(), nil, nil, nil]),
         Row(what: "writing", flags: O_WRONLY, accesses: [forMerging, forMerging, nil, nil]),
         Row(what: "both", flags: O_RDWR, accesses: [forMerging, forMerging, nil, nil]),
         Row(what: "appending", flags: O_WRONLY | O_APPEND, accesses: [forMerging, nil, nil, nil]),

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-import Arbitration
-import Coordination
+package import Coordination
 
 /// A second, naive statement of the rules.
 ///
 /// Every question is answered by looking at all claims, and nothing is remembered that can be found out.
 /// Slow and obvious; the arbiter must agree with it.
-struct NaiveArbiter {
-    struct Entry {
-        let request: Request
-        var parts: [Request.Part]
-        var isHeld = false
-        var isAsked = false
-        var party: Party?
-        var suspension: Suspension?
-        var isClean = false
-        let deadline: Instant
-        var contestedSince: Instant?
-        var nextLook: Instant?
-        var seen: Observation?
-        var lastChange = Instant(nanoseconds: 0)
+package struct NaiveArbiter {
+    package struct Entry {
+        package let request: Request
+        package var parts: [Request.Part]
+        package var isHeld = false
+        package var isAsked = false
+        package var party: Party?
+        package var suspension: Suspension?
+        package var isClean = false
+        package let deadline: Instant
+        package var contestedSince: Instant?
+        package var nextLook: Instant?
+        package var seen: Observation?
+        package var lastChange = Instant(nanoseconds: 0)
 
-        var id: ClaimID { request.claim }
-        var passesEverybody: Bool { [.nameChange, .episode].contains(request.nature) }
-        var isFullySuspended: Bool { suspension != nil && suspension != .idle }
-        var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
+        package var id: ClaimID { request.claim }
+        package var passesEverybody: Bool { [.nameChange, .episode].contains(request.nature) }
+        package var isFullySuspended: Bool { suspension != nil && suspension != .idle }
+        package var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
     }
 
     let bounds: Bounds
+    package init(bounds: Bounds) { self.bounds = bounds }
     /// In the order of their numbers.
-    var entries: [Entry] = []
+    package var entries: [Entry] = []
 
-    mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
+    package mutating func handle(_ event: Event, at now: Instant) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .claimed(let request): claim(request, now, &effects)
@@ -46,22 +46,21 @@ struct NaiveArbiter {
         case .replaced(let document, let incoming, let orphan):
             if let orphan { moveHandles(document, orphan) }
             for index in entries.indices { move(index, incoming, document) }
-        case .presented, .removed, .answered, .progressed, .changed, .moved, .lost:
-            preconditionFailure("worlds with presenters are not stated naively yet")
         case .tick: tick(now, &effects)
+        default: preconditionFailure("not stated naively yet")
         }
         settle(now, &effects)
         return effects
     }
 
     /// The earliest moment at which something must happen.
-    var nextMoment: Instant? { entries.compactMap { moment(of: $0) }.min() }
+    package var nextMoment: Instant? { entries.compactMap { moment(of: $0) }.min() }
 
     private func index(_ id: ClaimID) -> Int? { entries.firstIndex { $0.id == id } }
 
     private mutating func claim(_ request: Request, _ now: Instant, _ effects: inout [Effect]) {
         var parts = [request.first]
-        if let second = request.second {
+        if let second = request.rest.first {
             if second.item != request.first.item {
                 parts.append(second)
             } else if second.access.isWrite {

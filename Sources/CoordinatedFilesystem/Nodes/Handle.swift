@@ -122,7 +122,7 @@ final class Handle: Claimant {
     var truncates: Bool { flags & O_TRUNC != 0 }
 
     /// A handle without a claim has the access it would have on a document.
-    var access: Access { AccessTable.opening(flags, of: .document) ?? .read }
+    var access: Access { AccessTable.opening(flags, of: .document) ?? .read() }
 
     var account: Account {
         Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }

@@ -20,7 +20,7 @@ package enum AccessTable {
         }
         if truncates { return .write(.updating) }
         // Part of the old contents stays, so whoever shows them saves first.
-        return mayWrite ? .write(.forMerging) : .read
+        return mayWrite ? .write(.forMerging) : .read()
     }
 
     /// SETATTR of the size without a handle.

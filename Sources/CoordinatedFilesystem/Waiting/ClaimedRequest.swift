@@ -90,7 +90,7 @@ final class ClaimedRequest: Claimant {
     /// Whether both are about the same documents: the names they are called by may have changed hands.
     func hasSameItems(as other: ClaimedRequest) -> Bool {
         request.first.item == other.request.first.item
-            && request.second?.item == other.request.second?.item
+            && request.rest.map(\.item) == other.request.rest.map(\.item)
     }
 }
 

@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
         parking.leave(open.token)
         switch decision {
         case .granted(let grant): admit(open, grant, reply: reply)
-        case .refused(.busy), .refused(.presenterFailed): reply.fail(.busy)
+        case .refused(.busy), .refused(.presenterFailed), .refused(.deadlock): reply.fail(.busy)
         case .refused(.withdrawn): reply.fail(.interrupted)
         }
     }

@@ -11,7 +11,7 @@ struct Benchmark {
         uncontested("claim + end, alone", elsewhere: 0)
         uncontested("claim + end, 100,000 claims elsewhere", elsewhere: 100_000)
         uncontested("claim + end beside one reader", elsewhere: 0, beside: true)
-        queue("10,000 waiting readers granted", access: .read)
+        queue("10,000 waiting readers granted", access: .read())
         queue("10,000 waiting writers granted in turn", access: .write(.updating))
         crowd()
     }
@@ -21,15 +21,15 @@ struct Benchmark {
         var effects: [Effect] = []
         let now = Instant(nanoseconds: 1)
         for number in 0..<elsewhere {
-            claim(number, on: 1 + number, .read, of: &arbiter, &effects)
+            claim(number, on: 1 + number, .read(), of: &arbiter, &effects)
         }
-        if beside { claim(elsewhere, on: 0, .read, of: &arbiter, &effects) }
+        if beside { claim(elsewhere, on: 0, .read(), of: &arbiter, &effects) }
         let rounds: UInt64 = 1_000_000
         var next = elsewhere + 1
         let best = best(of: 5) {
             for _ in 0..<rounds {
                 effects.removeAll(keepingCapacity: true)
-                claim(next, on: 0, .read, of: &arbiter, &effects)
+                claim(next, on: 0, .read(), of: &arbiter, &effects)
                 arbiter.handle(.ended(ClaimID(next)), at: now, into: &effects)
                 next += 1
             }
@@ -68,7 +68,7 @@ struct Benchmark {
         let best = best(of: 3) {
             var arbiter = Arbiter(bounds: Bounds())
             var effects: [Effect] = []
-            for number in 0..<count { claim(number, on: 0, .read, of: &arbiter, &effects) }
+            for number in 0..<count { claim(number, on: 0, .read(), of: &arbiter, &effects) }
             claim(count, on: 0, .write(.updating), of: &arbiter, &effects)
             identify(&arbiter, &effects)
             for number in 0..<count {
