@@ -43,25 +43,23 @@ struct Hunt {
     /// Without a mutant everything has to pass; how long that takes bounds what follows.
     mutating func measure() throws {
         for index in stages.indices {
-            let start = Date()
-            let failures = try run(stages[index], mutant: 0, isLax: false) { _ in false }
+            let (failures, seconds) = try run(stages[index], mutant: 0, isLax: false) { _ in false }
             guard failures.isEmpty else {
                 throw Complaint(
                     "Nothing is broken yet, and this fails already: "
                         + failures.map(\.description).joined(separator: ", "))
             }
-            let taken = Date().timeIntervalSince(start)
-            stages[index].bound = 5 + 10 * taken
+            stages[index].bound = 2 + 3 * seconds
             print(
                 String(
-                    format: "%@: %.1f s without a mutant; over %.0f s is a hang", stages[index].name, taken,
+                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang", stages[index].name, seconds,
                     stages[index].bound))
         }
     }
 
     private func run(
         _ stage: Stage, mutant: Int, isLax: Bool, until isEnough: ([Failure]) -> Bool
-    ) throws -> [Failure] {
+    ) throws -> (failures: [Failure], seconds: Double) {
         var environment = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
         if isLax { environment["MUTANT_LAX"] = "1" }
         return try TestRun(
@@ -73,7 +71,7 @@ struct Hunt {
     func verdict(on mutant: Mutant) throws -> Verdict {
         if let rule = mutant.rule { return try verdict(on: mutant, disabling: rule) }
         for stage in stages {
-            let failures = try run(stage, mutant: mutant.number, isLax: false) { !$0.isEmpty }
+            let failures = try run(stage, mutant: mutant.number, isLax: false) { !$0.isEmpty }.failures
             if let first = failures.first { return .caught(first) }
         }
         return .survived
@@ -91,7 +89,7 @@ struct Hunt {
         for stage in stages {
             let failures = try run(stage, mutant: mutant.number, isLax: !rule.hasPrefix("I")) {
                 $0.contains(where: shows)
-            }
+            }.failures
             if let first = failures.first(where: shows) { return .caught(first) }
             all += failures
         }

@@ -40,8 +40,10 @@ struct TestRun {
     let arguments: [String]
     let environment: [String: String]
     let citations: Citations
-    /// After so many seconds it counts as hanging.
+    /// After so many seconds of computing it counts as hanging; a busy machine hangs nobody.
     let bound: Double
+    /// After so many seconds of any kind it does so, too: it may wait for what never comes.
+    static let longest = 600.0
 
     private static let starting = NSLock()
 
@@ -54,20 +56,19 @@ struct TestRun {
         var hasEnded = false
     }
 
-    /// Runs until the end, or until the failures so far are enough.
-    func failures(until isEnough: ([Failure]) -> Bool) throws -> [Failure] {
+    /// Runs until the end, or until the failures so far are enough; returns what it took as well.
+    func failures(until isEnough: ([Failure]) -> Bool) throws -> (failures: [Failure], seconds: Double) {
         let errors = NSTemporaryDirectory() + "mutant-\(getpid())-\(UUID().uuidString)"
         defer { unlink(errors) }
         let (process, stream) = try start(errors: errors)
         defer { close(stream) }
         var state = State()
-        let deadline = Date().addingTimeInterval(bound)
+        let deadline = Date().addingTimeInterval(Self.longest)
         var rest: [UInt8] = []
         var isOver = false
-        reading: while !isOver {
+        reading: while !isOver, deadline.timeIntervalSinceNow > 0, Self.computed(by: process) < bound {
             var poller = pollfd(fd: stream, events: Int16(POLLIN), revents: 0)
-            let left = deadline.timeIntervalSinceNow
-            guard left > 0, poll(&poller, 1, Int32(left * 1000) + 1) > 0 else { break }
+            guard poll(&poller, 1, 100) > 0 else { continue }
             var buffer = [UInt8](repeating: 0, count: 65_536)
             let count = read(stream, &buffer, buffer.count)
             isOver = count <= 0
@@ -80,11 +81,19 @@ struct TestRun {
         }
         let hangs = !isOver && !isEnough(state.failures)
         kill(process, SIGKILL)
-        var status: Int32 = 0
-        waitpid(process, &status, 0)
+        var (status, usage) = (Int32(0), rusage())
+        wait4(process, &status, 0, &usage)
         if hangs { state.fail(.hang(seconds: Int(bound)), citations) }
         if isOver, !state.hasEnded { state.fail(.crash(reason(status, errors)), citations) }
-        return state.failures
+        let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
+        let parts = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
+        return (state.failures, Double(seconds) + Double(parts) / 1e6)
+    }
+
+    private static func computed(by process: pid_t) -> Double {
+        var (clock, time) = (clockid_t(), timespec())
+        guard clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else { return 0 }
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     private func start(errors: String) throws -> (pid_t, Int32) {

@@ -8,6 +8,8 @@ import Foundation
 @main
 struct Tool {
     static func main() {
+        // What is printed is seen at once, in a file as well.
+        setlinebuf(stdout)
         do {
             try run(Array(CommandLine.arguments.dropFirst()))
         } catch {
