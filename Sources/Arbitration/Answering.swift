@@ -11,6 +11,7 @@ extension Arbiter {
         guard desk.questions[id]?.presenter == presenter, let question = desk.close(id) else { return }
         // A relinquishment cannot be refused.
         let hasFailed = answer == .failed && !question.request.isRelinquishment
+        suspectRelatives(of: question)
         settle(question, isUnanswered: hasFailed, &effects) { arbiter, turn, effects in
             if hasFailed { arbiter.refuseAware(in: turn, &effects) }
         }
@@ -22,6 +23,7 @@ extension Arbiter {
         desk.records[question.presenter]?.forfeits += 1
         let isDemoted = desk.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
+        suspectRelatives(of: question)
         settle(question, isUnanswered: true, &effects) { arbiter, turn, _ in
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
@@ -57,9 +59,14 @@ extension Arbiter {
     /// P13: whoever asked over the socket is told of the refusal instead of going ahead.
     private mutating func refuseAware(in turn: TurnID, _ effects: inout [Effect]) {
         for id in desk.turns[turn]?.members ?? [] {
-            guard let claim = claims[id], claim.nature == .aware, !claim.isHeld else { continue }
+            guard let claim = claims[id], claim.isAware, !claim.isHeld else { continue }
             refuse(claim, .presenterFailed, &effects)
         }
+    }
+
+    /// D2: whoever works for the presenter holds nobody up on its account any more.
+    private mutating func suspectRelatives(of question: Question) {
+        if let party = desk.records[question.presenter]?.presenter.party { suspectRelatives(of: party) }
     }
 
     /// P4: the presenter is at work.
@@ -86,7 +93,7 @@ extension Arbiter {
     /// P14: consent by absence.
     mutating func removePresenter(_ id: PresenterID) {
         guard let record = desk.records[id] else { return }
-        for question in desk.questions.values where question.presenter == id { _ = desk.close(question.id) }
+        for question in record.questions { _ = desk.close(question) }
         for turn in record.turns {
             guard let ended = desk.turns.removeValue(forKey: turn) else { continue }
             for member in ended.members {
@@ -94,14 +101,11 @@ extension Arbiter {
                 if claims[member]?.isHeld ?? false { shaken.append(member) } else { unsettled.append(member) }
             }
         }
+        leavePlace(id)
         desk.leave(id)
         desk.records[id] = nil
+        if record.presenter.messages.contains(.accommodateSubitemDeletion) { desk.agreeingToDeletions -= 1 }
         // Who waits to be identified does so for presenters' sake, and this was perhaps the last.
-        for claim in waiters(at: record.item) where waits[claim]?.watched == nil { unsettled.append(claim) }
-    }
-
-    private func waiters(at item: ItemID) -> [ClaimID] {
-        guard let waiting = dockets[item]?.waiting else { return [] }
-        return Array(waiting.readers) + Array(waiting.writers)
+        unsettled += unnamed
     }
 }

@@ -8,7 +8,10 @@ public import Coordination
 public struct Arbiter: Sendable {
     let bounds: Bounds
     var claims: [ClaimID: Claim] = [:]
-    var dockets: [ItemID: Docket] = [:]
+    var dockets: [Resource: Docket] = [:]
+    var tree = Tree()
+    /// How many live claims stake the contents of each directory to write (S4).
+    var disputed: [ItemID: Dispute] = [:]
 
     // Only claims that meet others have entries in what follows.
     var waits: [ClaimID: Wait] = [:]
@@ -19,7 +22,11 @@ public struct Arbiter: Sendable {
     /// Presenters, and what is going on with them; empty for nearly everybody.
     var desk = PresenterDesk()
     /// Live claims of nature `aware`, the only ones that name changes wait for.
-    var awareClaims = 0
+    var aware: Set<ClaimID> = []
+    /// Waiting claims by the claims they were made within (D1).
+    var nested: [ClaimID: [ClaimID]] = [:]
+    /// Waiting claims whose makers must be known because of presenters alone.
+    var unnamed: Set<ClaimID> = []
     var waiterKinship = Kinship()
 
     var alarms = Alarms()
@@ -33,6 +40,8 @@ public struct Arbiter: Sendable {
     var shaken: [ClaimID] = []
     /// Identified holders that may hold up somebody whom they did not before.
     var newHolders: [ClaimID] = []
+    /// Waiting claims through which a cycle may lead that did not before (D2).
+    var suspects: [ClaimID] = []
 
     public init(bounds: Bounds) { self.bounds = bounds }
 
@@ -49,16 +58,25 @@ public struct Arbiter: Sendable {
         case .forced(let claim): force(claim, &effects)
         case .vacated(let document, let orphan): vacate(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
-        case .placed, .forgotten, .relinked, .shown, .created, .deleted: break
-        case .presented(let presenter): desk.insert(presenter)
+        case .placed(let item, let directory): place(item, directory)
+        case .forgotten(let item): tree.forget(item)
+        case .relinked(let link, let target, let place): follow(link, to: target, place, &effects)
+        case .presented(let presenter): present(presenter)
+        case .shown(let presenter, let item, let place): show(presenter, item, place)
         case .removed(let presenter): removePresenter(presenter)
         case .answered(let question, let presenter, let reply):
             answer(question, by: presenter, reply, &effects)
         case .progressed(let question): progress(question)
-        case .changed(let item, _, let cause, let claim, let stamp):
-            noteChange(of: item, cause, under: claim, stamp: stamp, &effects)
-        case .moved(let item, _, let party, _): noteMove(of: item, by: party, &effects)
-        case .lost(let item, _, let party): noteLoss(of: item, by: party, &effects)
+        case .changed(let item, let place, let cause, let claim, let stamp):
+            noteChange(of: item, at: place, cause, under: claim, stamp: stamp, &effects)
+        case .created(let item, let place, let party, let claim):
+            noteCreation(of: item, at: place, by: parties[claim] ?? party, &effects)
+        case .moved(let item, let move, let party, let claim):
+            self.move(item, move, &effects)
+            noteMove(of: item, move, by: parties[claim] ?? party, &effects)
+        case .deleted(let item, let place, let party, let claim):
+            noteDeletion(of: item, at: place, by: parties[claim] ?? party, &effects)
+        case .lost(let item, let place, let party): noteLoss(of: item, at: place, by: party, &effects)
         case .tick: tick(&effects)
         }
         settle(&effects)
@@ -90,7 +108,7 @@ public struct Arbiter: Sendable {
         guard let claim = claims[claim] else { return nil }
         var oldest: ClaimID?
         claim.forEachPart { part in
-            guard part.access.isWrite, let docket = dockets[part.item] else { return }
+            guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
             let found = docket.held.writers.first { id in
                 guard id != claim.id, let other = claims[id] else { return false }
                 return matches(other) && !areExempt(claim, other)
@@ -105,16 +123,31 @@ public struct Arbiter: Sendable {
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
-        guard request.rest.isEmpty, desk.isEmpty || desk.presented[request.first.item] == nil else {
+        let claim = Claim(request)
+        guard claim.isOnOneItem, hasOneStake(claim.first), !mayConcernPresenters(claim.first) else {
             return false
         }
-        guard dockets[request.first.item, default: Docket()].enterAlone(request.claim, request.first.access)
+        let access = request.first.access
+        guard dockets[.item(request.first.item), default: Docket()].enterAlone(request.claim, access.isWrite)
         else { return false }
-        var claim = Claim(request)
-        claim.isHeld = true
-        add(claim)
+        var held = claim
+        held.isHeld = true
+        add(held)
         effects.append(.grant(request.claim, Grant(basis: .free)))
         return true
+    }
+
+    /// Whether the item is all there is to stake (S1 to S3), as it nearly always is.
+    private func hasOneStake(_ part: Request.Part) -> Bool {
+        if tree.isEmpty { return true }
+        return disputed.isEmpty && tree.unit(of: part.item, at: part.place) == nil
+            && !(part.access.isStructural && tree.isDirectory(part.item))
+    }
+
+    /// Whether anybody may have to be asked about a part that is in no package, and no structural write of a directory.
+    private func mayConcernPresenters(_ part: Request.Part) -> Bool {
+        if desk.isEmpty { return false }
+        return desk.presented[part.item] != nil || (part.access.isDeletion && desk.agreeingToDeletions > 0)
     }
 
     /// Ends a claim on one item that was alone there, and returns whether it was one.
@@ -122,8 +155,8 @@ extension Arbiter {
         guard let entry = claims.index(forKey: id) else { return true }
         let claim = claims.values[entry]
         // One who was asked about has met somebody, and may have left traces.
-        guard claim.second == nil, claim.isHeld, !claim.isAsked, claim.nature != .aware,
-            let place = dockets.index(forKey: claim.first.item)
+        guard claim.isOnOneItem, claim.isHeld, !claim.isAsked, !claim.isAware,
+            let place = dockets.index(forKey: .item(claim.first.item))
         else { return false }
         guard dockets.values[place].held.readers.count + dockets.values[place].held.writers.count == 1,
             dockets.values[place].waiting.isEmpty
@@ -136,7 +169,7 @@ extension Arbiter {
     private mutating func add(_ claim: Claim) {
         let previous = claims.updateValue(claim, forKey: claim.id)
         precondition(previous == nil, "a claim is made once")
-        if claim.nature == .aware { awareClaims += 1 }
+        if claim.nature == .aware { aware.insert(claim.id) }
     }
 }
 
@@ -144,11 +177,13 @@ extension Arbiter {
 extension Arbiter {
     private mutating func claim(_ request: Request, _ effects: inout [Effect]) {
         var claim = Claim(request)
+        claim.setStakes(stakes(of: claim))
+        dispute(claim)
         if let watched = inTheWay(of: claim) {
             add(claim)
             enter(claim)
             wait(claim, watching: watched, &effects)
-        } else if desk.isPresented(claim), claim.nature != .episode {
+        } else if concernsPresenters(claim) {
             add(claim)
             enter(claim)
             wait(claim, watching: nil, &effects)
@@ -185,6 +220,7 @@ extension Arbiter {
         claim.isIdentified = true
         claims[id] = claim
         parties[id] = party
+        unnamed.remove(id)
         if claim.isHeld {
             holderKinship.insert(id, of: party)
             newHolders.append(id)
@@ -193,6 +229,7 @@ extension Arbiter {
         } else {
             waiterKinship.insert(id, of: party)
             unsettled.append(id)
+            suspects.append(id)
             shakeContested(by: claim)
         }
         releaseWatchers(of: id)
@@ -207,14 +244,16 @@ extension Arbiter {
     /// Removes every trace of a claim, and looks again at those who waited for it.
     private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
         leave(claim)
-        if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.nature == .aware, &effects) }
-        if claim.nature == .aware { awareClaims -= 1 }
+        settleDispute(claim)
+        if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.isAware, &effects) }
+        if claim.nature == .aware { aware.remove(claim.id) }
         claims.removeValue(forKey: claim.id)
-        waits.removeValue(forKey: claim.id)
+        stopWaiting(claim)
         contests.removeValue(forKey: claim.id)
         if let party = parties.removeValue(forKey: claim.id) {
             if claim.isHeld {
                 holderKinship.remove(claim.id, of: party)
+                suspectRelatives(of: party)
             } else {
                 waiterKinship.remove(claim.id, of: party)
             }
@@ -222,26 +261,45 @@ extension Arbiter {
         releaseWatchers(of: claim.id)
     }
 
-    /// Enters a claim in the docket of each of its items.
+    /// Removes what is known of a claim because it waits.
+    mutating func stopWaiting(_ claim: Claim) {
+        guard waits.removeValue(forKey: claim.id) != nil else { return }
+        unnamed.remove(claim.id)
+        for outer in claim.within {
+            nested[outer]?.removeAll { $0 == claim.id }
+            if nested[outer]?.isEmpty ?? false { nested[outer] = nil }
+        }
+    }
+
+    /// Enters a claim in the docket of each of its stakes.
     mutating func enter(_ claim: Claim) {
-        claim.forEachPart { part in
-            if claim.isHeld {
-                dockets[part.item, default: Docket()].held.insert(claim.id, part.access)
-            } else {
-                dockets[part.item, default: Docket()].waiting.insert(claim.id, part.access)
-            }
+        claim.forEachStake { enter(claim, $0) }
+    }
+
+    mutating func enter(_ claim: Claim, _ stake: Stake) {
+        if claim.isHeld {
+            dockets[stake.resource, default: Docket()].held.insert(claim.id, stake.isWrite)
+        } else {
+            dockets[stake.resource, default: Docket()].waiting.insert(claim.id, stake.isWrite)
         }
     }
 
     mutating func leave(_ claim: Claim) {
-        claim.forEachPart { part in
-            guard let place = dockets.index(forKey: part.item) else { return }
-            if claim.isHeld {
-                dockets.values[place].held.remove(claim.id, part.access)
-            } else {
-                dockets.values[place].waiting.remove(claim.id, part.access)
-            }
-            if dockets.values[place].isEmpty { dockets.remove(at: place) }
-        }
+        claim.forEachStake { leave(claim, $0) }
     }
+
+    mutating func leave(_ claim: Claim, _ stake: Stake) {
+        guard let place = dockets.index(forKey: stake.resource) else { return }
+        if claim.isHeld {
+            dockets.values[place].held.remove(claim.id, stake.isWrite)
+        } else {
+            dockets.values[place].waiting.remove(claim.id, stake.isWrite)
+        }
+        if dockets.values[place].isEmpty { dockets.remove(at: place) }
+    }
+}
+
+extension [ClaimID: Party] {
+    /// Whose claim it is, if it is anybody's and known.
+    subscript(claim: ClaimID?) -> Party? { claim.flatMap { self[$0] } }
 }

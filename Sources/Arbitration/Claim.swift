@@ -3,12 +3,28 @@ import Coordination
 
 /// What is known of every live claim.
 ///
-/// Plain bits on purpose: copying one counts no references.
+/// Plain bits for nearly all of them on purpose: copying one counts no references.
 struct Claim: Sendable {
+    /// What few claims have.
+    private final class Extra: Sendable {
+        let rest: [Request.Part]
+        let stakes: [Stake]
+        let within: [ClaimID]
+        let answering: QuestionID?
+
+        init(_ rest: [Request.Part], _ stakes: [Stake], within: [ClaimID], answering: QuestionID?) {
+            self.rest = rest
+            self.stakes = stakes
+            self.within = within
+            self.answering = answering
+        }
+    }
+
     let id: ClaimID
     let nature: Request.Nature
     private(set) var first: Request.Part
-    private(set) var second: Request.Part?
+    /// Nil for a claim whose one stake is the item of its one part.
+    private var extra: Extra?
 
     var isHeld = false
     /// Whether `identify` was given, or nobody need be asked (X2, X3).
@@ -18,6 +34,8 @@ struct Claim: Sendable {
     var isClean = false
     /// Whether it may be held beside claims it meets (I1).
     var wentOver: Bool
+    /// Whether nobody who waits stands in its way (D3).
+    var passes = false
     var suspension: Suspension?
     /// How the file looked when presenters were last told of this writer (N4).
     var toldStamp: UInt64?
@@ -26,53 +44,85 @@ struct Claim: Sendable {
         id = request.claim
         nature = request.nature
         first = request.first
-        second = request.rest.first
         isAsked = request.nature == .episode
         wentOver = request.nature == .nameChange || request.nature == .episode
-        joinParts()
+        let isPlain = request.rest.isEmpty && request.within.isEmpty && request.answering == nil
+        guard !isPlain || nature == .batch else { return }
+        extra = Extra(request.rest, [], within: request.within, answering: request.answering)
     }
 
-    /// Y1, Y7.
-    var isBounded: Bool { nature == .handle || nature == .request || nature == .aware }
+    /// Y1, Y7, B3.
+    var isBounded: Bool { nature != .nameChange && nature != .episode }
+    /// Whether it was asked for over the control socket.
+    var isAware: Bool { nature == .aware || nature == .batch }
     /// T1: whether it goes ahead when its time runs out.
-    func mayGoAhead(under policy: Policy) -> Bool { nature != .aware && (policy == .proceed || onlyReads) }
-    var onlyReads: Bool { !first.access.isWrite && second?.access.isWrite != true }
-    /// Whether everybody passes (Y3, Y4, Y6).
+    func mayGoAhead(under policy: Policy) -> Bool { !isAware && (policy == .proceed || onlyReads) }
+    var onlyReads: Bool { firstOfParts { $0.access.isWrite ? true : nil } == nil }
+    /// Whether everybody passes (Y3, Y4, Y6, D3).
     var isFullySuspended: Bool { suspension.map { $0 != .idle } ?? false }
+    /// D1: what this claim was made within.
+    var within: [ClaimID] { extra?.within ?? [] }
+    var answering: QuestionID? { extra?.answering }
+    var isOnOneItem: Bool { extra == nil }
 
-    func access(to item: ItemID) -> Access? {
-        if first.item == item { return first.access }
-        return second?.item == item ? second?.access : nil
+    /// G5: whether it has a part that writes an item, not just something in the same package.
+    func isWritingPart(_ item: ItemID) -> Bool {
+        firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
 
-    /// Goes on with another item instead of this one (R1, R2).
-    mutating func move(from item: ItemID, to other: ItemID) {
-        if first.item == item { first = Request.Part(other, first.access, at: first.place, via: first.via) }
-        if let part = second, part.item == item {
-            second = Request.Part(other, part.access, at: part.place, via: part.via)
-        }
-        joinParts()
+    /// Whether it stakes this to write; nil if it does not stake it at all.
+    func isWriting(_ resource: Resource) -> Bool? {
+        firstOfStakes { $0.resource == resource ? $0.isWrite : nil }
     }
 
-    /// G1: two parts on one item are one.
-    private mutating func joinParts() {
-        guard let part = second, part.item == first.item else { return }
-        if !first.access.isWrite { first = part }
-        second = nil
+    /// S1 to S3. An empty list means the one stake that each claim with one part has.
+    mutating func setStakes(_ stakes: [Stake]) {
+        let rest = extra?.rest ?? []
+        let isPlain = stakes.count == 1 && rest.isEmpty && within.isEmpty && answering == nil
+        extra = isPlain ? nil : Extra(rest, stakes, within: within, answering: answering)
+    }
+
+    /// Puts other parts in the place of its own; its stakes must be set afterwards.
+    mutating func setParts(_ body: (Request.Part) -> Request.Part) {
+        first = body(first)
+        guard let extra else { return }
+        self.extra = Extra(
+            extra.rest.map(body), extra.stakes, within: extra.within, answering: extra.answering)
     }
 
     /// Calls the body with each part; not an array, which would have to be allocated.
     @inline(__always)
     func forEachPart(_ body: (Request.Part) -> Void) {
         body(first)
-        if let second { body(second) }
+        if let extra { extra.rest.forEach(body) }
     }
 
     /// The first result that is not nil.
     @inline(__always)
     func firstOfParts<Result>(_ body: (Request.Part) -> Result?) -> Result? {
-        body(first) ?? second.flatMap(body)
+        if let result = body(first) { return result }
+        guard let extra else { return nil }
+        for part in extra.rest { if let result = body(part) { return result } }
+        return nil
     }
+
+    @inline(__always)
+    func forEachStake(_ body: (Stake) -> Void) {
+        guard let extra else { return body(ownStake) }
+        extra.stakes.forEach(body)
+    }
+
+    @inline(__always)
+    func firstOfStakes<Result>(_ body: (Stake) -> Result?) -> Result? {
+        guard let extra else { return body(ownStake) }
+        for stake in extra.stakes { if let result = body(stake) { return result } }
+        return nil
+    }
+
+    /// What it stakes, in an array.
+    var stakes: [Stake] { extra?.stakes ?? [ownStake] }
+
+    private var ownStake: Stake { Stake(.item(first.item), isWrite: first.access.isWrite) }
 }
 
 /// What is known of a claim while it waits.

@@ -8,8 +8,9 @@ extension Arbiter {
     /// P1: asked only now, because only now is it known whose item it is.
     mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
         if desk.inquiries[claim.id] == nil {
-            guard desk.isPresented(claim), claim.nature != .episode else { return true }
+            guard concernsPresenters(claim) else { return true }
             guard let party = parties[claim.id] else {
+                unnamed.insert(claim.id)
                 askWho(claim.id, &effects)
                 return false
             }
@@ -21,11 +22,9 @@ extension Arbiter {
     private mutating func inquire(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         desk.inquiries[claim.id] = Inquiry()
         var begun: [TurnID] = []
-        claim.forEachPart { part in
-            for id in desk.presented[part.item] ?? [] {
-                guard let turn = enter(claim, part.access, party, turnOf: id, &effects) else { continue }
-                begun.append(turn)
-            }
+        for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
+            guard let turn = enter(claim, wish, party, turnOf: id, &effects) else { continue }
+            begun.append(turn)
         }
         // P3: all are asked at once; each is asked one thing after the other.
         for turn in begun {
@@ -35,29 +34,47 @@ extension Arbiter {
         }
     }
 
+    /// P20: what a claim wants of each presenter it concerns, but for the party's own.
+    private mutating func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
+        var concerned: [(PresenterID, Concern, Request.Part)] = []
+        claim.forEachPart { part in
+            forEachConcerned(by: part, isBatch: claim.nature == .batch) { concerned.append(($0, $1, part)) }
+        }
+        var wishes: [PresenterID: Wish] = [:]
+        for (id, concern, part) in concerned {
+            guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { continue }
+            // P5, P15.
+            let isAsked =
+                !party.works(for: record.presenter.party) && !isPartOfAwareAccess(claim, part, record)
+            let demands = isAsked ? demands(of: claim, part, concern, party, on: id) : []
+            let isWitness = concern == .below ? part.access.isStructural : concern != .directory
+            wishes[id, default: Wish(access: part.access)].add(
+                demands, for: part.access, isWitness: isWitness)
+        }
+        return wishes
+    }
+
     /// Makes a claim a member of its turn with a presenter, and notes what the presenter must be asked for it.
     private mutating func enter(
-        _ claim: Claim, _ access: Access, _ party: Party, turnOf id: PresenterID, _ effects: inout [Effect]
+        _ claim: Claim, _ wish: Wish, _ party: Party, turnOf id: PresenterID, _ effects: inout [Effect]
     ) -> TurnID? {
-        guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { return nil }
+        guard let record = desk.records[id] else { return nil }
         // P5, P6.
-        let isExempt = party.works(for: record.presenter.party)
-        if isExempt, desk.owesAnything(id) {
+        if party.works(for: record.presenter.party), desk.owesAnything(id) {
             desk.inquiries[claim.id]?.silent.append(id)
             return nil
         }
+        let demands = wish.inOrder
+        guard wish.isWitness || !demands.isEmpty else { return nil }
         endTrailingTurns(of: record, but: party, &effects)
-        let isAsked = !isExempt && !isPartOfAwareAccess(claim, at: record.item)
-        let requests = isAsked ? requests(for: claim, access, party, to: id) : []
-        let present = presentTurn(of: party, isWrite: access.isWrite, at: record, &effects)
+        let present = presentTurn(of: party, isWrite: wish.access.isWrite, at: record, &effects)
         // Nothing to ask, and nothing to tell later.
-        guard present != nil || access.isWrite || !requests.isEmpty else { return nil }
-        let turn = present ?? makeTurn(with: id, party, access)
-        let wanted = requests.filter { !(desk.turns[turn]?.wants($0) ?? true) }
+        guard present != nil || wish.access.isWrite || !demands.isEmpty else { return nil }
+        let turn = present ?? makeTurn(with: id, party, wish.access)
         if let entry = desk.turns.index(forKey: turn) {
-            desk.turns.values[entry].wanted += wanted
+            desk.turns.values[entry].want(demands)
             desk.turns.values[entry].members.append(claim.id)
-            desk.turns.values[entry].cause = Cause(party, access)
+            desk.turns.values[entry].cause = Cause(party, wish.access)
             desk.turns.values[entry].end = nil
         }
         desk.inquiries[claim.id]?.turns.append(turn)
@@ -74,12 +91,17 @@ extension Arbiter {
     }
 
     /// P15.
-    private func isPartOfAwareAccess(_ claim: Claim, at item: ItemID) -> Bool {
-        guard awareClaims > 0, claim.nature != .aware, let held = dockets[item]?.held else { return false }
+    private func isPartOfAwareAccess(_ claim: Claim, _ part: Request.Part, _ record: PresenterRecord) -> Bool
+    {
+        guard !aware.isEmpty, !claim.isAware else { return false }
         let covers = { (id: ClaimID) in
             self.claims[id].map { $0.nature == .aware && self.areExempt($0, claim) } ?? false
         }
-        return held.writers.contains(where: covers) || held.readers.contains(where: covers)
+        let unit = tree.unit(of: part.item, at: part.place)
+        return [part.item, unit, record.item].contains { item in
+            guard let item, let held = dockets[.item(item)]?.held else { return false }
+            return held.writers.contains(where: covers) || held.readers.contains(where: covers)
+        }
     }
 
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
@@ -88,25 +110,49 @@ extension Arbiter {
         return party.process != nil && party.process == presenter.process
     }
 
-    /// P2: what a presenter is asked for an access, in this order.
-    private mutating func requests(
-        for claim: Claim, _ access: Access, _ party: Party, to id: PresenterID
-    ) -> [PresenterRequest] {
-        guard let record = desk.records[id], !record.isDemoted, !isExcused(party, by: id) else { return [] }
-        let requests: [PresenterRequest] =
-            switch access {
-            case .read:
-                mayAskToSave(for: claim, party, record)
-                    ? [.relinquishToReader, .save] : [.relinquishToReader]
-            case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
-                [.relinquishToWriter]
-            case .write(.forMerging): [.relinquishToWriter, .save]
-            case .write(.forDeleting): [.relinquishToWriter, .accommodateDeletion]
+    /// P2, P16 to P18, B2: what a presenter is asked for a part.
+    private mutating func demands(
+        of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
+    ) -> [Demand] {
+        guard let record = desk.records[id], !record.isDemoted else { return [] }
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        var requests: [PresenterRequest] = []
+        switch concern {
+        case .item, .package:
             // A file that is created takes a name nobody has: those who show it were asked before.
-            case .write(.forReplacing):
-                claim.nature == .handle ? [] : [.relinquishToWriter, .accommodateDeletion]
+            if isCreation {
+                requests = concern == .package ? [.relinquishToWriter] : []
+            } else {
+                requests = self.requests(for: claim, part.access, party, record)
             }
-        return requests.filter { record.presenter.messages.contains(PresenterMessages($0)) }
+        case .below where claim.nature == .batch:
+            requests = self.requests(for: claim, part.access, party, record)
+        case .below where part.access.isDeletion: requests = [.relinquishToWriter, .accommodateDeletion]
+        case .below: requests = [part.access.isWrite ? .relinquishToWriter : .relinquishToReader]
+        case .directory: requests = part.access.isDeletion && !isCreation ? [.accommodateDeletion] : []
+        }
+        let isAbove = concern == .package || concern == .directory
+        let demands = requests.map { request in
+            request == .accommodateDeletion && isAbove
+                ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
+        }.filter { record.presenter.messages.contains(PresenterMessages($0.request)) }
+        // P7: one who is excused need not be asked, whatever it is.
+        return demands.isEmpty || isExcused(party, by: id) ? [] : demands
+    }
+
+    /// P2: what presenters of the item are asked.
+    private func requests(
+        for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
+    ) -> [PresenterRequest] {
+        switch access {
+        case .read(let options):
+            return !options.contains(.withoutChanges) && mayAskToSave(for: claim, party, record)
+                ? [.relinquishToReader, .save] : [.relinquishToReader]
+        case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
+            return [.relinquishToWriter]
+        case .write(.forMerging): return [.relinquishToWriter, .save]
+        case .write(.forDeleting), .write(.forReplacing): return [.relinquishToWriter, .accommodateDeletion]
+        }
     }
 
     /// P7.
@@ -124,7 +170,7 @@ extension Arbiter {
 
     /// P9, P10.
     private func mayAskToSave(for claim: Claim, _ party: Party, _ record: PresenterRecord) -> Bool {
-        if claim.nature == .aware { return true }
+        if claim.isAware { return true }
         guard party.programClass == .ordinary else { return false }
         // Whoever comes while it is saving waits for that save, however far it has got.
         if desk.openSave(of: record.id) != nil { return true }
@@ -148,8 +194,9 @@ extension Arbiter {
     mutating func askNext(in id: TurnID, _ effects: inout [Effect]) {
         guard var turn = desk.turns[id], turn.question == nil else { return }
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
-        let request = turn.wanted.removeFirst()
-        turn.asked.append(request)
+        let demand = turn.wanted.removeFirst()
+        let request = demand.request
+        turn.asked.append(demand)
         // Y1: members that are held already may be contested now.
         if request.isRelinquishment { shaken += turn.members }
         // P9.
@@ -160,7 +207,7 @@ extension Arbiter {
         }
         let question = Question(
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
-            cause: turn.cause, asked: now, deadline: now + time(for: request))
+            subitem: demand.subitem, cause: turn.cause, asked: now, deadline: now + time(for: request))
         turn.question = question.id
         desk.turns[id] = turn
         desk.open(question)
@@ -192,7 +239,7 @@ extension Arbiter {
 
     /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
     mutating func unanswered(by claim: Claim) -> [PresenterID] {
-        guard !claim.onlyReads || claim.nature == .aware else { return [] }
+        guard !claim.onlyReads || claim.isAware else { return [] }
         guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
         return inquiry.turns.compactMap { desk.turns[$0] }
             .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
@@ -200,24 +247,22 @@ extension Arbiter {
 
     /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
     private mutating func unasked(by claim: Claim) -> [PresenterID] {
-        guard desk.isPresented(claim), claim.nature != .episode else { return [] }
-        let party = parties[claim.id] ?? .nobody
-        var unasked: [PresenterID] = []
-        claim.forEachPart { part in
-            for id in desk.presented[part.item] ?? [] {
-                guard let record = desk.records[id], !isOwn(party, record.presenter.party),
-                    !party.works(for: record.presenter.party),
-                    !isPartOfAwareAccess(claim, at: record.item),
-                    !requests(for: claim, part.access, party, to: id).isEmpty
-                else { continue }
-                unasked.append(id)
-            }
-        }
-        return unasked.sorted()
+        guard concernsPresenters(claim) else { return [] }
+        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
+        return wishes.filter { !$0.value.demands.isEmpty }.keys.sorted()
     }
 }
 
 extension Turn {
     /// Whether a request was made or is about to be.
-    func wants(_ request: PresenterRequest) -> Bool { asked.contains(request) || wanted.contains(request) }
+    func wants(_ demand: Demand) -> Bool { asked.contains(demand) || wanted.contains(demand) }
+
+    /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
+    mutating func want(_ demands: [Demand]) {
+        for demand in demands where !wants(demand) {
+            let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
+            if demand.request == .relinquishToReader, hasLetWritersIn { continue }
+            wanted.append(demand)
+        }
+    }
 }

@@ -20,10 +20,10 @@ extension Arbiter {
 
     /// A reader skips the other readers: they may be very many.
     private mutating func forEachHolder(met claim: Claim, _ body: (inout Arbiter, ClaimID) -> Void) {
-        claim.forEachPart { part in
-            guard let held = dockets[part.item]?.held else { return }
+        claim.forEachStake { stake in
+            guard let held = dockets[stake.resource]?.held else { return }
             for id in held.writers { body(&self, id) }
-            if part.access.isWrite { for id in held.readers { body(&self, id) } }
+            if stake.isWrite { for id in held.readers { body(&self, id) } }
         }
     }
 
@@ -62,7 +62,7 @@ extension Arbiter {
     private mutating func begin(contest holder: Claim, by contestant: ClaimID?) {
         // Y2, Y7.
         let firstLook = holder.nature == .handle ? now + bounds.glance : nil
-        let hold = holder.nature == .aware ? bounds.holdAware : bounds.hold
+        let hold = holder.isAware ? bounds.holdAware : bounds.hold
         contests[holder.id] = Contest(
             end: now + hold, contestant: contestant, nextLook: firstLook, lastChange: now)
         rearm(holder.id)
@@ -75,21 +75,21 @@ extension Arbiter {
         {
             return present
         }
-        return holder.firstOfParts { part in
-            guard let waiting = dockets[part.item]?.waiting else { return nil }
+        return holder.firstOfStakes { stake in
+            guard let waiting = dockets[stake.resource]?.waiting else { return nil }
             let isKeptOut = { (id: ClaimID) in
                 self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
             }
             return waiting.writers.first(where: isKeptOut)
-                ?? (part.access.isWrite ? waiting.readers.first(where: isKeptOut) : nil)
+                ?? (stake.isWrite ? waiting.readers.first(where: isKeptOut) : nil)
         }
     }
 
-    /// Whether a holder stands in the way of a waiting claim on any item.
-    private func isInTheWay(_ holder: Claim, of claim: Claim) -> Bool {
-        claim.firstOfParts { part in
-            guard let access = holder.access(to: part.item), !access.isCompatible(with: part.access),
-                isInTheWay(holder: holder.id, asWriter: access.isWrite, of: claim, part.access)
+    /// Whether a holder stands in the way of a waiting claim anywhere.
+    func isInTheWay(_ holder: Claim, of claim: Claim) -> Bool {
+        claim.firstOfStakes { stake in
+            guard let isWriting = holder.isWriting(stake.resource), isWriting || stake.isWrite,
+                isInTheWay(holder: holder.id, asWriter: isWriting, of: claim, asWriter: stake.isWrite)
             else { return nil }
             return true
         } ?? false
@@ -129,6 +129,7 @@ extension Arbiter {
         claims.values[entry].suspension = suspension
         tellBeforeSuspension(of: claims.values[entry], &effects)
         if claims.values[entry].isFullySuspended { contests.removeValue(forKey: id) }
+        if let party = parties[id] { suspectRelatives(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)
         shaken.append(id)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every live claim on one item.
+/// Every live claim that stakes one thing.
 struct Docket: Sendable {
     /// Claims of one standing.
     ///
@@ -12,12 +12,12 @@ struct Docket: Sendable {
 
         var isEmpty: Bool { readers.isEmpty && writers.isEmpty }
 
-        mutating func insert(_ claim: ClaimID, _ access: Access) {
-            if access.isWrite { writers.insert(claim) } else { readers.insert(claim) }
+        mutating func insert(_ claim: ClaimID, _ isWrite: Bool) {
+            if isWrite { writers.insert(claim) } else { readers.insert(claim) }
         }
 
-        mutating func remove(_ claim: ClaimID, _ access: Access) {
-            if access.isWrite { writers.remove(claim) } else { readers.remove(claim) }
+        mutating func remove(_ claim: ClaimID, _ isWrite: Bool) {
+            if isWrite { writers.remove(claim) } else { readers.remove(claim) }
         }
     }
 
@@ -27,9 +27,9 @@ struct Docket: Sendable {
     var isEmpty: Bool { held.isEmpty && waiting.isEmpty }
 
     /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
-    mutating func enterAlone(_ claim: ClaimID, _ access: Access) -> Bool {
+    mutating func enterAlone(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }
-        held.insert(claim, access)
+        held.insert(claim, isWrite)
         return true
     }
 }

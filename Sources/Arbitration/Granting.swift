@@ -10,7 +10,9 @@ extension Arbiter {
         // T1.
         let deadline = now + bounds.wait
         waits[claim.id] = Wait(began: now, deadline: deadline, watched: watched)
-        if let watched { watchers[watched, default: []].append(claim.id) }
+        for outer in claim.within { nested[outer, default: []].append(claim.id) }
+        suspects.append(claim.id)
+        if let watched { watchers[watched, default: []].append(claim.id) } else { unnamed.insert(claim.id) }
         alarms.insert(Alarms.Alarm(moment: deadline, subject: .claim(claim.id)))
         askWho(claim.id, &effects)
         shakeHolders(disputedBy: claim)
@@ -19,7 +21,7 @@ extension Arbiter {
     /// Grants a claim that waits.
     mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         leave(claim)
-        waits.removeValue(forKey: claim.id)
+        stopWaiting(claim)
         shakeContested(by: claim)
         var claim = claim
         claim.isHeld = true
@@ -42,8 +44,8 @@ extension Arbiter {
                 Grant(basis: basis, passed: strangers(passedBy: claim), unanswered: unanswered)))
         enter(claim)
         var meetsWaiters = desk.isRelinquished(to: claim.id)
-        claim.forEachPart { part in
-            if let docket = dockets[part.item], !docket.waiting.isEmpty { meetsWaiters = true }
+        claim.forEachStake { stake in
+            if let docket = dockets[stake.resource], !docket.waiting.isEmpty { meetsWaiters = true }
         }
         if meetsWaiters { shaken.append(claim.id) }
     }
@@ -52,14 +54,16 @@ extension Arbiter {
     private func strangers(passedBy claim: Claim) -> [Grant.Passed] {
         var passed: [Grant.Passed] = []
         claim.forEachPart { part in
-            guard part.access.isWrite, let docket = dockets[part.item] else { return }
+            guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
             for id in docket.held.writers {
-                guard let other = claims[id], other.isBounded, !areExempt(other, claim) else { continue }
+                guard let other = claims[id], other.id != claim.id, other.isBounded,
+                    !areExempt(other, claim), other.isWritingPart(part.item)
+                else { continue }
                 guard !passed.contains(where: { $0.claim == id }) else { continue }
                 passed.append(Grant.Passed(claim: id, isClean: other.isClean))
             }
         }
-        if claim.second != nil { passed.sort { $0.claim < $1.claim } }
+        if !claim.isOnOneItem { passed.sort { $0.claim < $1.claim } }
         return passed
     }
 
@@ -81,6 +85,8 @@ extension Arbiter {
                 unsettleRelatives()
             } else if !shaken.isEmpty {
                 reviewContests(&effects)
+            } else if !suspects.isEmpty {
+                lookForCycles(&effects)
             } else {
                 return
             }
@@ -108,7 +114,7 @@ extension Arbiter {
     /// Nothing stands in the way, and whoever was asked has answered or forfeited.
     private mutating func conclude(_ claim: Claim, _ effects: inout [Effect]) {
         // P12.
-        if bounds.policy == .fail, claim.nature != .aware, !unanswered(by: claim).isEmpty {
+        if bounds.policy == .fail, !claim.isAware, !unanswered(by: claim).isEmpty {
             return refuse(claim, .busy, &effects)
         }
         grant(claim, basis: .waited, &effects)
@@ -135,7 +141,13 @@ extension Arbiter {
                 party.purpose != nil || processes.insert(process).inserted,
                 waiterKinship.hasRelative(of: party)
             else { continue }
-            waiterKinship.forEachRelative(of: party) { unsettled.append($0) }
+            waiterKinship.forEachRelative(of: party) { relative in
+                suspects.append(relative)
+                // Who waits for one who holds has nobody in its way who could be held up.
+                guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
+                    return unsettled.append(relative)
+                }
+            }
         }
         newHolders.removeAll(keepingCapacity: true)
     }

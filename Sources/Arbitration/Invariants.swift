@@ -21,12 +21,12 @@ extension Arbiter {
     private func checkHolder(_ holder: Claim) {
         var keepsOutSomebody = false
         for other in claims.values where other.id != holder.id {
-            holder.forEachPart { part in
-                guard let access = other.access(to: part.item), !access.isCompatible(with: part.access) else {
+            holder.forEachStake { stake in
+                guard let isWriting = other.isWriting(stake.resource), isWriting || stake.isWrite else {
                     return
                 }
                 if !other.isHeld {
-                    if keepsOut(holder, other, access) { keepsOutSomebody = true }
+                    if keepsOut(holder, other, asWriter: isWriting) { keepsOutSomebody = true }
                     return
                 }
                 let isExcused = holder.wentOver || other.wentOver || areExempt(holder, other)
@@ -39,7 +39,8 @@ extension Arbiter {
 
     private func checkWaiter(_ claim: Claim) {
         guard let watched = waits[claim.id]?.watched else {
-            let isAsking = desk.isPresented(claim) && !claim.isIdentified || desk.inquiries[claim.id] != nil
+            let isAsking =
+                unnamed.contains(claim.id) && !claim.isIdentified || desk.inquiries[claim.id] != nil
             return assert(isAsking && !desk.isSettled(claim.id), "I2: watches nobody")
         }
         assert(watchers[watched]?.contains(claim.id) ?? false, "I2: is not among the watchers")
@@ -48,20 +49,43 @@ extension Arbiter {
     }
 
     private func checkCounts() {
-        let parts = claims.values.reduce(0) { $0 + ($1.second == nil ? 1 : 2) }
+        let stakes = claims.values.reduce(0) { $0 + $1.stakes.count }
         let places = dockets.values.reduce(0) { sum, docket in
             sum + docket.held.readers.count + docket.held.writers.count
                 + docket.waiting.readers.count + docket.waiting.writers.count
         }
-        assert(parts == places, "I4: dockets")
+        assert(stakes == places, "I4: dockets")
         assert(!dockets.values.contains(where: \.isEmpty), "I4: empty docket")
         assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
         assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
-        assert(unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty, "I4: something is left to do")
+        assert(
+            unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty,
+            "I4: something is left to do")
         assert(
             contests.values.allSatisfy { $0.contestant.map { waits[$0] != nil } ?? true }, "I3: contestant")
-        assert(awareClaims == claims.values.count { $0.nature == .aware }, "I4: aware claims")
+        assert(aware == Set(claims.values.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
+        let inner = claims.values.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
+        assert(inner == nested.values.reduce(0) { $0 + $1.count }, "I4: nested")
+        checkDisputes()
+        assert(firstCycle() == nil, "I6: a cycle is left")
+        tree.checkInvariants(
+            presenters: desk.records.values.compactMap { record in
+                record.item.map { ($0, record.place.directory) }
+            })
         checkDesk()
+    }
+
+    /// S4.
+    private func checkDisputes() {
+        var counted: [ItemID: Int] = [:]
+        for claim in claims.values {
+            claim.forEachStake { stake in
+                if stake.resource.isContents, stake.isWrite { counted[stake.resource.item, default: 0] += 1 }
+                let isIdle = stake.resource.isContents && disputed[stake.resource.item] == nil
+                assert(!isIdle, "I4: stakes in contents that nobody disputes")
+            }
+        }
+        assert(counted == disputed.mapValues(\.claims), "I4: disputes")
     }
 
     private func checkDesk() {
@@ -83,6 +107,8 @@ extension Arbiter {
         let owed = desk.questions.values.count { desk.records[$0.presenter]?.presenter.party.process != nil }
         assert(owed == desk.debtors.values.reduce(0, +), "I5: debtors")
         let shown = desk.presented.values.reduce(0) { $0 + $1.count }
-        assert(shown == desk.records.count, "I5: presented")
+        assert(shown == desk.records.values.count { $0.item != nil }, "I5: presented")
+        let asked = desk.records.values.flatMap(\.questions)
+        assert(Set(asked) == Set(desk.questions.keys) && asked.count == desk.questions.count, "I5: questions")
     }
 }

@@ -9,6 +9,10 @@ struct PresenterDesk: Sendable {
     var records: [PresenterID: PresenterRecord] = [:]
     /// Sorted.
     var presented: [ItemID: [PresenterID]] = [:]
+    /// Presenters by the directory their items are in.
+    var byDirectory: [ItemID: Set<PresenterID>] = [:]
+    /// How many presenters agree to deletions in what they show (P18).
+    var agreeingToDeletions = 0
     var turns: [TurnID: Turn] = [:]
     var questions: [QuestionID: Question] = [:]
     var inquiries: [ClaimID: Inquiry] = [:]
@@ -18,11 +22,6 @@ struct PresenterDesk: Sendable {
     private var nextQuestion: UInt64 = 1
 
     var isEmpty: Bool { records.isEmpty }
-
-    func isPresented(_ claim: Claim) -> Bool {
-        if presented.isEmpty { return false }
-        return claim.firstOfParts { presented[$0.item] == nil ? nil : true } ?? false
-    }
 
     mutating func makeTurnID() -> TurnID {
         defer { nextTurn += 1 }
@@ -36,7 +35,7 @@ struct PresenterDesk: Sendable {
 
     mutating func insert(_ presenter: Presenter) {
         records[presenter.id] = PresenterRecord(presenter)
-        if let item = presenter.item { enter(presenter.id, at: item) }
+        if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
     mutating func enter(_ id: PresenterID, at item: ItemID) {
@@ -47,16 +46,20 @@ struct PresenterDesk: Sendable {
 
     mutating func leave(_ id: PresenterID) {
         guard let item = records[id]?.item else { return }
+        records[id]?.item = nil
         presented[item]?.removeAll { $0 == id }
         if presented[item]?.isEmpty ?? false { presented[item] = nil }
     }
 
     /// The turn in which an access of a party belongs.
     func turn(of party: Party, isWrite: Bool, at record: PresenterRecord) -> TurnID? {
-        record.turns.last { id in
+        let found = record.turns.last { id in
             guard let turn = turns[id], turn.isWrite == isWrite else { return false }
             return turn.party.isOneProgram(with: party)
         }
+        // P22.
+        guard found == nil, !isWrite, let purpose = party.purpose else { return found }
+        return record.turns.last { turns[$0].map { $0.isWrite && $0.party.purpose == purpose } ?? false }
     }
 
     /// Whether all presenters that a claim asked have answered, or none had to be asked.
@@ -71,12 +74,14 @@ struct PresenterDesk: Sendable {
 
     mutating func open(_ question: Question) {
         questions[question.id] = question
+        records[question.presenter]?.questions.append(question.id)
         guard let process = records[question.presenter]?.presenter.party.process else { return }
         debtors[process, default: 0] += 1
     }
 
     mutating func close(_ id: QuestionID) -> Question? {
         guard let question = questions.removeValue(forKey: id) else { return nil }
+        records[question.presenter]?.questions.removeAll { $0 == id }
         guard let process = records[question.presenter]?.presenter.party.process else { return question }
         let left = debtors[process, default: 1] - 1
         debtors[process] = left > 0 ? left : nil
@@ -102,20 +107,22 @@ struct PresenterDesk: Sendable {
 
     /// The open question of a presenter about the same, which need not be asked twice at once (P9).
     func openSave(of presenter: PresenterID) -> QuestionID? {
-        questions.values.filter { $0.presenter == presenter && $0.request == .save }.map(\.id).min()
+        records[presenter]?.questions.first { questions[$0]?.request == .save }
     }
 
     /// Whether a presenter owes anybody an answer.
     func owesAnything(_ presenter: PresenterID) -> Bool {
-        questions.values.contains { $0.presenter == presenter }
+        !(records[presenter]?.questions.isEmpty ?? true)
     }
 }
 
 extension Party {
-    /// Whether accesses of both belong in one turn: one process, or one an ancestor of the other.
+    /// Whether accesses of both belong in one turn: one process, or one an ancestor of the other; between two with a
+    /// purpose, if it is the same.
     ///
     /// All whom nobody can name are one, which matters to notices only: nobody is ever asked twice for them.
     func isOneProgram(with other: Party) -> Bool {
+        if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         guard let process, let otherProcess = other.process else { return process == other.process }
         return process == otherProcess || ancestors.contains(otherProcess)
             || other.ancestors.contains(process)

@@ -4,10 +4,14 @@ import Coordination
 /// What is known of a presenter.
 struct PresenterRecord: Sendable {
     let presenter: Presenter
-    /// Follows the document (P11).
-    var item: ItemID
+    /// Follows the document (P11); nil as long as there is none (P21).
+    var item: ItemID?
+    /// Where it is, and by which name it is shown.
+    var place: Place
     /// Oldest first.
     var turns: [TurnID] = []
+    /// What it has not answered yet, oldest first.
+    var questions: [QuestionID] = []
     /// Requests in a row that it let go unanswered.
     var forfeits = 0
     /// Processes that one forfeit answers for, and until when (P7).
@@ -21,7 +25,7 @@ struct PresenterRecord: Sendable {
 
     init(_ presenter: Presenter) {
         self.presenter = presenter
-        item = presenter.item ?? ItemID(.max)
+        place = presenter.place
     }
 
     var id: PresenterID { presenter.id }
@@ -47,24 +51,53 @@ struct Turn: Sendable {
     /// Claims of the party that wait for answers, or are held and not suspended.
     var members: [ClaimID] = []
     /// Still to be asked, in this order.
-    var wanted: [PresenterRequest] = []
+    var wanted: [Demand] = []
     /// What is not answered yet; maybe asked in another turn (P9).
     var question: QuestionID?
     /// What was asked, whatever came of it.
-    var asked: [PresenterRequest] = []
+    var asked: [Demand] = []
     /// A request was answered with an error, or forfeited.
     var isUnanswered = false
     /// A deletion is put to the presenter when it has happened.
     var isLost = false
     var hasChanged = false
     var hasMoved = false
+    /// The item was deleted (N9).
+    var isGone = false
+    /// What happened to items below it, in the order in which they first were heard of (N8).
+    var news: [SubitemNews] = []
     /// When it ends; nil while it has members or somebody owes it an answer.
     var end: Instant?
 
     /// Whether a reacquire is owed (N3).
-    var isRelinquished: Bool { asked.contains(.relinquishToReader) || asked.contains(.relinquishToWriter) }
-    var hasAnythingToSay: Bool { isRelinquished || hasChanged || hasMoved }
+    var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
+    var hasAnythingToSay: Bool { isRelinquished || hasChanged || hasMoved || isGone || !news.isEmpty }
     var isSettled: Bool { question == nil && wanted.isEmpty }
+}
+
+/// What a presenter is to be asked in a turn.
+struct Demand: Hashable, Sendable {
+    let request: PresenterRequest
+    /// What is to be deleted below it.
+    var subitem: ItemID?
+}
+
+/// What happened in a turn to one item below a presenter's.
+struct SubitemNews: Sendable {
+    let item: ItemID
+    var place: Place
+    var former: Place?
+    var cause: Cause
+    var hasAppeared = false
+    var hasChanged = false
+    var isGone = false
+
+    /// N8, N6: what there is to tell.
+    var kinds: [PresenterNotice] {
+        if isGone { return hasAppeared ? [] : [.subitemDidChange] }
+        if hasAppeared { return [.subitemDidAppear] }
+        return (former == nil ? [] : [.subitemDidMove]) + (hasChanged ? [.subitemDidChange] : [])
+    }
 }
 
 /// Whom a claim has asked and tells.

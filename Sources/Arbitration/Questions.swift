@@ -4,7 +4,7 @@ public import Coordination
 /// What people and the engine ask the arbiter about. Nothing here changes anything.
 extension Arbiter {
     /// Whether anybody presents an item or claimed one over the control socket.
-    public var isAttended: Bool { !desk.isEmpty || awareClaims > 0 }
+    public var isAttended: Bool { !desk.isEmpty || !aware.isEmpty }
 
     public func isPresented(_ item: ItemID) -> Bool { desk.presented[item] != nil }
 
@@ -19,8 +19,7 @@ extension Arbiter {
 
     /// Every live claim on an item, waiting ones included, in the order of their numbers.
     public func claims(on item: ItemID) -> [ClaimID] {
-        guard let docket = dockets[item] else { return [] }
-        return [docket.held, docket.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
+        everybody(at: .item(item))
     }
 
     public func presenters(of item: ItemID) -> [PresenterID] { desk.presented[item] ?? [] }
@@ -35,7 +34,7 @@ extension Arbiter {
 
     /// What a presenter has not answered yet, the oldest first.
     public func openQuestions(of presenter: PresenterID) -> [Question] {
-        desk.questions.values.filter { $0.presenter == presenter }.sorted { $0.id < $1.id }
+        desk.records[presenter]?.questions.compactMap { desk.questions[$0] } ?? []
     }
 
     public func isDemoted(_ presenter: PresenterID) -> Bool { desk.records[presenter]?.isDemoted ?? false }
@@ -48,5 +47,21 @@ extension Arbiter {
     public var isAtRest: Bool {
         claims.isEmpty && dockets.isEmpty && waits.isEmpty && contests.isEmpty && parties.isEmpty
             && desk.turns.isEmpty && desk.questions.isEmpty && desk.inquiries.isEmpty && desk.debtors.isEmpty
+            && watchers.isEmpty && nested.isEmpty && disputed.isEmpty && aware.isEmpty
+    }
+
+    /// How many records it keeps of anything, directories and presenters included.
+    public var recordCount: Int {
+        claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
+            + alarms.count
+            + nested.count + disputed.count + tree.count + desk.records.count + desk.presented.count
+            + desk.turns.count + desk.questions.count + desk.inquiries.count
+    }
+
+    /// What a live claim is on, its parts in the order in which they were given.
+    public func items(of claim: ClaimID) -> [ItemID] {
+        var items: [ItemID] = []
+        claims[claim]?.forEachPart { items.append($0.item) }
+        return items
     }
 }

@@ -6,53 +6,56 @@ extension Arbiter {
     /// R1.
     mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
         moveHandles(from: document, to: orphan)
-        lookAgain(at: document)
-        lookAgain(at: orphan)
+        lookAgain(at: .item(document))
+        lookAgain(at: .item(orphan))
     }
 
     /// R2.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
-        for id in everybody(at: incoming) { move(id, from: incoming, to: document) }
+        for id in everybody(at: .item(incoming)) {
+            move(id, from: incoming, to: document) { $0 }
+        }
         // P11.
         for presenter in desk.presented[incoming] ?? [] {
             desk.leave(presenter)
             desk.enter(presenter, at: document)
         }
-        lookAgain(at: document)
-        if let orphan { lookAgain(at: orphan) }
+        lookAgain(at: .item(document))
+        if let orphan { lookAgain(at: .item(orphan)) }
     }
 
     private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {
-        guard let held = dockets[document]?.held, document != orphan else { return }
+        guard let held = dockets[.item(document)]?.held, document != orphan else { return }
         for id in Array(held.readers) + Array(held.writers) where claims[id]?.nature == .handle {
-            move(id, from: document, to: orphan)
+            // It is in no directory any more.
+            move(id, from: document, to: orphan) { _ in Place() }
         }
     }
 
-    private mutating func move(_ id: ClaimID, from item: ItemID, to other: ItemID) {
-        guard var claim = claims[id] else { return }
-        leave(claim)
-        claim.move(from: item, to: other)
-        // I1: those it meets there were not weighed against it when it was granted.
-        claim.wentOver = true
-        claims[id] = claim
-        enter(claim)
+    private mutating func move(
+        _ id: ClaimID, from item: ItemID, to other: ItemID, at place: (Place) -> Place
+    ) {
+        restake(id) { part in
+            guard part.item == item else { return part }
+            return Request.Part(other, part.access, at: place(part.place), via: part.via)
+        }
+        if claims[id]?.isHeld ?? false { claims[id]?.wentOver = true }
     }
 
-    private func everybody(at item: ItemID) -> [ClaimID] {
-        guard let docket = dockets[item] else { return [] }
-        return Array(docket.held.readers) + Array(docket.held.writers)
-            + Array(docket.waiting.readers) + Array(docket.waiting.writers)
+    /// Whoever stakes it, in the order of their numbers.
+    func everybody(at resource: Resource) -> [ClaimID] {
+        guard let docket = dockets[resource] else { return [] }
+        return [docket.held, docket.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
-    /// R3: reconsiders everybody on an item, whomever they watch.
-    private mutating func lookAgain(at item: ItemID) {
-        guard let docket = dockets[item] else { return }
-        // One who waits for two items carries what happens here over to those who wait at the other (Q3).
-        if docket.waiting.readers.contains(where: isOnTwoItems)
-            || docket.waiting.writers.contains(where: isOnTwoItems)
+    /// R3: reconsiders everybody who stakes something, whomever they watch.
+    mutating func lookAgain(at resource: Resource) {
+        guard let docket = dockets[resource] else { return }
+        // One who waits for two things carries what happens here over to those who wait for the other (Q3).
+        if docket.waiting.readers.contains(where: hasManyStakes)
+            || docket.waiting.writers.contains(where: hasManyStakes)
         {
             unsettled += waits.keys
         }
@@ -60,6 +63,7 @@ extension Arbiter {
             for id in side {
                 waits[id]?.watched = nil
                 unsettled.append(id)
+                suspects.append(id)
             }
         }
         for side in [docket.held.readers, docket.held.writers] {
@@ -68,5 +72,5 @@ extension Arbiter {
         }
     }
 
-    private func isOnTwoItems(_ id: ClaimID) -> Bool { claims[id]?.second != nil }
+    private func hasManyStakes(_ id: ClaimID) -> Bool { !(claims[id]?.isOnOneItem ?? true) }
 }

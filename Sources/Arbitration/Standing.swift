@@ -10,45 +10,51 @@ extension Arbiter {
     func inTheWay(of claim: Claim) -> ClaimID? {
         // G4.
         if claim.nature == .episode { return nil }
-        if claim.nature == .nameChange { return awareClaims == 0 ? nil : awareHolder(keepingOut: claim) }
-        // G1: any part that is disputed holds the whole claim back.
-        return claim.firstOfParts { part in
-            guard let docket = dockets[part.item] else { return nil }
-            return waiter(in: docket, inTheWayOf: claim, part.access)
-                ?? holder(in: docket, keepingOut: claim, part.access)
+        if claim.nature == .nameChange { return aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
+        // G1: any stake that is disputed holds the whole claim back.
+        return claim.firstOfStakes { stake in
+            guard let docket = dockets[stake.resource] else { return nil }
+            return waiter(in: docket, inTheWayOf: claim, asWriter: stake.isWrite)
+                ?? holder(in: docket, keepingOut: claim, asWriter: stake.isWrite)
         }
     }
 
     /// G4.
     private func awareHolder(keepingOut claim: Claim) -> ClaimID? {
-        claim.firstOfParts { part in
-            guard let held = dockets[part.item]?.held else { return nil }
+        claim.firstOfStakes { stake in
+            guard let held = dockets[stake.resource]?.held else { return nil }
             let isInTheWay = { (id: ClaimID) in
-                self.claims[id].map { $0.nature == .aware && self.keepsOut($0, claim, part.access) } ?? false
+                self.claims[id].map {
+                    $0.nature == .aware && self.keepsOut($0, claim, asWriter: stake.isWrite)
+                }
+                    ?? false
             }
             return held.writers.last(where: isInTheWay)
-                ?? (part.access.isWrite ? held.readers.last(where: isInTheWay) : nil)
+                ?? (stake.isWrite ? held.readers.last(where: isInTheWay) : nil)
         }
     }
 
     /// Q1, Q2: those who wait stand in the way of later claims only, readers too if there is a writer between.
-    private func waiter(in docket: Docket, inTheWayOf claim: Claim, _ access: Access) -> ClaimID? {
-        if docket.waiting.isEmpty { return nil }
+    private func waiter(in docket: Docket, inTheWayOf claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
+        // D3.
+        if docket.waiting.isEmpty || claim.passes { return nil }
         let isInTheWay = { (id: ClaimID) in self.isInTheWay(waiter: id, of: claim) }
         // G3.
         return docket.waiting.writers.before(claim.id).last(where: isInTheWay)
-            ?? (access.isWrite ? docket.waiting.readers.before(claim.id).last(where: isInTheWay) : nil)
+            ?? (isWrite ? docket.waiting.readers.before(claim.id).last(where: isInTheWay) : nil)
     }
 
-    private func holder(in docket: Docket, keepingOut claim: Claim, _ access: Access) -> ClaimID? {
-        docket.held.writers.last { isInTheWay(holder: $0, asWriter: true, of: claim, access) }
-            ?? (access.isWrite
-                ? docket.held.readers.last { isInTheWay(holder: $0, asWriter: false, of: claim, access) }
+    func holder(in docket: Docket, keepingOut claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
+        docket.held.writers.last { isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite) }
+            ?? (isWrite
+                ? docket.held.readers.last {
+                    isInTheWay(holder: $0, asWriter: false, of: claim, asWriter: true)
+                }
                 : nil)
     }
 
     /// Whether a waiting claim that meets another, and is earlier, stands in its way.
-    private func isInTheWay(waiter id: ClaimID, of claim: Claim) -> Bool {
+    func isInTheWay(waiter id: ClaimID, of claim: Claim) -> Bool {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6.
         guard let party = parties[claim.id], holderKinship.hasRelative(of: party) || desk.isDebtor(party)
@@ -57,21 +63,23 @@ extension Arbiter {
     }
 
     /// Whether a holder that meets a claim stands in its way: it keeps it out, or X4 holds it back.
-    func isInTheWay(holder id: ClaimID, asWriter: Bool, of claim: Claim, _ access: Access) -> Bool {
+    func isInTheWay(
+        holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
+    ) -> Bool {
         guard let holder = claims[id], holder.id != claim.id else { return false }
-        if keepsOut(holder, claim, access) { return true }
+        if keepsOut(holder, claim, asWriter: isWrite) { return true }
         // X4.
-        return holder.suspension != nil && asWriter && access.isWrite
+        return holder.suspension != nil && holderWrites && isWrite
             && !(holder.isIdentified && claim.isIdentified)
     }
 
-    /// Whether a holder keeps out a claim that it meets and that wants this access.
-    func keepsOut(_ holder: Claim, _ claim: Claim, _ access: Access) -> Bool {
+    /// Whether a holder keeps out a claim that it meets on a stake to write or to read.
+    func keepsOut(_ holder: Claim, _ claim: Claim, asWriter isWrite: Bool) -> Bool {
         switch holder.suspension {
         case nil: return !areExempt(holder, claim)
         // Y5.
-        case .idle: return access.isWrite && !areExempt(holder, claim)
-        // Y3, Y4, Y6.
+        case .idle: return isWrite && !areExempt(holder, claim)
+        // Y3, Y4, Y6, D3.
         case .yielded, .stoodStill, .held, .deadlocked: return false
         }
     }
@@ -87,36 +95,78 @@ extension Arbiter {
     /// Q3, P6: whether a party holds what a waiting claim waits for, or owes an answer for it, directly or in a chain.
     private func isHeldUp(_ waiter: Claim, by party: Party) -> Bool {
         var unexplored = [waiter]
-        var found: Set<ClaimID> = [waiter.id]
+        var queues = EarlierWaiters(self)
+        queues.mark(waiter.id)
         while let next = unexplored.popLast() {
-            let isHere = next.firstOfParts { part in keepsOut(party, next, part) ? true : nil }
+            let isHere = next.firstOfStakes { stake in keepsOut(party, next, stake) ? true : nil }
             if isHere != nil || desk.owes(party, to: next.id) { return true }
-            next.forEachPart { part in
-                guard let docket = dockets[part.item] else { return }
-                let visit = { (id: ClaimID) in
-                    guard !found.contains(id), let earlier = claims[id], !areExempt(earlier, next) else {
-                        return
-                    }
-                    found.insert(id)
+            next.forEachStake { stake in
+                queues.takeNew(before: next, at: stake) { earlier in
+                    guard !areExempt(earlier, next) else { return false }
                     unexplored.append(earlier)
+                    return true
                 }
-                docket.waiting.writers.before(next.id).forEach(visit)
-                if part.access.isWrite { docket.waiting.readers.before(next.id).forEach(visit) }
             }
         }
         return false
     }
 
-    /// Whether the party holds a claim that keeps this one out on the part's item.
-    private func keepsOut(_ party: Party, _ claim: Claim, _ part: Request.Part) -> Bool {
-        guard let docket = dockets[part.item] else { return false }
+    /// Whether the party holds a claim that keeps this one out of one of its stakes.
+    private func keepsOut(_ party: Party, _ claim: Claim, _ stake: Stake) -> Bool {
+        guard let docket = dockets[stake.resource] else { return false }
         let isTheirs = { (id: ClaimID) in
             guard let holder = claims[id], let owner = parties[id], owner.isExempt(from: party) else {
                 return false
             }
-            return keepsOut(holder, claim, part.access)
+            return keepsOut(holder, claim, asWriter: stake.isWrite)
         }
         return docket.held.writers.contains(where: isTheirs)
-            || (part.access.isWrite && docket.held.readers.contains(where: isTheirs))
+            || (stake.isWrite && docket.held.readers.contains(where: isTheirs))
+    }
+}
+
+/// Those who wait in the queues that a search comes through, each to be taken once.
+///
+/// Without it a long queue would be gone through once for each claim in it.
+struct EarlierWaiters {
+    private let arbiter: Arbiter
+    private var taken: Set<ClaimID> = []
+    /// Those of each queue who were not taken yet, in the order of their numbers.
+    private var writers: [Resource: [ClaimID]] = [:]
+    private var readers: [Resource: [ClaimID]] = [:]
+
+    init(_ arbiter: Arbiter) { self.arbiter = arbiter }
+
+    mutating func mark(_ id: ClaimID) { taken.insert(id) }
+
+    /// Offers the claims that wait before one and meet it on a stake; those for which the body is true are not
+    /// offered again.
+    mutating func takeNew(before claim: Claim, at stake: Stake, _ body: (Claim) -> Bool) {
+        guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty else { return }
+        writers[stake.resource] = take(
+            from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, body)
+        guard stake.isWrite else { return }
+        readers[stake.resource] = take(
+            from: readers[stake.resource] ?? Array(waiting.readers), before: claim.id, body)
+    }
+
+    /// Returns those who are left.
+    private mutating func take(
+        from queue: [ClaimID], before id: ClaimID, _ body: (Claim) -> Bool
+    ) -> [ClaimID] {
+        var left: [ClaimID] = []
+        for (place, candidate) in queue.enumerated() {
+            guard candidate < id else {
+                left += queue[place...]
+                break
+            }
+            if taken.contains(candidate) { continue }
+            guard let earlier = arbiter.claims[candidate], body(earlier) else {
+                left.append(candidate)
+                continue
+            }
+            taken.insert(candidate)
+        }
+        return left
     }
 }

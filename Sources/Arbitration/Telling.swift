@@ -5,22 +5,141 @@ import Coordination
 extension Arbiter {
     /// N1: contents or attributes were written.
     mutating func noteChange(
-        of item: ItemID, _ cause: Cause, under id: ClaimID?, stamp: UInt64, _ effects: inout [Effect]
+        of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
+        _ effects: inout [Effect]
     ) {
-        let party = id.flatMap { parties[$0] } ?? cause.party
+        let cause = Cause(parties[id] ?? cause.party, cause.access)
         // Told when it was suspended (N4).
         if let id, let told = claims[id]?.toldStamp, told == stamp { return }
+        let isPlainDirectory = tree.isDirectory(item) && !tree.isPackage(item)
         let silent = id.flatMap { desk.inquiries[$0]?.silent } ?? []
-        for presenter in desk.presented[item] ?? [] {
+        for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
-            if isOwn(party, record.presenter.party) || silent.contains(presenter) {
+            if isOwn(cause.party, record.presenter.party) || silent.contains(presenter) {
                 noteSave(by: presenter)
                 continue
             }
-            if id == nil, isForItsSake(party, record) { continue }
-            note(Cause(party, cause.access), at: record, &effects) { $0.hasChanged = true }
+            if id == nil, isForItsSake(cause.party, record) { continue }
+            note(cause, at: record, &effects) { turn in
+                // N6: a plain directory has no contents of its own.
+                if concern == .item, !isPlainDirectory { return turn.hasChanged = true }
+                turn.note(item, at: place, cause) { $0.hasChanged = true }
+            }
         }
     }
+
+    /// N6: there is a new item.
+    mutating func noteCreation(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+        let cause = Cause(party, .write(.forReplacing))
+        tell(witnesses(of: item, at: place), cause, &effects) { turn, concern in
+            if concern == .item { return turn.hasChanged = true }
+            turn.note(item, at: place, cause) { news in
+                // What was there, was deleted and is there again has changed.
+                if news.isGone { news.hasChanged = true } else { news.hasAppeared = true }
+                news.isGone = false
+            }
+        }
+    }
+
+    /// N2, N7: the item is called something else now.
+    mutating func noteMove(of item: ItemID, _ move: Move, by party: Party, _ effects: inout [Effect]) {
+        let cause = Cause(party, .write(.forMoving))
+        let isKnown = move.from.directory != nil || move.to.directory != nil
+        let before = isKnown ? Set(above(move.from)) : []
+        let after = isKnown ? above(move.to) : []
+        for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
+            tell([(id, .item)], cause, &effects) { turn, _ in turn.hasMoved = true }
+        }
+        var below: [(PresenterID, Concern)] = []
+        forEachPresenter(below: item) { below.append(($0, .below)) }
+        tell(below.sorted { $0.0 < $1.0 }, cause, &effects) { turn, _ in turn.hasMoved = true }
+        for directory in before.union(after).sorted() {
+            let hadIt = before.contains(directory)
+            tell(presenters(above: directory), cause, &effects) { turn, _ in
+                turn.note(item, at: move.to, cause) { news in
+                    if hadIt { news.former = news.former ?? move.from } else { news.hasAppeared = true }
+                    news.place = move.to
+                }
+            }
+        }
+    }
+
+    /// N6, N9: the item is not there any more.
+    mutating func noteDeletion(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+        let cause = Cause(party, .write(.forDeleting))
+        let concerned = witnesses(of: item, at: place).filter { id, concern in
+            // P19.
+            concern != .item || desk.records[id]?.place.isSameName(as: place) ?? false
+        }
+        tell(concerned, cause, &effects) { turn, concern in
+            if concern == .item { return turn.isGone = true }
+            turn.note(item, at: place, cause) { $0.isGone = true }
+        }
+    }
+
+    /// P2: what began like a save was a deletion, and is put to presenters now.
+    mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+        noteDeletion(of: item, at: place, by: party, &effects)
+        let cause = Cause(party, .write(.forDeleting))
+        for (presenter, concern) in witnesses(of: item, at: place) {
+            // P5: of those who work for a presenter it is not asked.
+            guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
+                !party.works(for: record.presenter.party), !record.isDemoted
+            else { continue }
+            let demand =
+                concern == .item
+                ? Demand(request: .accommodateDeletion)
+                : Demand(request: .accommodateSubitemDeletion, subitem: item)
+            guard record.presenter.messages.contains(PresenterMessages(demand.request)) else { continue }
+            let id =
+                desk.turn(of: party, isWrite: true, at: record)
+                ?? makeTurn(with: presenter, party, cause.access)
+            guard let entry = desk.turns.index(forKey: id), !desk.turns.values[entry].wants(demand),
+                !desk.turns.values[entry].isUnanswered
+            else { continue }
+            desk.turns.values[entry].wanted.append(demand)
+            desk.turns.values[entry].isLost = true
+            desk.turns.values[entry].cause = cause
+            desk.turns.values[entry].end = nil
+            askNext(in: id, &effects)
+        }
+    }
+}
+
+/// Who is told.
+extension Arbiter {
+    /// Presenters that hear of what happens to an item, in the order of their numbers.
+    private func witnesses(of item: ItemID, at place: Place) -> [(PresenterID, Concern)] {
+        if desk.isEmpty { return [] }
+        var found = (desk.presented[item] ?? []).map { ($0, Concern.item) }
+        for directory in tree.ancestors(of: item, at: place) { found += presenters(above: directory) }
+        return found.sorted { $0.0 < $1.0 }
+    }
+
+    private func presenters(above directory: ItemID) -> [(PresenterID, Concern)] {
+        let concern: Concern = tree.isPackage(directory) ? .package : .directory
+        return (desk.presented[directory] ?? []).map { ($0, concern) }
+    }
+
+    /// A directory and those above it.
+    private func above(_ place: Place) -> [ItemID] {
+        guard let directory = place.directory else { return [] }
+        return [directory] + tree.ancestors(of: directory, at: Place())
+    }
+
+    /// Notes something for each presenter but the one who did it.
+    private mutating func tell(
+        _ witnesses: [(PresenterID, Concern)], _ cause: Cause, _ effects: inout [Effect],
+        _ body: (inout Turn, Concern) -> Void
+    ) {
+        for (id, concern) in witnesses {
+            guard let record = desk.records[id], !isOwn(cause.party, record.presenter.party),
+                !isForItsSake(cause.party, record)
+            else { continue }
+            note(cause, at: record, &effects) { body(&$0, concern) }
+        }
+    }
+
     /// P6: whether somebody works for a presenter that owes an answer.
     private func isForItsSake(_ party: Party, _ record: PresenterRecord) -> Bool {
         party.works(for: record.presenter.party) && desk.owesAnything(record.id)
@@ -30,16 +149,6 @@ extension Arbiter {
     private mutating func noteSave(by id: PresenterID) {
         guard let asked = desk.records[id]?.saveAsked, now < asked + bounds.save else { return }
         desk.records[id]?.saved = now
-    }
-
-    /// N2: the item is called something else now.
-    mutating func noteMove(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
-        for presenter in desk.presented[item] ?? [] {
-            guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !isForItsSake(party, record)
-            else { continue }
-            note(Cause(party, .write(.forMoving)), at: record, &effects) { $0.hasMoved = true }
-        }
     }
 
     private mutating func note(
@@ -52,30 +161,49 @@ extension Arbiter {
         guard let entry = desk.turns.index(forKey: id) else { return }
         body(&desk.turns.values[entry])
         desk.turns.values[entry].cause = cause
-        if desk.turns.values[entry].members.isEmpty { beginTrailing(id) }
+        // N8.
+        if desk.turns.values[entry].news.count >= Turn.mostNews { tellNews(of: id, &effects) }
+        if desk.turns[id]?.members.isEmpty ?? false { beginTrailing(id) }
     }
 
-    /// P2: what began like a save was a deletion, and is put to those who have relinquished already.
-    mutating func noteLoss(of item: ItemID, by party: Party, _ effects: inout [Effect]) {
-        for presenter in desk.presented[item] ?? [] {
-            // P5: of those who work for a presenter it is not asked.
-            guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !party.works(for: record.presenter.party), !record.isDemoted,
-                record.presenter.messages.contains(.accommodateDeletion)
-            else { continue }
-            let cause = Cause(party, .write(.forDeleting))
-            let id =
-                desk.turn(of: party, isWrite: true, at: record)
-                ?? makeTurn(with: presenter, party, cause.access)
-            guard let entry = desk.turns.index(forKey: id),
-                !desk.turns.values[entry].wants(.accommodateDeletion), !desk.turns.values[entry].isUnanswered
-            else { continue }
-            desk.turns.values[entry].wanted.append(.accommodateDeletion)
-            desk.turns.values[entry].isLost = true
-            desk.turns.values[entry].cause = cause
-            desk.turns.values[entry].end = nil
-            askNext(in: id, &effects)
+    /// N6: whether a presenter of a package must be told `didChange` for want of something better.
+    func mustFallBack(_ turn: Turn, _ record: PresenterRecord) -> Bool {
+        guard !turn.news.isEmpty, let item = record.item, tree.isPackage(item) else { return false }
+        return turn.news.contains { news in
+            news.kinds.contains { !record.presenter.messages.contains(PresenterMessages($0)) }
         }
+    }
+
+    /// N8, N6.
+    func tellNews(of turn: Turn, _ messages: PresenterMessages, _ effects: inout [Effect]) {
+        for news in turn.news {
+            for kind in news.kinds where messages.contains(PresenterMessages(kind)) {
+                let subitem = Notice.Subitem(
+                    news.item, at: news.place, from: kind == .subitemDidMove ? news.former : nil)
+                effects.append(
+                    .tell(Notice(kind, of: subitem, to: turn.presenter, in: turn.id, news.cause)))
+            }
+        }
+    }
+
+    private mutating func tellNews(of id: TurnID, _ effects: inout [Effect]) {
+        guard let turn = desk.turns[id], let record = desk.records[turn.presenter] else { return }
+        tellNews(of: turn, record.presenter.messages, &effects)
+        if mustFallBack(turn, record) { desk.turns[id]?.hasChanged = true }
+        desk.turns[id]?.news = []
+    }
+}
+
+extension Turn {
+    /// As many items are told of at once (N8).
+    static let mostNews = 256
+
+    mutating func note(_ item: ItemID, at place: Place, _ cause: Cause, _ body: (inout SubitemNews) -> Void) {
+        let present = news.lastIndex { $0.item == item }
+        if present == nil { news.append(SubitemNews(item: item, place: place, cause: cause)) }
+        let index = present ?? news.count - 1
+        news[index].cause = cause
+        body(&news[index])
     }
 }
 
@@ -146,13 +274,21 @@ extension Arbiter {
             return
         }
         desk.records[turn.presenter]?.turns.removeAll { $0 == id }
-        let notices: [(PresenterNotice, Bool)] = [
-            (.didMove, turn.hasMoved), (.didChange, turn.hasChanged), (.reacquire, turn.isRelinquished),
-        ]
-        for (notice, isDue) in notices
-        where isDue && record.presenter.messages.contains(PresenterMessages(notice)) {
-            effects.append(.tell(Notice(notice, to: turn.presenter, in: id, turn.cause)))
-        }
+        // N9.
+        let hasAgreed = turn.asked.contains { $0.request == .accommodateDeletion }
+        let hasChanged = turn.hasChanged || mustFallBack(turn, record)
+        let messages = record.presenter.messages
+        if turn.hasMoved, !turn.isGone { tell(.didMove, turn, messages, &effects) }
+        if turn.isGone ? !hasAgreed : hasChanged { tell(.didChange, turn, messages, &effects) }
+        tellNews(of: turn, messages, &effects)
+        if turn.isRelinquished { tell(.reacquire, turn, messages, &effects) }
+    }
+
+    private func tell(
+        _ notice: PresenterNotice, _ turn: Turn, _ messages: PresenterMessages, _ effects: inout [Effect]
+    ) {
+        guard messages.contains(PresenterMessages(notice)) else { return }
+        effects.append(.tell(Notice(notice, to: turn.presenter, in: turn.id, turn.cause)))
     }
 
     /// N4: a writer that lets others pass is reported as far as it got.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How a presenter is concerned by what is done to an item.
+enum Concern: Hashable, Sendable {
+    /// It is of the item.
+    case item
+    /// It is of a package above.
+    case package
+    /// It is of a plain directory above.
+    case directory
+    /// It is of something below.
+    case below
+}
+
+/// Which presenters a claim concerns (P16 to P21).
+extension Arbiter {
+    /// Whether presenters may have to be asked, or told what a claim has done.
+    func concernsPresenters(_ claim: Claim) -> Bool {
+        if desk.isEmpty || claim.nature == .episode { return false }
+        return claim.firstOfParts { part in
+            var isConcerned = false
+            forEachConcerned(by: part, isBatch: claim.nature == .batch) { _, concern in
+                if concern != .directory || part.access.isDeletion { isConcerned = true }
+            }
+            return isConcerned ? true : nil
+        } ?? false
+    }
+
+    /// Calls the body with each presenter that a part concerns, in no order.
+    func forEachConcerned(
+        by part: Request.Part, isBatch: Bool, _ body: (PresenterID, Concern) -> Void
+    ) {
+        for id in desk.presented[part.item] ?? [] where isOfThisName(id, part) { body(id, .item) }
+        if tree.packages > 0 || (part.access.isDeletion && desk.agreeingToDeletions > 0) {
+            for directory in tree.ancestors(of: part.item, at: part.place) {
+                let concern: Concern = tree.isPackage(directory) ? .package : .directory
+                for id in desk.presented[directory] ?? [] { body(id, concern) }
+            }
+        }
+        // P17, B2.
+        guard isBatch || part.access.isStructural || tree.unit(of: part.item, at: part.place) != nil else {
+            return
+        }
+        forEachPresenter(below: part.item) { body($0, .below) }
+    }
+
+    /// P19.
+    private func isOfThisName(_ id: PresenterID, _ part: Request.Part) -> Bool {
+        guard part.access.isStructural else { return true }
+        return desk.records[id]?.place.isSameName(as: part.place) ?? false
+    }
+
+    /// Looks into those directories only in which there is one, at any depth.
+    func forEachPresenter(below item: ItemID, _ body: (PresenterID) -> Void) {
+        var unexplored = [item]
+        while let directory = unexplored.popLast() {
+            guard tree.presentersBelow(directory) > 0 else { continue }
+            desk.byDirectory[directory]?.forEach(body)
+            unexplored += tree.directories(in: directory)
+        }
+    }
+}
+
+/// What a claim wants of one presenter.
+struct Wish {
+    var demands: [Demand] = []
+    /// What it does with the item as the presenter sees it; a write if any part writes (P20).
+    var access: Access
+    /// Whether the presenter hears of it though it need not be asked.
+    var isWitness = false
+
+    mutating func add(_ more: [Demand], for access: Access, isWitness: Bool) {
+        if access.isWrite, !self.access.isWrite { self.access = access }
+        self.isWitness = self.isWitness || isWitness
+        for demand in more where !demands.contains(demand) { demands.append(demand) }
+    }
+
+    /// P3, P20: relinquishing comes first, and to a writer it is to a reader as well.
+    var inOrder: [Demand] {
+        let relinquishment = Demand(request: access.isWrite ? .relinquishToWriter : .relinquishToReader)
+        let first = demands.contains { $0.request.isRelinquishment } ? [relinquishment] : []
+        let saves = demands.filter { $0.request == .save }
+        return first + saves + demands.filter { $0.request.isDeletion }
+    }
+}

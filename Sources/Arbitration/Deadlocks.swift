@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Coordination
+
+/// How cycles of claims are found, and what is done about them.
+extension Arbiter {
+    /// D2: looks at those through whom a new cycle may lead, and does something about each that is found.
+    mutating func lookForCycles(_ effects: inout [Effect]) {
+        let round = Set(suspects)
+        suspects.removeAll(keepingCapacity: true)
+        guard round.contains(where: { isInCycle($0) }), let cycle = firstCycle() else { return }
+        // There may be more than one; and what is done about one may end another.
+        suspects += round
+        breakUp(cycle, &effects)
+    }
+
+    /// D2: claims whose program's hold on others has changed.
+    mutating func suspectRelatives(of party: Party) {
+        guard waiterKinship.hasRelative(of: party) else { return }
+        waiterKinship.forEachRelative(of: party) { suspects.append($0) }
+    }
+
+    /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
+    private func isHungOn(_ claim: Claim) -> Bool {
+        if !claim.within.isEmpty || claim.answering != nil { return true }
+        return parties[claim.id].map { holderKinship.hasRelative(of: $0) } ?? false
+    }
+
+    private func isInCycle(_ id: ClaimID) -> Bool {
+        guard let claim = claims[id], !claim.isHeld, isHungOn(claim) else { return false }
+        return CycleSearch(self).mayLeadBack(to: claim) && CycleSearch(self).cycle(through: claim) != nil
+    }
+
+    /// D2.
+    func firstCycle() -> CycleSearch.Cycle? {
+        for id in waits.keys.sorted() {
+            guard let claim = claims[id], let cycle = CycleSearch(self).cycle(through: claim) else {
+                continue
+            }
+            return cycle
+        }
+        return nil
+    }
+
+    /// D3, D4.
+    private mutating func breakUp(_ cycle: CycleSearch.Cycle, _ effects: inout [Effect]) {
+        let waiting = cycle.compactMap { claims[$0.waiting] }
+        let tell = { (way: Deadlock.Way, claim: ClaimID) in
+            Effect.deadlock(Deadlock(cycle: cycle.flatMap(\.claims), way, claim))
+        }
+        if let claim = waiting.filter(isHeldBackByQueueAlone).min(by: { $0.id < $1.id }) {
+            effects.append(tell(.passes, claim.id))
+            claims[claim.id]?.passes = true
+            unsettled.append(claim.id)
+        } else if let holder = cycle.compactMap({ $0.holder.flatMap { claims[$0] } })
+            .filter({ $0.nature == .handle && !$0.isFullySuspended }).min(by: Self.yieldsBefore)
+        {
+            effects.append(tell(.suspends, holder.id))
+            suspend(holder.id, .deadlocked, &effects)
+        } else if let claim = waiting.filter(\.isAware).max(by: { $0.id < $1.id }) {
+            effects.append(tell(.refuses, claim.id))
+            refuse(claim, .deadlock, &effects)
+        } else if let claim = waiting.max(by: { $0.id < $1.id }) {
+            effects.append(tell(.expires, claim.id))
+            expire(claim.id, &effects)
+        }
+    }
+
+    private func isHeldBackByQueueAlone(_ claim: Claim) -> Bool {
+        guard !claim.passes, waits[claim.id]?.watched != nil, claim.nature != .nameChange else {
+            return false
+        }
+        return claim.firstOfStakes { stake in
+            dockets[stake.resource].flatMap { holder(in: $0, keepingOut: claim, asWriter: stake.isWrite) }
+        } == nil
+    }
+
+    private static func yieldsBefore(_ one: Claim, _ other: Claim) -> Bool {
+        one.onlyReads == other.onlyReads ? one.id < other.id : one.onlyReads
+    }
+
+    /// D1: whether a held claim cannot end before a waiting one has.
+    func hangs(_ holder: Claim, on claim: Claim) -> Bool {
+        guard holder.nature == .handle || holder.nature == .aware else { return false }
+        if claim.within.contains(holder.id) { return true }
+        guard areExempt(holder, claim), let party = parties[holder.id], let other = parties[claim.id] else {
+            return false
+        }
+        return
+            !(party.process == other.process && party.thread != 0 && other.thread != 0
+            && party.thread != other.thread)
+    }
+
+    /// The waiting claims on which a held one hangs, in the order of their numbers.
+    public func claims(holdingUp holder: ClaimID) -> [ClaimID] {
+        guard let claim = claims[holder], claim.isHeld else { return [] }
+        var found = Set(nested[holder] ?? [])
+        if let party = parties[holder] { waiterKinship.forEachRelative(of: party) { found.insert($0) } }
+        return found.filter { claims[$0].map { hangs(claim, on: $0) } ?? false }.sorted()
+    }
+}
+
+/// One search for a cycle through one claim (D2).
+struct CycleSearch {
+    /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
+    struct Step {
+        let waiting: ClaimID
+        var holder: ClaimID?
+        var claims: [ClaimID] { [waiting] + (holder.map { [$0] } ?? []) }
+    }
+    typealias Cycle = [Step]
+
+    private let arbiter: Arbiter
+
+    init(_ arbiter: Arbiter) { self.arbiter = arbiter }
+
+    /// Whether there may be a cycle: who holds up whom (Q3) is not looked at, so there may be none, but each claim and each
+    /// queue is looked at once, however long they are.
+    func mayLeadBack(to start: Claim) -> Bool {
+        var unexplored = [start]
+        var queues = EarlierWaiters(arbiter)
+        var (reached, explored): (Set<ClaimID>, Set<Resource>) = ([], [])
+        while let claim = unexplored.popLast() {
+            var next = claimsAnswering(for: claim)
+            claim.forEachStake { stake in
+                if explored.insert(stake.resource).inserted, let held = arbiter.dockets[stake.resource]?.held
+                {
+                    for holder in Array(held.writers) + Array(held.readers) {
+                        next += arbiter.claims(holdingUp: holder)
+                    }
+                }
+                queues.takeNew(before: claim, at: stake) { earlier in
+                    next.append(earlier.id)
+                    return true
+                }
+            }
+            if next.contains(start.id) { return true }
+            unexplored += next.filter { reached.insert($0).inserted }.compactMap { arbiter.claims[$0] }
+        }
+        return false
+    }
+
+    /// Depth first, lower numbers first.
+    func cycle(through start: Claim) -> Cycle? {
+        var path: Cycle = [Step(waiting: start.id)]
+        var unexplored = [successors(of: start)]
+        var visited: Set<ClaimID> = []
+        while let top = unexplored.indices.last {
+            guard let next = unexplored[top].popLast() else {
+                unexplored.removeLast()
+                path.removeLast()
+                continue
+            }
+            path[top].holder = next.holder
+            if next.claim == start.id { return path }
+            guard visited.insert(next.claim).inserted, let claim = arbiter.claims[next.claim] else {
+                continue
+            }
+            path.append(Step(waiting: claim.id))
+            unexplored.append(successors(of: claim))
+        }
+        return nil
+    }
+
+    private struct Successor {
+        let claim: ClaimID
+        let holder: ClaimID?
+    }
+
+    /// Those a claim waits for, the lowest number last.
+    private func successors(of claim: Claim) -> [Successor] {
+        var found: [ClaimID: ClaimID?] = [:]
+        let note = { (next: ClaimID, holder: ClaimID?) in
+            // One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
+            guard let present = found[next] else { return found[next] = .some(holder) }
+            if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
+        }
+        for id in claimsAnswering(for: claim) { note(id, nil) }
+        arbiter.forEachObstacle(of: claim) { obstacle in
+            guard obstacle.isHeld else { return note(obstacle.id, nil) }
+            for next in arbiter.claims(holdingUp: obstacle.id) { note(next, obstacle.id) }
+        }
+        return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
+    }
+
+    /// D1: claims made to give the answers that a claim waits for.
+    private func claimsAnswering(for claim: Claim) -> [ClaimID] {
+        guard arbiter.desk.inquiries[claim.id] != nil else { return [] }
+        let questions = arbiter.openQuestions(for: claim.id).map(\.id)
+        return arbiter.waits.keys.filter { id in
+            arbiter.claims[id]?.answering.map(questions.contains) ?? false
+        }
+    }
+}
+
+extension Arbiter {
+    /// Everybody who stands in the way of a waiting claim (G4, Q1, Q3, X4, D3).
+    func forEachObstacle(of claim: Claim, _ body: (Claim) -> Void) {
+        guard claim.nature != .episode else { return }
+        claim.forEachStake { stake in
+            guard let docket = dockets[stake.resource] else { return }
+            let holders = Array(docket.held.writers) + (stake.isWrite ? Array(docket.held.readers) : [])
+            for holder in holders.compactMap({ claims[$0] }) where isObstacle(holder, of: claim, at: stake) {
+                body(holder)
+            }
+            guard claim.nature != .nameChange, !claim.passes else { return }
+            let waiting = docket.waiting
+            let earlier =
+                Array(waiting.writers.before(claim.id))
+                + (stake.isWrite ? Array(waiting.readers.before(claim.id)) : [])
+            for id in earlier where isInTheWay(waiter: id, of: claim) { claims[id].map(body) }
+        }
+    }
+
+    private func isObstacle(_ holder: Claim, of claim: Claim, at stake: Stake) -> Bool {
+        guard let isWriting = holder.isWriting(stake.resource), holder.id != claim.id else { return false }
+        if claim.nature == .nameChange {
+            return holder.nature == .aware && keepsOut(holder, claim, asWriter: stake.isWrite)
+        }
+        return isInTheWay(holder: holder.id, asWriter: isWriting, of: claim, asWriter: stake.isWrite)
+    }
+}

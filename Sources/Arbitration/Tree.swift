@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// The directories that were named, with what is asked of them most.
+///
+/// Files are not in it: whoever accesses or shows one says where it is. A parent that nobody has told of yet is
+/// taken for a root until it is placed itself.
+struct Tree: Sendable {
+    private struct Node: Sendable {
+        var parent: ItemID?
+        var isPackage = false
+        /// The outermost package at or above it.
+        var unit: ItemID?
+        var directories: Set<ItemID> = []
+        /// How many presenters are of something below it (I7).
+        var presentersBelow = 0
+    }
+
+    private var nodes: [ItemID: Node] = [:]
+    /// How many directories are packages.
+    private(set) var packages = 0
+
+    var isEmpty: Bool { nodes.isEmpty }
+    var count: Int { nodes.count }
+    var directories: [ItemID] { nodes.keys.sorted() }
+
+    func isDirectory(_ item: ItemID) -> Bool { !nodes.isEmpty && nodes[item] != nil }
+    func isPackage(_ item: ItemID) -> Bool { packages > 0 && nodes[item]?.isPackage ?? false }
+    func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
+    func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
+
+    /// The directory an item is in: a directory's own knowledge comes before what was said of its place.
+    func parent(of item: ItemID, at place: Place) -> ItemID? {
+        if nodes.isEmpty { return place.directory }
+        guard let node = nodes[item] else { return place.directory }
+        return node.parent
+    }
+
+    /// The outermost package at or above an item (S2).
+    func unit(of item: ItemID, at place: Place) -> ItemID? {
+        if packages == 0 { return nil }
+        if let node = nodes[item] { return node.unit }
+        return place.directory.flatMap { nodes[$0]?.unit }
+    }
+
+    /// The directories above an item, the nearest first.
+    func ancestors(of item: ItemID, at place: Place) -> Ancestors {
+        Ancestors(tree: self, directory: parent(of: item, at: place))
+    }
+
+    struct Ancestors: Sequence, IteratorProtocol {
+        fileprivate let tree: Tree
+        fileprivate var directory: ItemID?
+
+        mutating func next() -> ItemID? {
+            defer { directory = directory.flatMap { tree.nodes[$0]?.parent } }
+            return directory
+        }
+    }
+
+    func isBelow(_ item: ItemID, at place: Place, _ directory: ItemID) -> Bool {
+        ancestors(of: item, at: place).contains(directory)
+    }
+}
+
+extension Tree {
+    /// Enters a directory, or changes what is known of it, while no presenters of itself are counted.
+    ///
+    /// Returns whether units have changed.
+    @discardableResult
+    mutating func place(_ item: ItemID, _ directory: Directory) -> Bool {
+        var parent = directory.parent
+        // What cannot be is not believed: nothing is below itself.
+        if let above = parent, above == item || isBelow(above, at: Place(), item) {
+            parent = nodes[item]?.parent
+        }
+        if let parent { expect(parent) }
+        expect(item)
+        let former = nodes[item]?.parent
+        if former != parent {
+            let below = presentersBelow(item)
+            detach(item, from: former, presenters: below)
+            attach(item, to: parent, presenters: below)
+        }
+        if isPackage(item) != directory.isPackage {
+            packages += directory.isPackage ? 1 : -1
+            nodes[item]?.isPackage = directory.isPackage
+        }
+        return updateUnits(from: item)
+    }
+
+    /// Makes room for a directory that will be placed.
+    mutating func expect(_ item: ItemID) {
+        if nodes[item] == nil { nodes[item] = Node() }
+    }
+
+    private mutating func attach(_ item: ItemID, to parent: ItemID?, presenters: Int) {
+        nodes[item]?.parent = parent
+        guard let parent else { return }
+        nodes[parent]?.directories.insert(item)
+        count(presenters, from: parent)
+    }
+
+    private mutating func detach(_ item: ItemID, from parent: ItemID?, presenters: Int) {
+        guard let parent else { return }
+        nodes[parent]?.directories.remove(item)
+        count(-presenters, from: parent)
+    }
+
+    /// Forgets a directory, unless something in it is known.
+    mutating func forget(_ item: ItemID) {
+        guard let node = nodes[item], node.directories.isEmpty, node.presentersBelow == 0 else { return }
+        detach(item, from: node.parent, presenters: 0)
+        if node.isPackage { packages -= 1 }
+        nodes[item] = nil
+    }
+
+    /// Counts presenters of something in a directory.
+    mutating func count(_ presenters: Int, from directory: ItemID?) {
+        guard presenters != 0 else { return }
+        var next = directory
+        while let item = next, let entry = nodes.index(forKey: item) {
+            nodes.values[entry].presentersBelow += presenters
+            next = nodes.values[entry].parent
+        }
+    }
+
+    private mutating func updateUnits(from item: ItemID) -> Bool {
+        var hasChanged = false
+        var unexplored = [item]
+        while let next = unexplored.popLast() {
+            guard let node = nodes[next] else { continue }
+            let unit = node.parent.flatMap { nodes[$0]?.unit } ?? (node.isPackage ? next : nil)
+            guard unit != node.unit else { continue }
+            hasChanged = true
+            nodes[next]?.unit = unit
+            unexplored += node.directories
+        }
+        return hasChanged
+    }
+}
+
+extension Tree {
+    /// I7.
+    func checkInvariants(presenters: [(item: ItemID, directory: ItemID?)]) {
+        for (item, node) in nodes {
+            if let parent = node.parent {
+                assert(nodes[parent]?.directories.contains(item) ?? false, "I7: parent")
+            }
+            assert(node.directories.allSatisfy { nodes[$0]?.parent == item }, "I7: directories")
+            let packages = (node.isPackage ? [item] : []) + ancestors(of: item, at: Place()).filter(isPackage)
+            assert(node.unit == packages.last, "I7: unit")
+            let below = presenters.count { isBelow($0.item, at: Place(in: $0.directory), item) }
+            assert(node.presentersBelow == below, "I7: presenters below")
+        }
+        assert(packages == nodes.values.count(where: \.isPackage), "I7: packages")
+    }
+}
