@@ -46,10 +46,10 @@ final class Finder: SyntaxVisitor {
         case .optionalBinding(let binding):
             let number = add(.fail, at: node, "finds nothing")
             if let value = binding.initializer?.value {
-                edits.wrap(value.trimmedBytes, "mutantIsAlive(\(number)) ? nil : (", ")")
+                edits.wrap(value.trimmedBytes, "mutantFound(\(number), ", ")")
             } else {
                 let name = binding.pattern.trimmedDescription
-                edits.wrap(binding.pattern.trimmedBytes, "", " = mutantIsAlive(\(number)) ? nil : \(name)")
+                edits.wrap(binding.pattern.trimmedBytes, "", " = mutantFound(\(number), \(name))")
             }
         case .matchingPattern(let pattern):
             let number = add(.fail, at: node, "does not match")
@@ -132,16 +132,17 @@ final class Finder: SyntaxVisitor {
         edits.wrap(first.trimmedBytes, "\(number), ", "")
     }
 
-    /// `list.min()`; the swapped one stands beside the original.
+    /// `list.min()`, `list.min(by: …)` or `list.min { … }`.
     private func swapExtremes(_ node: FunctionCallExprSyntax, _ callee: MemberAccessExprSyntax) {
-        let other = callee.declName.baseName.text == "min" ? "max" : "min"
-        let number = add(.swap, at: node, other)
-        let name = callee.declName.trimmedBytes
-        let whole = node.trimmedBytes
-        var swapped = SourceEdits()
-        swapped.replace(name.lowerBound - whole.lowerBound..<name.upperBound - whole.lowerBound, with: other)
-        let text = swapped.applied(to: Array(node.trimmedDescription.utf8))
-        edits.wrap(whole, "(mutantIsAlive(\(number)) ? \(text) : ", ")")
+        let name = callee.declName.baseName
+        let isLeast = name.text == "min"
+        let number = add(.swap, at: node, isLeast ? "max" : "min")
+        edits.replace(name.trimmedBytes, with: isLeast ? "mutantLeast" : "mutantGreatest")
+        if let parenthesis = node.leftParen {
+            edits.wrap(parenthesis.trimmedBytes, "", "\(number)" + (node.arguments.isEmpty ? "" : ", "))
+        } else {
+            edits.wrap(name.trimmedBytes, "", "(\(number))")
+        }
     }
 
     override func visit(_ node: CodeBlockItemSyntax) -> SyntaxVisitorContinueKind {

@@ -52,7 +52,8 @@ struct Hunt {
             stages[index].bound = 2 + 3 * seconds
             print(
                 String(
-                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang", stages[index].name, seconds,
+                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang",
+                    stages[index].name, seconds,
                     stages[index].bound))
         }
     }

@@ -49,6 +49,12 @@ func mutantIsNotNil<Value>(_ number: Int32, _ value: Value?) -> Bool {
     (value != nil) != mutant_is_alive(number)
 }
 
+/// What an optional binding looks at: it finds nothing.
+@inline(__always)
+func mutantFound<Value>(_ number: Int32, _ value: Value?) -> Value? {
+    mutantIsAlive(number) ? nil : value
+}
+
 @inline(__always)
 func mutantLeast<Value: Comparable>(_ number: Int32, _ one: Value, _ others: Value...) -> Value {
     others.reduce(one) { mutant_is_alive(number) ? max($0, $1) : min($0, $1) }
@@ -65,4 +71,20 @@ func mutantAssert(
     line: UInt = #line
 ) {
     if mutant_meets_assertions() { assert(condition(), message, file: file, line: line) }
+}
+
+extension Sequence {
+    func mutantLeast(_ number: Int32, by isBefore: (Element, Element) throws -> Bool) rethrows -> Element? {
+        mutantIsAlive(number) ? try self.max(by: isBefore) : try self.min(by: isBefore)
+    }
+
+    func mutantGreatest(_ number: Int32, by isBefore: (Element, Element) throws -> Bool) rethrows -> Element?
+    {
+        mutantIsAlive(number) ? try self.min(by: isBefore) : try self.max(by: isBefore)
+    }
+}
+
+extension Sequence where Element: Comparable {
+    func mutantLeast(_ number: Int32) -> Element? { mutantIsAlive(number) ? self.max() : self.min() }
+    func mutantGreatest(_ number: Int32) -> Element? { mutantIsAlive(number) ? self.min() : self.max() }
 }
