@@ -33,6 +33,9 @@ public struct Arbiter: Sendable {
     var wakeAskedFor: Instant?
     var now = Instant(nanoseconds: 0)
 
+    /// Claims that the last event had refused, and what they waited for.
+    var refused: [ClaimID: LastWait] = [:]
+
     // What the event at hand has left to do; empty between events.
     /// Waiting claims that may have nothing in their way any more.
     var unsettled: [ClaimID] = []
@@ -48,6 +51,7 @@ public struct Arbiter: Sendable {
     public mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
+        if !refused.isEmpty { refused = [:] }
         switch event {
         case .claimed(let request):
             if claimAlone(request, &effects) { return } else { claim(request, &effects) }
@@ -237,6 +241,8 @@ extension Arbiter {
 
     mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
         effects.append(.refuse(claim.id, refusal))
+        refused[claim.id] = LastWait(
+            obstacle: waits[claim.id]?.watched, questions: openQuestions(for: claim.id))
         shakeContested(by: claim)
         forget(claim, &effects)
     }

@@ -43,10 +43,8 @@ extension Arbiter {
         var wishes: [PresenterID: Wish] = [:]
         for (id, concern, part) in concerned {
             guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { continue }
-            // P5, P15.
-            let isAsked =
-                !party.works(for: record.presenter.party) && !isPartOfAwareAccess(claim, part, record)
-            let demands = isAsked ? demands(of: claim, part, concern, party, on: id) : []
+            let isSpared = isSpared(record.presenter.party, by: party)
+            let demands = isSpared ? [] : demands(of: claim, part, concern, party, on: id)
             let isWitness = concern == .below ? part.access.isStructural : concern != .directory
             wishes[id, default: Wish(access: part.access)].add(
                 demands, for: part.access, isWitness: isWitness)
@@ -90,18 +88,34 @@ extension Arbiter {
         return id
     }
 
-    /// P15.
-    private func isPartOfAwareAccess(_ claim: Claim, _ part: Request.Part, _ record: PresenterRecord) -> Bool
-    {
-        guard !aware.isEmpty, !claim.isAware else { return false }
-        let covers = { (id: ClaimID) in
-            self.claims[id].map { $0.nature == .aware && self.areExempt($0, claim) } ?? false
+    /// P15: what an aware access within which this claim is made does to the item; nil if there is none.
+    private func outerAccess(of claim: Claim, _ part: Request.Part, _ record: PresenterRecord) -> Access? {
+        guard !aware.isEmpty else { return nil }
+        let isOuter = { (id: ClaimID) in
+            self.claims[id].map { $0.nature == .aware && $0.id != claim.id && self.areExempt($0, claim) }
+                ?? false
         }
         let unit = tree.unit(of: part.item, at: part.place)
-        return [part.item, unit, record.item].contains { item in
-            guard let item, let held = dockets[.item(item)]?.held else { return false }
-            return held.writers.contains(where: covers) || held.readers.contains(where: covers)
+        let held = [part.item, unit, record.item].compactMap { $0.flatMap { dockets[.item($0)]?.held } }
+        if held.contains(where: { $0.writers.contains(where: isOuter) }) { return .write(.updating) }
+        return held.contains { $0.readers.contains(where: isOuter) } ? .read() : nil
+    }
+
+    /// P15: whether an outer access spares a presenter a request.
+    private func isCovered(_ request: PresenterRequest, by outer: Access?) -> Bool {
+        guard let outer else { return false }
+        switch request {
+        case .save, .relinquishToReader: return true
+        case .relinquishToWriter: return outer.isWrite
+        case .accommodateDeletion, .accommodateSubitemDeletion: return false
         }
+    }
+
+    /// P5: whether a presenter need not be asked about a party's accesses.
+    func isSpared(_ presenter: Party, by party: Party) -> Bool {
+        // Two coordinators of one program may well need to keep out of each other's way.
+        if party.purpose != nil, party.process == presenter.process { return false }
+        return party.works(for: presenter)
     }
 
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
@@ -132,10 +146,14 @@ extension Arbiter {
         case .directory: requests = part.access.isDeletion && !isCreation ? [.accommodateDeletion] : []
         }
         let isAbove = concern == .package || concern == .directory
+        let outer = outerAccess(of: claim, part, record)
         let demands = requests.map { request in
             request == .accommodateDeletion && isAbove
                 ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
-        }.filter { record.presenter.messages.contains(PresenterMessages($0.request)) }
+        }.filter { demand in
+            record.presenter.messages.contains(PresenterMessages(demand.request))
+                && !isCovered(demand.request, by: outer)
+        }
         // P7: one who is excused need not be asked, whatever it is.
         return demands.isEmpty || isExcused(party, by: id) ? [] : demands
     }

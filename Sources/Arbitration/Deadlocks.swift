@@ -26,14 +26,16 @@ extension Arbiter {
     }
 
     private func isInCycle(_ id: ClaimID) -> Bool {
-        guard let claim = claims[id], !claim.isHeld, isHungOn(claim) else { return false }
+        guard let claim = claims[id], !claim.isHeld, claim.isIdentified, isHungOn(claim) else { return false }
         return CycleSearch(self).mayLeadBack(to: claim) && CycleSearch(self).cycle(through: claim) != nil
     }
 
     /// D2.
     func firstCycle() -> CycleSearch.Cycle? {
         for id in waits.keys.sorted() {
-            guard let claim = claims[id], let cycle = CycleSearch(self).cycle(through: claim) else {
+            guard let claim = claims[id], claim.isIdentified,
+                let cycle = CycleSearch(self).cycle(through: claim)
+            else {
                 continue
             }
             return cycle
@@ -60,8 +62,8 @@ extension Arbiter {
             effects.append(tell(.refuses, claim.id))
             refuse(claim, .deadlock, &effects)
         } else if let claim = waiting.max(by: { $0.id < $1.id }) {
-            effects.append(tell(.expires, claim.id))
-            expire(claim.id, &effects)
+            effects.append(tell(.proceeds, claim.id))
+            grant(claim, basis: .proceeded, &effects)
         }
     }
 
@@ -79,8 +81,11 @@ extension Arbiter {
     }
 
     /// D1: whether a held claim cannot end before a waiting one has.
-    func hangs(_ holder: Claim, on claim: Claim) -> Bool {
-        guard holder.nature == .handle || holder.nature == .aware else { return false }
+    private func hangs(_ holder: Claim, on claim: Claim) -> Bool {
+        guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
+        else {
+            return false
+        }
         if claim.within.contains(holder.id) { return true }
         guard areExempt(holder, claim), let party = parties[holder.id], let other = parties[claim.id] else {
             return false
@@ -91,7 +96,7 @@ extension Arbiter {
     }
 
     /// The waiting claims on which a held one hangs, in the order of their numbers.
-    public func claims(holdingUp holder: ClaimID) -> [ClaimID] {
+    public func waited(by holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
         var found = Set(nested[holder] ?? [])
         if let party = parties[holder] { waiterKinship.forEachRelative(of: party) { found.insert($0) } }
@@ -125,7 +130,7 @@ struct CycleSearch {
                 if explored.insert(stake.resource).inserted, let held = arbiter.dockets[stake.resource]?.held
                 {
                     for holder in Array(held.writers) + Array(held.readers) {
-                        next += arbiter.claims(holdingUp: holder)
+                        next += arbiter.waited(by: holder)
                     }
                 }
                 queues.takeNew(before: claim, at: stake) { earlier in
@@ -176,8 +181,8 @@ struct CycleSearch {
         }
         for id in claimsAnswering(for: claim) { note(id, nil) }
         arbiter.forEachObstacle(of: claim) { obstacle in
-            guard obstacle.isHeld else { return note(obstacle.id, nil) }
-            for next in arbiter.claims(holdingUp: obstacle.id) { note(next, obstacle.id) }
+            guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
+            for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }
         }
         return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
@@ -187,7 +192,8 @@ struct CycleSearch {
         guard arbiter.desk.inquiries[claim.id] != nil else { return [] }
         let questions = arbiter.openQuestions(for: claim.id).map(\.id)
         return arbiter.waits.keys.filter { id in
-            arbiter.claims[id]?.answering.map(questions.contains) ?? false
+            guard let claim = arbiter.claims[id], claim.isIdentified else { return false }
+            return claim.answering.map(questions.contains) ?? false
         }
     }
 }

@@ -9,6 +9,8 @@ struct Kinship: Sendable {
     private var below: [ProcessID: Set<ClaimID>] = [:]
     private var purposes: [Purpose: Set<ClaimID>] = [:]
 
+    var count: Int { own.count + below.count + purposes.count }
+
     mutating func insert(_ claim: ClaimID, of party: Party) {
         if let purpose = party.purpose { purposes[purpose, default: []].insert(claim) }
         guard let process = party.process else { return }

@@ -105,11 +105,12 @@ extension Arbiter {
     mutating func place(_ item: ItemID, _ directory: Directory) {
         let own = desk.presented[item] ?? []
         for presenter in own { leavePlace(presenter) }
-        let wasFlat = tree.packages == 0
+        // Of what was not known nothing was named.
+        let isNew = !tree.isDirectory(item)
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
         for presenter in own { enterPlace(presenter, in: parent) }
-        if disputed.isEmpty, !haveUnitsChanged || (wasFlat && tree.packages == 0) { return }
+        if isNew || (disputed.isEmpty && !haveUnitsChanged) { return }
         let ids = claims.values.filter { claim in
             claim.firstOfParts { part in
                 part.item == item || tree.isBelow(part.item, at: part.place, item) ? true : nil

@@ -17,9 +17,10 @@ extension Arbiter {
         }
     }
 
-    /// Every live claim on an item, waiting ones included, in the order of their numbers.
+    /// Every live claim on an item, or on anything in it if it is a package or about to be deleted or moved as a
+    /// directory; waiting ones included, in the order of their numbers.
     public func claims(on item: ItemID) -> [ClaimID] {
-        everybody(at: .item(item))
+        Set(everybody(at: .item(item)) + everybody(at: .contents(of: item))).sorted()
     }
 
     public func presenters(of item: ItemID) -> [PresenterID] { desk.presented[item] ?? [] }
@@ -50,12 +51,16 @@ extension Arbiter {
             && watchers.isEmpty && nested.isEmpty && disputed.isEmpty && aware.isEmpty
     }
 
-    /// How many records it keeps of anything, directories and presenters included.
-    public var recordCount: Int {
-        claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
-            + alarms.count
-            + nested.count + disputed.count + tree.count + desk.records.count + desk.presented.count
-            + desk.turns.count + desk.questions.count + desk.inquiries.count
+    /// How many records it keeps of anything; 0 when all claims are over, all presenters removed and all directories
+    /// forgotten.
+    public var remembered: Int {
+        let ofClaims =
+            claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
+        let indexes = holderKinship.count + waiterKinship.count + nested.count + unnamed.count + aware.count
+        let ofPresenters =
+            desk.records.count + desk.presented.count + desk.byDirectory.count + desk.turns.count
+            + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
+        return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }
 
     /// What a live claim is on, its parts in the order in which they were given.
@@ -63,5 +68,54 @@ extension Arbiter {
         var items: [ItemID] = []
         claims[claim]?.forEachPart { items.append($0.item) }
         return items
+    }
+}
+
+/// On what two claims meet.
+public enum Meeting: Hashable, Sendable {
+    case item(ItemID)
+    /// Something in this package, or the package itself.
+    case package(ItemID)
+    /// What is below this directory.
+    case contents(of: ItemID)
+}
+
+/// What a claim waited for when it was refused.
+public struct LastWait: Sendable {
+    public let obstacle: ClaimID?
+    /// Oldest first.
+    public let questions: [Question]
+}
+
+extension Arbiter {
+    /// The first thing on which two claims meet; nil if they do not.
+    public func meeting(of claim: ClaimID, with other: ClaimID) -> Meeting? {
+        guard let claim = claims[claim], let other = claims[other] else { return nil }
+        return claim.firstOfStakes { stake -> Meeting? in
+            guard let isWriting = other.isWriting(stake.resource), isWriting || stake.isWrite else {
+                return nil
+            }
+            let item = stake.resource.item
+            if stake.resource.isContents { return .contents(of: item) }
+            let isOfBoth = [claim, other].allSatisfy {
+                $0.firstOfParts { $0.item == item ? true : nil } ?? false
+            }
+            return isOfBoth ? .item(item) : .package(item)
+        }
+    }
+
+    /// The waiting claims that were made to answer a request (D1).
+    public func answerers(of question: QuestionID) -> [ClaimID] {
+        waits.keys.filter { claims[$0]?.answering == question }.sorted()
+    }
+
+    /// What a claim waited for that the last event had refused.
+    public func lastWait(of claim: ClaimID) -> LastWait? { refused[claim] }
+
+    /// Whether any presenter would hear of something that happens to an item, its own or one above or below it.
+    public func isHeard(of item: ItemID, at place: Place) -> Bool {
+        if desk.isEmpty { return false }
+        if desk.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
+        return tree.ancestors(of: item, at: place).contains { desk.presented[$0] != nil }
     }
 }

@@ -84,7 +84,7 @@ extension Arbiter {
         for (presenter, concern) in witnesses(of: item, at: place) {
             // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !party.works(for: record.presenter.party), !record.isDemoted
+                !isSpared(record.presenter.party, by: party), !record.isDemoted
             else { continue }
             let demand =
                 concern == .item

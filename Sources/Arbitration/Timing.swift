@@ -34,7 +34,7 @@ extension Arbiter {
     }
 
     /// T1.
-    mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
+    private mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
         if claim.mayGoAhead(under: bounds.policy) {
             grant(claim, basis: .proceeded, &effects)

@@ -84,8 +84,8 @@ public struct Deadlock: Hashable, Sendable {
         case suspends
         /// An access over the control socket fails.
         case refuses
-        /// A request of an unmodified program is treated as if its wait had run out.
-        case expires
+        /// A request of an unmodified program goes ahead.
+        case proceeds
     }
 
     /// Each waits for the next, or cannot end before it; the last for the first.

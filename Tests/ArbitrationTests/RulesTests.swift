@@ -45,7 +45,7 @@ struct RulesTests {
     }
 
     private static func isNumber(_ word: String) -> Bool {
-        guard let letter = word.first, "GQXYPNRTI".contains(letter) else { return false }
+        guard let letter = word.first, "GQXYSBDPNRTI".contains(letter) else { return false }
         return word.count > 1 && word.dropFirst().allSatisfy(\.isNumber)
     }
 }
