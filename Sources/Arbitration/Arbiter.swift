@@ -74,12 +74,12 @@ public struct Arbiter: Sendable {
         case .changed(let item, let place, let cause, let claim, let stamp):
             noteChange(of: item, at: place, cause, under: claim, stamp: stamp, &effects)
         case .created(let item, let place, let party, let claim):
-            noteCreation(of: item, at: place, by: parties[claim] ?? party, &effects)
+            noteCreation(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
         case .moved(let item, let move, let party, let claim):
             self.move(item, move, &effects)
-            noteMove(of: item, move, by: parties[claim] ?? party, &effects)
+            noteMove(of: item, move, by: parties[claim] ?? party, under: claim, &effects)
         case .deleted(let item, let place, let party, let claim):
-            noteDeletion(of: item, at: place, by: parties[claim] ?? party, &effects)
+            noteDeletion(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
         case .lost(let item, let place, let party): noteLoss(of: item, at: place, by: party, &effects)
         case .tick: tick(&effects)
         }

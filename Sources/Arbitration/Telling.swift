@@ -20,7 +20,7 @@ extension Arbiter {
                 continue
             }
             if id == nil, isForItsSake(cause.party, record) { continue }
-            note(cause, at: record, &effects) { turn in
+            note(cause, under: id, at: record, &effects) { turn in
                 // N6: a plain directory has no contents of its own.
                 if concern == .item, !isPlainDirectory { return turn.hasChanged = true }
                 turn.note(item, at: place, cause) { $0.hasChanged = true }
@@ -29,9 +29,11 @@ extension Arbiter {
     }
 
     /// N6: there is a new item.
-    mutating func noteCreation(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+    mutating func noteCreation(
+        of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
         let cause = Cause(party, .write(.forReplacing))
-        tell(witnesses(of: item, at: place), cause, &effects) { turn, concern in
+        tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
             if concern == .item { return turn.hasChanged = true }
             turn.note(item, at: place, cause) { news in
                 // What was there, was deleted and is there again has changed.
@@ -42,20 +44,22 @@ extension Arbiter {
     }
 
     /// N2, N7: the item is called something else now.
-    mutating func noteMove(of item: ItemID, _ move: Move, by party: Party, _ effects: inout [Effect]) {
+    mutating func noteMove(
+        of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
         let cause = Cause(party, .write(.forMoving))
         let isKnown = move.from.directory != nil || move.to.directory != nil
         let before = isKnown ? Set(above(move.from)) : []
         let after = isKnown ? above(move.to) : []
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
-            tell([(id, .item)], cause, &effects) { turn, _ in turn.hasMoved = true }
+            tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.hasMoved = true }
         }
         var below: [(PresenterID, Concern)] = []
         forEachPresenter(below: item) { below.append(($0, .below)) }
-        tell(below.sorted { $0.0 < $1.0 }, cause, &effects) { turn, _ in turn.hasMoved = true }
+        tell(below.sorted { $0.0 < $1.0 }, cause, under: claim, &effects) { turn, _ in turn.hasMoved = true }
         for directory in before.union(after).sorted() {
             let hadIt = before.contains(directory)
-            tell(presenters(above: directory), cause, &effects) { turn, _ in
+            tell(presenters(above: directory), cause, under: claim, &effects) { turn, _ in
                 turn.note(item, at: move.to, cause) { news in
                     if hadIt { news.former = news.former ?? move.from } else { news.hasAppeared = true }
                     news.place = move.to
@@ -65,13 +69,15 @@ extension Arbiter {
     }
 
     /// N6, N9: the item is not there any more.
-    mutating func noteDeletion(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+    mutating func noteDeletion(
+        of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
         let cause = Cause(party, .write(.forDeleting))
         let concerned = witnesses(of: item, at: place).filter { id, concern in
             // P19.
             concern != .item || desk.records[id]?.place.isSameName(as: place) ?? false
         }
-        tell(concerned, cause, &effects) { turn, concern in
+        tell(concerned, cause, under: claim, &effects) { turn, concern in
             if concern == .item { return turn.isGone = true }
             turn.note(item, at: place, cause) { $0.isGone = true }
         }
@@ -79,7 +85,7 @@ extension Arbiter {
 
     /// P2: what began like a save was a deletion, and is put to presenters now.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
-        noteDeletion(of: item, at: place, by: party, &effects)
+        noteDeletion(of: item, at: place, by: party, under: nil, &effects)
         let cause = Cause(party, .write(.forDeleting))
         for (presenter, concern) in witnesses(of: item, at: place) {
             // P5: of those who work for a presenter it is not asked.
@@ -129,14 +135,15 @@ extension Arbiter {
 
     /// Notes something for each presenter but the one who did it.
     private mutating func tell(
-        _ witnesses: [(PresenterID, Concern)], _ cause: Cause, _ effects: inout [Effect],
+        _ witnesses: [(PresenterID, Concern)], _ cause: Cause, under claim: ClaimID?,
+        _ effects: inout [Effect],
         _ body: (inout Turn, Concern) -> Void
     ) {
         for (id, concern) in witnesses {
             guard let record = desk.records[id], !isOwn(cause.party, record.presenter.party),
                 !isForItsSake(cause.party, record)
             else { continue }
-            note(cause, at: record, &effects) { body(&$0, concern) }
+            note(cause, under: claim, at: record, &effects) { body(&$0, concern) }
         }
     }
 
@@ -147,16 +154,20 @@ extension Arbiter {
 
     /// P9: what a presenter writes soon after it was asked to save is the save.
     private mutating func noteSave(by id: PresenterID) {
-        guard let asked = desk.records[id]?.saveAsked, now < asked + bounds.save else { return }
-        desk.records[id]?.saved = now
+        guard let asked = desk.records[id]?.saveAsked else { return }
+        // With progress it may take longer.
+        if now < asked + bounds.save || desk.openSave(of: id) != nil { desk.records[id]?.saved = now }
     }
 
     private mutating func note(
-        _ cause: Cause, at record: PresenterRecord, _ effects: inout [Effect], _ body: (inout Turn) -> Void
+        _ cause: Cause, under claim: ClaimID?, at record: PresenterRecord, _ effects: inout [Effect],
+        _ body: (inout Turn) -> Void
     ) {
         endTrailingTurns(of: record, but: cause.party, &effects)
+        // N3: what a claim has done is told before the reacquire that follows it.
         let id =
-            presentTurn(of: cause.party, isWrite: true, at: record, &effects)
+            writeTurn(of: claim, with: record.id)
+            ?? presentTurn(of: cause.party, isWrite: true, at: record, &effects)
             ?? makeTurn(with: record.id, cause.party, cause.access)
         guard let entry = desk.turns.index(forKey: id) else { return }
         body(&desk.turns.values[entry])
@@ -164,6 +175,11 @@ extension Arbiter {
         // N8.
         if desk.turns.values[entry].news.count >= Turn.mostNews { tellNews(of: id, &effects) }
         if desk.turns[id]?.members.isEmpty ?? false { beginTrailing(id) }
+    }
+
+    private func writeTurn(of claim: ClaimID?, with presenter: PresenterID) -> TurnID? {
+        guard let claim, let inquiry = desk.inquiries[claim] else { return nil }
+        return inquiry.turns.first { desk.turns[$0].map { $0.presenter == presenter && $0.isWrite } ?? false }
     }
 
     /// N6: whether a presenter of a package must be told `didChange` for want of something better.
@@ -255,16 +271,16 @@ extension Arbiter {
 
     /// N3: the turn in which an access of a party belongs, if there is one.
     ///
-    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted
-    /// `hold` is over as soon as nobody is in it.
+    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted `hold` takes
+    /// nobody in any more, and is over as soon as nobody is in it.
     mutating func presentTurn(
         of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
     ) -> TurnID? {
         guard let id = desk.turn(of: party, isWrite: isWrite, at: record), let turn = desk.turns[id] else {
             return nil
         }
-        guard turn.members.isEmpty, turn.isSettled, turn.began + bounds.hold <= now else { return id }
-        endTurn(id, &effects)
+        guard turn.isSettled, turn.began + bounds.hold <= now else { return id }
+        if turn.members.isEmpty { endTurn(id, &effects) }
         return nil
     }
 
@@ -293,19 +309,27 @@ extension Arbiter {
 
     /// N4: a writer that lets others pass is reported as far as it got.
     mutating func tellBeforeSuspension(of claim: Claim, _ effects: inout [Effect]) {
-        guard let inquiry = desk.inquiries[claim.id] else { return }
+        let silent = desk.inquiries[claim.id]?.silent ?? []
         switch contests[claim.id]?.seen {
-        case .dirty(let stamp): claims[claim.id]?.toldStamp = stamp
-        case .untouched: break
-        case .clean, .atEnd, .reading, nil: return leaveTurns(claim.id, atOnce: false, &effects)
-        }
-        for turn in inquiry.turns {
-            guard let entry = desk.turns.index(forKey: turn), desk.turns.values[entry].isWrite else {
-                continue
-            }
-            desk.turns.values[entry].hasChanged = true
+        case .dirty(let stamp): tellWritten(by: claim, stamp: stamp, &effects)
+        case .untouched: tellWritten(by: claim, stamp: nil, &effects)
+        case .clean, .atEnd, .reading, nil: break
         }
         leaveTurns(claim.id, atOnce: false, &effects)
+        // P6: what its handle still writes is no less the presenter's own.
+        if !silent.isEmpty { desk.inquiries[claim.id] = Inquiry(silent: silent) }
+    }
+
+    private mutating func tellWritten(by claim: Claim, stamp: UInt64?, _ effects: inout [Effect]) {
+        if desk.isEmpty { return }
+        claim.forEachPart { part in
+            guard part.access.isWrite else { return }
+            noteChange(
+                of: part.item, at: part.place, Cause(.nobody, part.access), under: claim.id,
+                stamp: stamp ?? 0,
+                &effects)
+        }
+        claims[claim.id]?.toldStamp = stamp
     }
 
     /// An episode goes on with the turn in which its name was vacated.

@@ -14,6 +14,8 @@ struct Benchmark {
         queue("10,000 waiting readers granted", access: .read())
         queue("10,000 waiting writers granted in turn", access: .write(.updating))
         crowd()
+        for count in [200, 400, 800] as [UInt64] { siblings(count) }
+        for count in [50, 100, 200] as [UInt64] { entangled(count) }
     }
 
     static func uncontested(_ name: String, elsewhere: UInt64, beside: Bool = false) {
@@ -78,6 +80,49 @@ struct Benchmark {
                 effects.contains(.grant(ClaimID(count), Grant(basis: .waited))), "the writer has its turn")
         }
         print("10,000 readers met by a writer, identified and ended: \(best)")
+    }
+
+    /// Threads of one process wait for one writer until their wait runs out.
+    static func siblings(_ count: UInt64) {
+        let best = best(of: 1) {
+            var arbiter = Arbiter(bounds: Bounds())
+            var effects: [Effect] = []
+            claim(0, on: 0, .write(.updating), of: &arbiter, &effects)
+            for number in 1...count {
+                claim(number, on: 0, .write(.updating), of: &arbiter, &effects)
+                arbiter.handle(.identified(ClaimID(number), party(1)), at: Instant(nanoseconds: 1), into: &effects)
+            }
+            arbiter.handle(.identified(ClaimID(0), party(2)), at: Instant(nanoseconds: 1), into: &effects)
+            arbiter.handle(.tick, at: Instant(nanoseconds: 60_000_000_000), into: &effects)
+            for number in 1...count {
+                arbiter.handle(.ended(ClaimID(number)), at: Instant(nanoseconds: 60_000_000_000), into: &effects)
+            }
+        }
+        print("\(count) threads of one process wait for one writer until their wait runs out: \(best)")
+    }
+
+    /// Threads of two processes, each of which holds a file and waits for one of the other's.
+    static func entangled(_ count: UInt64) {
+        var found = 0
+        let best = best(of: 1) {
+            var arbiter = Arbiter(bounds: Bounds())
+            var effects: [Effect] = []
+            for number in 0..<count { claim(number, on: number, .write(.updating), of: &arbiter, &effects) }
+            for number in 0..<count {
+                claim(count + number, on: (number + 1) % count, .write(.updating), of: &arbiter, &effects)
+            }
+            for number in 0..<2 * count {
+                arbiter.handle(
+                    .identified(ClaimID(number), party(Int32(number % 2))), at: Instant(nanoseconds: 1),
+                    into: &effects)
+            }
+            found = effects.count { if case .deadlock = $0 { true } else { false } }
+        }
+        print("\(count) files of two processes that wait for each other's, \(found) deadlocks: \(best)")
+    }
+
+    static func party(_ number: Int32) -> Party {
+        Party(process: ProcessID(number: number + 10, started: 1), ancestors: [])
     }
 
     static func identify(_ arbiter: inout Arbiter, _ effects: inout [Effect]) {
