@@ -43,6 +43,7 @@ struct Preparing {
         let list = "Scripts/lib/mutation/by-rule"
         let entries = try ByHand.parse(readText(here + "/by-rule"), path: list)
         var catalogue = Catalogue(mutants: [])
+        var complaints: [String] = []
         let directory = root + "/Sources/Arbitration"
         let files = try FileTree.files(below: directory).filter { $0.hasSuffix(".swift") }
         for entry in entries where !files.contains(entry.file) {
@@ -55,14 +56,18 @@ struct Preparing {
                 tree.files[path] = Data(source.utf8)
                 continue
             }
-            let mutated = try mutate(file, source, entries.filter { $0.file == file }, list, &catalogue)
+            let mutated = try mutate(
+                file, source, entries.filter { $0.file == file }, list, &catalogue, &complaints)
             tree.files[path] = Data(mutated.utf8)
         }
+        // All at once: after a change to the arbiter there may be many.
+        if !complaints.isEmpty { throw Complaint(complaints.joined(separator: "\n")) }
         return catalogue
     }
 
     private func mutate(
-        _ file: String, _ source: String, _ entries: [ByHand], _ list: String, _ catalogue: inout Catalogue
+        _ file: String, _ source: String, _ entries: [ByHand], _ list: String, _ catalogue: inout Catalogue,
+        _ complaints: inout [String]
     ) throws -> String {
         let parsed = Parser.parse(source: source)
         let folded = try OperatorTable.standardOperators.foldAll(parsed)
@@ -76,7 +81,11 @@ struct Preparing {
         let bytes = Array(source.utf8)
         var variants: [Range<Int>: [(number: Int, text: String)]] = [:]
         for entry in entries {
-            let place = try entry.place(in: bytes, list: list)
+            let place: Range<Int>
+            do { place = try entry.place(in: bytes, list: list) } catch {
+                complaints.append("\(error)")
+                continue
+            }
             guard let body = bodies.innermost(around: place) else {
                 throw Complaint("\(list):\(entry.line): the text for rule \(entry.rule) is in no function.")
             }
