@@ -24,17 +24,18 @@ extension Arbiter {
         let isDemoted = desk.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         suspectRelatives(of: question)
+        // P4: the turn for which it was asked may be over.
+        excuse(question.cause.party, by: question.presenter)
         settle(question, isUnanswered: true, &effects) { arbiter, turn, _ in
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
-            guard let process = arbiter.desk.turns.values[entry].party.process else { return }
-            arbiter.excuse(process, by: question.presenter)
+            arbiter.excuse(arbiter.desk.turns.values[entry].party, by: question.presenter)
         }
     }
 
     /// P7. Forgets those whose time is over: they need not come again.
-    private mutating func excuse(_ process: ProcessID, by id: PresenterID) {
-        guard var excused = desk.records[id]?.excused else { return }
+    private mutating func excuse(_ party: Party, by id: PresenterID) {
+        guard let process = party.process, var excused = desk.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
         excused[process] = now + bounds.excused
         desk.records[id]?.excused = excused

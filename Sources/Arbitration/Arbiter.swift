@@ -127,16 +127,15 @@ public struct Arbiter: Sendable {
 extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
-        let claim = Claim(request)
-        guard claim.isOnOneItem, hasOneStake(claim.first), !mayConcernPresenters(claim.first) else {
-            return false
-        }
+        guard request.isSimple, request.nature != .batch, hasOneStake(request.first),
+            !mayConcernPresenters(request.first)
+        else { return false }
         let access = request.first.access
         guard dockets[.item(request.first.item), default: Docket()].enterAlone(request.claim, access.isWrite)
         else { return false }
-        var held = claim
-        held.isHeld = true
-        add(held)
+        var claim = Claim(request)
+        claim.isHeld = true
+        add(claim)
         effects.append(.grant(request.claim, Grant(basis: .free)))
         return true
     }
@@ -157,13 +156,9 @@ extension Arbiter {
     /// Ends a claim on one item that was alone there, and returns whether it was one.
     private mutating func endAlone(_ id: ClaimID) -> Bool {
         guard let entry = claims.index(forKey: id) else { return true }
-        let claim = claims.values[entry]
-        // One who was asked about has met somebody, and may have left traces.
-        guard claim.isOnOneItem, claim.isHeld, !claim.isAsked, !claim.isAware,
-            let place = dockets.index(forKey: .item(claim.first.item))
-        else { return false }
-        guard dockets.values[place].held.readers.count + dockets.values[place].held.writers.count == 1,
-            dockets.values[place].waiting.isEmpty
+        // In place: to copy a docket costs more than all the rest.
+        guard let item = claims.values[entry].itemHeldAlone(), let place = dockets.index(forKey: .item(item)),
+            dockets.values[place].isOneHolders()
         else { return false }
         dockets.remove(at: place)
         claims.remove(at: entry)

@@ -46,8 +46,7 @@ struct Claim: Sendable {
         first = request.first
         isAsked = request.nature == .episode
         wentOver = request.nature == .nameChange || request.nature == .episode
-        let isPlain = request.rest.isEmpty && request.within.isEmpty && request.answering == nil
-        guard !isPlain || nature == .batch else { return }
+        guard !request.isSimple || nature == .batch else { return }
         extra = Extra(request.rest, [], within: request.within, answering: request.answering)
     }
 
@@ -64,6 +63,13 @@ struct Claim: Sendable {
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }
     var isOnOneItem: Bool { extra == nil }
+
+    /// The one item that it holds, if it can have left no traces elsewhere: who was asked about has met somebody.
+    ///
+    /// Mutating, as ``Docket/isOneHolders()`` is, so that it is looked at where it is instead of in a copy.
+    mutating func itemHeldAlone() -> ItemID? {
+        extra == nil && isHeld && !isAsked && !isAware ? first.item : nil
+    }
 
     /// G5: whether it has a part that writes an item, not just something in the same package.
     func isWritingPart(_ item: ItemID) -> Bool {

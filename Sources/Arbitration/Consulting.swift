@@ -70,7 +70,7 @@ extension Arbiter {
         guard present != nil || wish.access.isWrite || !demands.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, wish.access)
         if let entry = desk.turns.index(forKey: turn) {
-            desk.turns.values[entry].want(demands)
+            desk.turns.values[entry].want(demands, Cause(party, wish.access), by: claim.id)
             desk.turns.values[entry].members.append(claim.id)
             desk.turns.values[entry].cause = Cause(party, wish.access)
             desk.turns.values[entry].end = nil
@@ -88,27 +88,28 @@ extension Arbiter {
         return id
     }
 
-    /// P15: what an aware access within which this claim is made does to the item; nil if there is none.
-    private func outerAccess(of claim: Claim, _ part: Request.Part, _ record: PresenterRecord) -> Access? {
-        guard !aware.isEmpty else { return nil }
-        let isOuter = { (id: ClaimID) in
-            self.claims[id].map { $0.nature == .aware && $0.id != claim.id && self.areExempt($0, claim) }
-                ?? false
-        }
+    /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
+    private func spared(
+        by claim: Claim, _ part: Request.Part, _ record: PresenterRecord
+    ) -> Set<PresenterRequest> {
+        guard !aware.isEmpty else { return [] }
         let unit = tree.unit(of: part.item, at: part.place)
-        let held = [part.item, unit, record.item].compactMap { $0.flatMap { dockets[.item($0)]?.held } }
-        if held.contains(where: { $0.writers.contains(where: isOuter) }) { return .write(.updating) }
-        return held.contains { $0.readers.contains(where: isOuter) } ? .read() : nil
-    }
-
-    /// P15: whether an outer access spares a presenter a request.
-    private func isCovered(_ request: PresenterRequest, by outer: Access?) -> Bool {
-        guard let outer else { return false }
-        switch request {
-        case .save, .relinquishToReader: return true
-        case .relinquishToWriter: return outer.isWrite
-        case .accommodateDeletion, .accommodateSubitemDeletion: return false
+        var spared: Set<PresenterRequest> = []
+        for item in Set([part.item, unit, record.item]) {
+            guard let held = item.flatMap({ dockets[.item($0)]?.held }) else { continue }
+            for id in Array(held.writers) + Array(held.readers) {
+                guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
+                    continue
+                }
+                spared.insert(.save)
+                let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
+                for turn in turns where turn.presenter == record.id && turn.isRelinquished {
+                    spared.insert(.relinquishToReader)
+                    if turn.isWrite { spared.insert(.relinquishToWriter) }
+                }
+            }
         }
+        return spared
     }
 
     /// P5: whether a presenter need not be asked about a party's accesses.
@@ -146,13 +147,13 @@ extension Arbiter {
         case .directory: requests = part.access.isDeletion && !isCreation ? [.accommodateDeletion] : []
         }
         let isAbove = concern == .package || concern == .directory
-        let outer = outerAccess(of: claim, part, record)
+        let spared = spared(by: claim, part, record)
         let demands = requests.map { request in
             request == .accommodateDeletion && isAbove
                 ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
         }.filter { demand in
             record.presenter.messages.contains(PresenterMessages(demand.request))
-                && !isCovered(demand.request, by: outer)
+                && !spared.contains(demand.request)
         }
         // P7: one who is excused need not be asked, whatever it is.
         return demands.isEmpty || isExcused(party, by: id) ? [] : demands
@@ -212,8 +213,11 @@ extension Arbiter {
     mutating func askNext(in id: TurnID, _ effects: inout [Effect]) {
         guard var turn = desk.turns[id], turn.question == nil else { return }
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
-        let demand = turn.wanted.removeFirst()
-        let request = demand.request
+        if let record = desk.records[turn.presenter] {
+            endTrailingTurns(of: record, but: turn.party, &effects)
+        }
+        let want = turn.wanted.removeFirst()
+        let (demand, request) = (want.demand, want.demand.request)
         turn.asked.append(demand)
         // Y1: members that are held already may be contested now.
         if request.isRelinquishment { shaken += turn.members }
@@ -225,7 +229,7 @@ extension Arbiter {
         }
         let question = Question(
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
-            subitem: demand.subitem, cause: turn.cause, asked: now, deadline: now + time(for: request))
+            subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
         turn.question = question.id
         desk.turns[id] = turn
         desk.open(question)
@@ -243,7 +247,7 @@ extension Arbiter {
 
     private mutating func settled(_ turn: Turn, _ effects: inout [Effect]) {
         unsettled += turn.members
-        if turn.members.isEmpty { beginTrailing(turn.id) }
+        if turn.members.isEmpty, turn.end == nil { beginTrailing(turn.id) }
     }
 
     /// P4.
@@ -273,14 +277,30 @@ extension Arbiter {
 
 extension Turn {
     /// Whether a request was made or is about to be.
-    func wants(_ demand: Demand) -> Bool { asked.contains(demand) || wanted.contains(demand) }
+    func wants(_ demand: Demand) -> Bool {
+        asked.contains(demand) || wanted.contains { $0.demand == demand }
+    }
 
     /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
-    mutating func want(_ demands: [Demand]) {
-        for demand in demands where !wants(demand) {
+    mutating func want(_ demands: [Demand], _ cause: Cause, by claim: ClaimID) {
+        for demand in demands where !asked.contains(demand) {
             let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
             if demand.request == .relinquishToReader, hasLetWritersIn { continue }
-            wanted.append(demand)
+            if let place = wanted.firstIndex(where: { $0.demand == demand }) {
+                wanted[place].claims.append(claim)
+            } else {
+                wanted.append(Want(demand: demand, cause: cause, claims: [claim]))
+            }
+        }
+    }
+
+    /// P3: what was wanted for one claim alone is not asked any more.
+    mutating func dismiss(_ claim: ClaimID) {
+        members.removeAll { $0 == claim }
+        wanted = wanted.compactMap { want in
+            guard want.claims.contains(claim) else { return want }
+            let left = want.claims.filter { $0 != claim }
+            return left.isEmpty ? nil : Want(demand: want.demand, cause: want.cause, claims: left)
         }
     }
 }

@@ -26,6 +26,9 @@ struct Docket: Sendable {
 
     var isEmpty: Bool { held.isEmpty && waiting.isEmpty }
 
+    /// Whether a single claim is here, and holds.
+    mutating func isOneHolders() -> Bool { held.readers.count + held.writers.count == 1 && waiting.isEmpty }
+
     /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
     mutating func enterAlone(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }

@@ -53,6 +53,8 @@ extension Arbiter {
     /// G5.
     private func strangers(passedBy claim: Claim) -> [Grant.Passed] {
         var passed: [Grant.Passed] = []
+        // B1.
+        if claim.nature == .batch { return passed }
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
             for id in docket.held.writers {

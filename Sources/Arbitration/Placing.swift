@@ -131,14 +131,15 @@ extension Arbiter {
             return
         }
         leave(former)
-        claim.setStakes(wanted)
+        settleDispute(former)
+        // What it no longer disputes nobody stakes to read.
+        claim.setStakes(stakes(of: claim))
         // I1: those it meets there were not weighed against it when it was granted.
         claim.wentOver = claim.wentOver || claim.isHeld
         claims[id] = claim
         dispute(claim)
-        settleDispute(former)
         enter(claim)
-        let resources = Set(former.stakes + wanted).map(\.resource)
+        let resources = Set(former.stakes + claim.stakes).map(\.resource)
         for resource in Set(resources).sorted() { lookAgain(at: resource) }
         releaseWatchers(of: id)
     }

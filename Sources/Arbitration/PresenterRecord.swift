@@ -51,7 +51,7 @@ struct Turn: Sendable {
     /// Claims of the party that wait for answers, or are held and not suspended.
     var members: [ClaimID] = []
     /// Still to be asked, in this order.
-    var wanted: [Demand] = []
+    var wanted: [Want] = []
     /// What is not answered yet; maybe asked in another turn (P9).
     var question: QuestionID?
     /// What was asked, whatever came of it.
@@ -60,10 +60,10 @@ struct Turn: Sendable {
     var isUnanswered = false
     /// A deletion is put to the presenter when it has happened.
     var isLost = false
-    var hasChanged = false
-    var hasMoved = false
-    /// The item was deleted (N9).
-    var isGone = false
+    /// The last change of the item, the last move, and its deletion (N9).
+    var changed: Cause?
+    var moved: Cause?
+    var deleted: Cause?
     /// What happened to items below it, in the order in which they first were heard of (N8).
     var news: [SubitemNews] = []
     /// When it ends; nil while it has members or somebody owes it an answer.
@@ -71,7 +71,9 @@ struct Turn: Sendable {
 
     /// Whether a reacquire is owed (N3).
     var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
-    var hasAnythingToSay: Bool { isRelinquished || hasChanged || hasMoved || isGone || !news.isEmpty }
+    var hasAnythingToSay: Bool {
+        isRelinquished || changed != nil || moved != nil || deleted != nil || !news.isEmpty
+    }
     var isSettled: Bool { question == nil && wanted.isEmpty }
 }
 
@@ -80,6 +82,14 @@ struct Demand: Hashable, Sendable {
     let request: PresenterRequest
     /// What is to be deleted below it.
     var subitem: ItemID?
+}
+
+/// What is still to be asked in a turn, and on whose account.
+struct Want: Sendable {
+    let demand: Demand
+    let cause: Cause
+    /// Who waits for it; nobody if what happened already is put to the presenter (P2).
+    var claims: [ClaimID]
 }
 
 /// What happened in a turn to one item below a presenter's.

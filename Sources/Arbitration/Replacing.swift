@@ -14,8 +14,9 @@ extension Arbiter {
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
+        let place = place(of: document)
         for id in everybody(at: .item(incoming)) {
-            move(id, from: incoming, to: document) { $0 }
+            move(id, from: incoming, to: document) { place ?? $0 }
         }
         // P11.
         for presenter in desk.presented[incoming] ?? [] {
@@ -24,6 +25,17 @@ extension Arbiter {
         }
         lookAgain(at: .item(document))
         if let orphan { lookAgain(at: .item(orphan)) }
+    }
+
+    /// R2: where the oldest claim on an item says it is.
+    private func place(of item: ItemID) -> Place? {
+        for id in everybody(at: .item(item)) {
+            let place = claims[id]?.firstOfParts {
+                $0.item == item && $0.place.directory != nil ? $0.place : nil
+            }
+            if let place { return place }
+        }
+        return nil
     }
 
     private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {

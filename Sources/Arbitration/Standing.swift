@@ -68,13 +68,17 @@ extension Arbiter {
     ) -> Bool {
         guard let holder = claims[id], holder.id != claim.id else { return false }
         if keepsOut(holder, claim, asWriter: isWrite) { return true }
-        // X4.
-        return holder.suspension != nil && holderWrites && isWrite
+        // X4, after G4.
+        return holder.suspension != nil && claim.nature != .nameChange && holderWrites && isWrite
             && !(holder.isIdentified && claim.isIdentified)
     }
 
     /// Whether a holder keeps out a claim that it meets on a stake to write or to read.
     func keepsOut(_ holder: Claim, _ claim: Claim, asWriter isWrite: Bool) -> Bool {
+        // G4.
+        if claim.nature == .episode || (claim.nature == .nameChange && holder.nature != .aware) {
+            return false
+        }
         switch holder.suspension {
         case nil: return !areExempt(holder, claim)
         // Y5.

@@ -22,7 +22,7 @@ extension Arbiter {
             if id == nil, isForItsSake(cause.party, record) { continue }
             note(cause, under: id, at: record, &effects) { turn in
                 // N6: a plain directory has no contents of its own.
-                if concern == .item, !isPlainDirectory { return turn.hasChanged = true }
+                if concern == .item, !isPlainDirectory { return turn.changed = cause }
                 turn.note(item, at: place, cause) { $0.hasChanged = true }
             }
         }
@@ -34,7 +34,7 @@ extension Arbiter {
     ) {
         let cause = Cause(party, .write(.forReplacing))
         tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
-            if concern == .item { return turn.hasChanged = true }
+            if concern == .item { return turn.changed = cause }
             turn.note(item, at: place, cause) { news in
                 // What was there, was deleted and is there again has changed.
                 if news.isGone { news.hasChanged = true } else { news.hasAppeared = true }
@@ -52,11 +52,11 @@ extension Arbiter {
         let before = isKnown ? Set(above(move.from)) : []
         let after = isKnown ? above(move.to) : []
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
-            tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.hasMoved = true }
+            tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.moved = cause }
         }
         var below: [(PresenterID, Concern)] = []
         forEachPresenter(below: item) { below.append(($0, .below)) }
-        tell(below.sorted { $0.0 < $1.0 }, cause, under: claim, &effects) { turn, _ in turn.hasMoved = true }
+        tell(below.sorted { $0.0 < $1.0 }, cause, under: claim, &effects) { turn, _ in turn.moved = cause }
         for directory in before.union(after).sorted() {
             let hadIt = before.contains(directory)
             tell(presenters(above: directory), cause, under: claim, &effects) { turn, _ in
@@ -78,7 +78,7 @@ extension Arbiter {
             concern != .item || desk.records[id]?.place.isSameName(as: place) ?? false
         }
         tell(concerned, cause, under: claim, &effects) { turn, concern in
-            if concern == .item { return turn.isGone = true }
+            if concern == .item { return turn.deleted = cause }
             turn.note(item, at: place, cause) { $0.isGone = true }
         }
     }
@@ -103,7 +103,7 @@ extension Arbiter {
             guard let entry = desk.turns.index(forKey: id), !desk.turns.values[entry].wants(demand),
                 !desk.turns.values[entry].isUnanswered
             else { continue }
-            desk.turns.values[entry].wanted.append(demand)
+            desk.turns.values[entry].wanted.append(Want(demand: demand, cause: cause, claims: []))
             desk.turns.values[entry].isLost = true
             desk.turns.values[entry].cause = cause
             desk.turns.values[entry].end = nil
@@ -205,7 +205,7 @@ extension Arbiter {
     private mutating func tellNews(of id: TurnID, _ effects: inout [Effect]) {
         guard let turn = desk.turns[id], let record = desk.records[turn.presenter] else { return }
         tellNews(of: turn, record.presenter.messages, &effects)
-        if mustFallBack(turn, record) { desk.turns[id]?.hasChanged = true }
+        if mustFallBack(turn, record) { desk.turns[id]?.changed = turn.cause }
         desk.turns[id]?.news = []
     }
 }
@@ -232,10 +232,12 @@ extension Arbiter {
         guard let inquiry = desk.inquiries.removeValue(forKey: id) else { return }
         for turn in inquiry.turns {
             guard let entry = desk.turns.index(forKey: turn) else { continue }
-            desk.turns.values[entry].members.removeAll { $0 == id }
-            guard desk.turns.values[entry].members.isEmpty else { continue }
-            // P3: nobody is left to be asked for.
-            if !desk.turns.values[entry].isLost { desk.turns.values[entry].wanted = [] }
+            desk.turns.values[entry].dismiss(id)
+            guard desk.turns.values[entry].members.isEmpty else {
+                // P1: those who stay may have been waiting for what nobody wants any more.
+                if desk.turns.values[entry].isSettled { unsettled += desk.turns.values[entry].members }
+                continue
+            }
             if atOnce || !desk.turns.values[entry].hasAnythingToSay {
                 endTurn(turn, &effects)
             } else {
@@ -246,12 +248,8 @@ extension Arbiter {
 
     mutating func beginTrailing(_ id: TurnID) {
         guard let entry = desk.turns.index(forKey: id) else { return }
-        // An answer that is owed to nobody any more is not waited for, but for a deletion's.
-        if desk.turns.values[entry].question != nil,
-            desk.turns.values[entry].cause.access == .write(.forDeleting)
-        {
-            return
-        }
+        // An answer that is owed to nobody any more is not waited for, but for that to a deletion which has happened.
+        if desk.turns.values[entry].isLost, !desk.turns.values[entry].isSettled { return }
         let end = now + bounds.trailing
         desk.turns.values[entry].end = end
         alarms.insert(Alarms.Alarm(moment: end, subject: .turn(id)))
@@ -292,19 +290,34 @@ extension Arbiter {
         desk.records[turn.presenter]?.turns.removeAll { $0 == id }
         // N9.
         let hasAgreed = turn.asked.contains { $0.request == .accommodateDeletion }
-        let hasChanged = turn.hasChanged || mustFallBack(turn, record)
+        let changed = turn.changed ?? (mustFallBack(turn, record) ? turn.cause : nil)
         let messages = record.presenter.messages
-        if turn.hasMoved, !turn.isGone { tell(.didMove, turn, messages, &effects) }
-        if turn.isGone ? !hasAgreed : hasChanged { tell(.didChange, turn, messages, &effects) }
+        if turn.deleted == nil {
+            tell(.didMove, turn, turn.moved, messages, &effects)
+            tell(.didChange, turn, changed, messages, &effects)
+        } else if !hasAgreed {
+            tellOfDeletion(turn, record, &effects)
+        }
         tellNews(of: turn, messages, &effects)
-        if turn.isRelinquished { tell(.reacquire, turn, messages, &effects) }
+        tell(.reacquire, turn, turn.isRelinquished ? turn.cause : nil, messages, &effects)
     }
 
     private func tell(
-        _ notice: PresenterNotice, _ turn: Turn, _ messages: PresenterMessages, _ effects: inout [Effect]
+        _ notice: PresenterNotice, _ turn: Turn, _ cause: Cause?, _ messages: PresenterMessages,
+        _ effects: inout [Effect]
     ) {
-        guard messages.contains(PresenterMessages(notice)) else { return }
-        effects.append(.tell(Notice(notice, to: turn.presenter, in: turn.id, turn.cause)))
+        guard let cause, messages.contains(PresenterMessages(notice)) else { return }
+        effects.append(.tell(Notice(notice, to: turn.presenter, in: turn.id, cause)))
+    }
+
+    /// N9, N6: a plain directory has no contents of its own that could change.
+    private func tellOfDeletion(_ turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]) {
+        guard let item = record.item, tree.isDirectory(item), !tree.isPackage(item) else {
+            return tell(.didChange, turn, turn.deleted, record.presenter.messages, &effects)
+        }
+        guard let cause = turn.deleted, record.presenter.messages.contains(.subitemDidChange) else { return }
+        let subitem = Notice.Subitem(item, at: record.place)
+        effects.append(.tell(Notice(.subitemDidChange, of: subitem, to: turn.presenter, in: turn.id, cause)))
     }
 
     /// N4: a writer that lets others pass is reported as far as it got.

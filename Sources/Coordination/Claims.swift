@@ -39,21 +39,48 @@ public struct Request: Hashable, Sendable {
         }
     }
 
+    /// What few requests have.
+    private struct Extra: Hashable, Sendable {
+        var rest: [Part] = []
+        var within: [ClaimID] = []
+        var answering: QuestionID?
+    }
+
     public let claim: ClaimID
     public let nature: Nature
     public let first: Part
+    // One or none; in an array, because nearly all requests have none and are copied often.
+    private var extra: [Extra] = []
+
     /// Granted together with the first or not at all.
-    public let rest: [Part]
+    public var rest: [Part] { extra.first?.rest ?? [] }
+
     /// Accesses that cannot end before this one has, because it is made inside them.
-    public var within: [ClaimID] = []
+    public var within: [ClaimID] {
+        get { extra.first?.within ?? [] }
+        set { change { $0.within = newValue } }
+    }
+
     /// The request to a presenter that cannot be answered before this access has ended.
-    public var answering: QuestionID?
+    public var answering: QuestionID? {
+        get { extra.first?.answering }
+        set { change { $0.answering = newValue } }
+    }
+
+    /// Whether it has one part and no ties.
+    public var isSimple: Bool { extra.isEmpty }
 
     public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = []) {
         self.claim = claim
         self.nature = nature
         self.first = first
-        self.rest = rest
+        if !rest.isEmpty { extra = [Extra(rest: rest)] }
+    }
+
+    private mutating func change(_ body: (inout Extra) -> Void) {
+        var changed = extra.first ?? Extra()
+        body(&changed)
+        extra = changed == Extra() ? [] : [changed]
     }
 
     public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ second: Part?) {
