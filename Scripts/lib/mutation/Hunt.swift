@@ -18,7 +18,7 @@ struct Hunt {
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
     /// What takes longest comes last.
-    static let slow = "\\.(Exhaustive|Differential|Simulation)Tests/"
+    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness|PresenterWorld)Tests/"
 
     static let stages = [
         Stage(name: "scenarios", arguments: ["--filter", scenarios]),
@@ -98,12 +98,15 @@ struct Hunt {
     }
 
     /// The verdicts on all of these, found by two processes at a time.
-    func verdicts(on mutants: [Mutant], _ progress: @escaping (Int) -> Void) throws -> [Int: Verdict] {
+    func verdicts(
+        on mutants: [Mutant], _ progress: @escaping (Mutant, Verdict, _ done: Int) -> Void
+    ) throws -> [Int: Verdict] {
         let shared = Shared(mutants)
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             while let mutant = shared.next() {
                 do {
-                    progress(shared.add(try verdict(on: mutant), mutant))
+                    let verdict = try verdict(on: mutant)
+                    shared.add(verdict, mutant) { progress(mutant, verdict, $0) }
                 } catch {
                     shared.stop(error)
                 }
@@ -124,11 +127,11 @@ struct Hunt {
 
         func next() -> Mutant? { lock.withLock { left.popLast() } }
 
-        /// Returns how many there are by now.
-        func add(_ verdict: Verdict, _ mutant: Mutant) -> Int {
+        /// Calls the body with how many there are by now, one call at a time.
+        func add(_ verdict: Verdict, _ mutant: Mutant, _ body: (Int) -> Void) {
             lock.withLock {
                 verdicts[mutant.number] = verdict
-                return verdicts.count
+                body(verdicts.count)
             }
         }
 

@@ -40,10 +40,14 @@ struct Tool {
         var hunt = Hunt(
             binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"))
         try hunt.measure()
-        let verdicts = try hunt.verdicts(on: chosen) { done in
-            if done % 100 == 0 { print("\(done) of \(chosen.count)") }
-        }
         let keys = Survivors.keys(of: mutants)
+        // Who waits for the list wants to see what will be wrong with it.
+        let verdicts = try hunt.verdicts(on: chosen) { mutant, verdict, done in
+            if done % 100 == 0 { print("\(done) of \(chosen.count)") }
+            if case .caught = verdict { return }
+            let key = keys[mutant.number] ?? "\(mutant.rule ?? ""): \(mutant.why ?? "")"
+            if survivors.entries[key] == nil { print("    so far uncaught: \(key)") }
+        }
         var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors)
         if choice == nil {
             for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
