@@ -73,7 +73,10 @@ struct RemainderTests {
         #expect(open.count == 200)
         for question in open where question.id.rawValue % 7 != 0 {
             talk.tell(.answered(question.id, by: question.presenter, .done))
+            talk.tell(.ended(ClaimID(question.presenter.rawValue)))
         }
+        // When the turns of those who have gone are over, most of the alarms are of nobody.
+        talk.tick(at: talk.now + .milliseconds(200))
         var forfeited = 0
         var wakes: [Instant] = [open[6].deadline]
         while let wake = wakes.min() {
@@ -86,5 +89,15 @@ struct RemainderTests {
             }
         }
         #expect(forfeited == 28)
+    }
+
+    /// Rule T4: a moment that lies before the last one counts as that one.
+    @Test func timeNeverRunsBackwards() {
+        var talk = Conversation()
+        talk.now = Instant(nanoseconds: 0) + .seconds(100)
+        talk.claim(1, .write(.updating), 1, as: .aware)
+        talk.now = Instant(nanoseconds: 0) + .seconds(50)
+        talk.claim(2, .read(), 1)
+        #expect(talk.wake == Instant(nanoseconds: 0) + .seconds(100) + Bounds().wait)
     }
 }
