@@ -16,8 +16,9 @@ public struct Arbiter: Sendable {
     // Only claims that meet others have entries in what follows.
     var waits: [ClaimID: Wait] = [:]
     var watchers: [ClaimID: [ClaimID]] = [:]
-    var contests: [ClaimID: Contest] = [:]
+    var contests = Contests()
     var parties: [ClaimID: Party] = [:]
+    var kinships = Kinships()
     var holderKinship = Kinship()
     /// Presenters, and what is going on with them; empty for nearly everybody.
     var desk = PresenterDesk()
@@ -113,7 +114,7 @@ public struct Arbiter: Sendable {
         var oldest: ClaimID?
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
-            let found = docket.held.writers.first { id in
+            let found = docket.held.writers.firstStranger(of: claim.kin) { id in
                 guard id != claim.id, let other = claims[id] else { return false }
                 return matches(other) && !areExempt(claim, other)
             }
@@ -217,7 +218,9 @@ extension Arbiter {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isAsked = true
         claim.isIdentified = true
+        claim.kin = kinships.join(party)
         claims[id] = claim
+        name(claim)
         parties[id] = party
         unnamed.remove(id)
         if claim.isHeld {
@@ -250,8 +253,9 @@ extension Arbiter {
         if claim.nature == .aware { aware.remove(claim.id) }
         claims.removeValue(forKey: claim.id)
         stopWaiting(claim)
-        contests.removeValue(forKey: claim.id)
+        contests[claim.id] = nil
         if let party = parties.removeValue(forKey: claim.id) {
+            kinships.leave(party)
             if claim.isHeld {
                 holderKinship.remove(claim.id, of: party)
                 suspectRelatives(of: party)
@@ -272,6 +276,18 @@ extension Arbiter {
         }
     }
 
+    /// Notes in the queues whose a claim is.
+    private mutating func name(_ claim: Claim) {
+        claim.forEachStake { stake in
+            guard let place = dockets.index(forKey: stake.resource) else { return }
+            if claim.isHeld {
+                dockets.values[place].held.name(claim.id, claim.kin, stake.isWrite)
+            } else {
+                dockets.values[place].waiting.name(claim.id, claim.kin, stake.isWrite)
+            }
+        }
+    }
+
     /// Enters a claim in the docket of each of its stakes.
     mutating func enter(_ claim: Claim) {
         claim.forEachStake { enter(claim, $0) }
@@ -279,9 +295,9 @@ extension Arbiter {
 
     mutating func enter(_ claim: Claim, _ stake: Stake) {
         if claim.isHeld {
-            dockets[stake.resource, default: Docket()].held.insert(claim.id, stake.isWrite)
+            dockets[stake.resource, default: Docket()].held.insert(claim.id, claim.kin, stake.isWrite)
         } else {
-            dockets[stake.resource, default: Docket()].waiting.insert(claim.id, stake.isWrite)
+            dockets[stake.resource, default: Docket()].waiting.insert(claim.id, claim.kin, stake.isWrite)
         }
     }
 

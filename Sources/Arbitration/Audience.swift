@@ -78,9 +78,10 @@ struct Wish {
 
     /// P3, P20: relinquishing comes first, and to a writer it is to a reader as well.
     var inOrder: [Demand] {
-        let relinquishment = Demand(request: access.isWrite ? .relinquishToWriter : .relinquishToReader)
-        let first = demands.contains { $0.request.isRelinquishment } ? [relinquishment] : []
+        let first =
+            demands.first { $0.request == .relinquishToWriter }
+            ?? demands.first { $0.request == .relinquishToReader }
         let saves = demands.filter { $0.request == .save }
-        return first + saves + demands.filter { $0.request.isDeletion }
+        return (first.map { [$0] } ?? []) + saves + demands.filter { $0.request.isDeletion }
     }
 }

@@ -30,6 +30,8 @@ struct Claim: Sendable {
     /// Whether `identify` was given, or nobody need be asked (X2, X3).
     var isAsked: Bool
     var isIdentified = false
+    /// Zero until it is identified.
+    var kin: Kin = 0
     /// Whether it yielded as clean.
     var isClean = false
     /// Whether it may be held beside claims it meets (I1).
@@ -138,18 +140,4 @@ struct Wait: Sendable {
     var deadline: Instant
     /// A claim that stands in its way; nil while that is being looked for, and while presenters are asked.
     var watched: ClaimID?
-}
-
-/// What is known of a holder while it keeps somebody out.
-struct Contest: Sendable {
-    /// When everybody passes (Y6).
-    let end: Instant
-    /// One who is kept out; nil if a presenter alone waits for it to be over.
-    var contestant: ClaimID?
-    /// When it is looked at next; nil if it never is (Y7).
-    var nextLook: Instant?
-    var seen: Observation?
-    /// The contest's beginning, or when something else was seen than before (Y4, Y5).
-    var lastChange: Instant
-    var alarm: Instant?
 }

@@ -175,7 +175,7 @@ extension Arbiter {
     }
 
     /// P7.
-    private mutating func isExcused(_ party: Party, by id: PresenterID) -> Bool {
+    mutating func isExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard let process = party.process, let until = desk.records[id]?.excused[process] else {
             return false
         }
@@ -239,6 +239,14 @@ extension Arbiter {
         letDebtorsPass(turn.presenter)
     }
 
+    /// P3: a claim that went ahead waits for no answer.
+    mutating func stopAsking(for id: ClaimID) {
+        for turn in desk.inquiries[id]?.turns ?? [] {
+            desk.turns[turn]?.stopAsking(for: id)
+            if let turn = desk.turns[turn], turn.isSettled { unsettled += turn.members }
+        }
+    }
+
     /// P6: those who work for a presenter may pass whoever waits for it from now on.
     private mutating func letDebtorsPass(_ presenter: PresenterID) {
         guard let party = desk.records[presenter]?.presenter.party else { return }
@@ -295,8 +303,7 @@ extension Turn {
     }
 
     /// P3: what was wanted for one claim alone is not asked any more.
-    mutating func dismiss(_ claim: ClaimID) {
-        members.removeAll { $0 == claim }
+    mutating func stopAsking(for claim: ClaimID) {
         wanted = wanted.compactMap { want in
             guard want.claims.contains(claim) else { return want }
             let left = want.claims.filter { $0 != claim }

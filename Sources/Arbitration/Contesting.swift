@@ -5,26 +5,19 @@ import Coordination
 extension Arbiter {
     /// Notes the holders that a claim which begins to wait may contest.
     mutating func shakeHolders(disputedBy claim: Claim) {
-        forEachHolder(met: claim) { arbiter, id in
-            if arbiter.contests[id] == nil { arbiter.shaken.append(id) }
+        claim.forEachStake { stake in
+            guard let held = dockets[stake.resource]?.held else { return }
+            // A reader skips the other readers: they may be very many.
+            let met =
+                held.writers.strangers(of: claim.kin)
+                + (stake.isWrite ? held.readers.strangers(of: claim.kin) : [])
+            shaken += met.filter { contests[$0] == nil }
         }
     }
 
     /// Notes the holders that must find another contestant when this claim no longer is one.
     mutating func shakeContested(by claim: Claim) {
-        if contests.isEmpty { return }
-        forEachHolder(met: claim) { arbiter, id in
-            if arbiter.contests[id]?.contestant == claim.id { arbiter.shaken.append(id) }
-        }
-    }
-
-    /// A reader skips the other readers: they may be very many.
-    private mutating func forEachHolder(met claim: Claim, _ body: (inout Arbiter, ClaimID) -> Void) {
-        claim.forEachStake { stake in
-            guard let held = dockets[stake.resource]?.held else { return }
-            for id in held.writers { body(&self, id) }
-            if stake.isWrite { for id in held.readers { body(&self, id) } }
-        }
+        shaken += contests.holders(contestedBy: claim.id)
     }
 
     /// Begins, continues or ends the contests that may have changed.
@@ -42,14 +35,14 @@ extension Arbiter {
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
         let contestant = contestant(of: holder)
         guard contestant != nil || desk.isRelinquished(to: holder.id) else {
-            contests.removeValue(forKey: holder.id)
+            contests[holder.id] = nil
             return
         }
         askWho(holder.id, &effects)
         // Y1, Y7; and one who is held back by X4 alone contests nothing.
         guard holder.isBounded, !holder.isFullySuspended else { return }
-        if let entry = contests.index(forKey: holder.id) {
-            contests.values[entry].contestant = contestant
+        if contests[holder.id] != nil {
+            contests[holder.id]?.contestant = contestant
         } else {
             begin(contest: holder, by: contestant)
         }
@@ -80,8 +73,8 @@ extension Arbiter {
             let isKeptOut = { (id: ClaimID) in
                 self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
             }
-            return waiting.writers.first(where: isKeptOut)
-                ?? (stake.isWrite ? waiting.readers.first(where: isKeptOut) : nil)
+            return waiting.writers.firstStranger(of: holder.kin, where: isKeptOut)
+                ?? (stake.isWrite ? waiting.readers.firstStranger(of: holder.kin, where: isKeptOut) : nil)
         }
     }
 
@@ -100,12 +93,11 @@ extension Arbiter {
 extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
         // Q4: without a contest there is nothing to yield to.
-        guard let entry = contests.index(forKey: id), let claim = claims[id] else { return }
-        if let seen = contests.values[entry].seen, seen != observation {
-            contests.values[entry].lastChange = now
-        }
-        contests.values[entry].seen = observation
-        let still = now.since(contests.values[entry].lastChange)
+        guard var contest = contests[id], let claim = claims[id] else { return }
+        if let seen = contest.seen, seen != observation { contest.lastChange = now }
+        contest.seen = observation
+        contests[id] = contest
+        let still = now.since(contest.lastChange)
         switch observation {
         // Y3.
         case .clean:
@@ -128,7 +120,7 @@ extension Arbiter {
         guard present == nil || (present == .idle && suspension != .idle) else { return }
         claims.values[entry].suspension = suspension
         tellBeforeSuspension(of: claims.values[entry], &effects)
-        if claims.values[entry].isFullySuspended { contests.removeValue(forKey: id) }
+        if claims.values[entry].isFullySuspended { contests[id] = nil }
         if let party = parties[id] { suspectRelatives(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)

@@ -12,8 +12,12 @@ struct Docket: Sendable {
 
         var isEmpty: Bool { readers.isEmpty && writers.isEmpty }
 
-        mutating func insert(_ claim: ClaimID, _ isWrite: Bool) {
-            if isWrite { writers.insert(claim) } else { readers.insert(claim) }
+        mutating func insert(_ claim: ClaimID, _ kin: Kin, _ isWrite: Bool) {
+            if isWrite { writers.insert(claim, kin) } else { readers.insert(claim, kin) }
+        }
+
+        mutating func name(_ claim: ClaimID, _ kin: Kin, _ isWrite: Bool) {
+            if isWrite { writers.name(claim, kin) } else { readers.name(claim, kin) }
         }
 
         mutating func remove(_ claim: ClaimID, _ isWrite: Bool) {
@@ -32,7 +36,7 @@ struct Docket: Sendable {
     /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
     mutating func enterAlone(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }
-        held.insert(claim, isWrite)
+        held.insert(claim, 0, isWrite)
         return true
     }
 }

@@ -25,7 +25,10 @@ extension Arbiter {
         shakeContested(by: claim)
         var claim = claim
         claim.isHeld = true
-        if basis == .proceeded { claim.wentOver = true }
+        if basis == .proceeded {
+            claim.wentOver = true
+            stopAsking(for: claim.id)
+        }
         claims[claim.id] = claim
         if let party = parties[claim.id] {
             waiterKinship.remove(claim.id, of: party)
@@ -57,7 +60,7 @@ extension Arbiter {
         if claim.nature == .batch { return passed }
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
-            for id in docket.held.writers {
+            for id in docket.held.writers.strangers(of: claim.kin) {
                 guard let other = claims[id], other.id != claim.id, other.isBounded,
                     !areExempt(other, claim), other.isWritingPart(part.item)
                 else { continue }

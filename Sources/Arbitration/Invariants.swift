@@ -62,7 +62,7 @@ extension Arbiter {
             unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty,
             "I4: something is left to do")
         assert(
-            contests.values.allSatisfy { $0.contestant.map { waits[$0] != nil } ?? true }, "I3: contestant")
+            contests.contestants.allSatisfy { waits[$0] != nil }, "I3: contestant")
         assert(aware == Set(claims.values.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
         let inner = claims.values.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
         assert(inner == nested.values.reduce(0) { $0 + $1.count }, "I4: nested")

@@ -49,3 +49,41 @@ struct Kinship: Sendable {
         if index.values[found].isEmpty { index.remove(at: found) }
     }
 }
+
+/// Gives a number to each set of claims that are exempt from each other without further looking.
+struct Kinships: Sendable {
+    private struct Key: Hashable, Sendable {
+        let process: ProcessID
+        let ancestors: [ProcessID]
+        let purpose: Purpose?
+
+        init?(_ party: Party) {
+            guard let process = party.process else { return nil }
+            self.process = process
+            ancestors = party.ancestors
+            purpose = party.purpose
+        }
+    }
+
+    private var numbers: [Key: (kin: Kin, claims: Int)] = [:]
+    private var last: Kin = 0
+
+    var count: Int { numbers.count }
+
+    mutating func join(_ party: Party) -> Kin {
+        guard let key = Key(party) else { return 0 }
+        if let known = numbers[key] {
+            numbers[key] = (known.kin, known.claims + 1)
+            return known.kin
+        }
+        // A number comes again after four billion programs; by then nobody has it.
+        last = last == .max ? 1 : last + 1
+        numbers[key] = (last, 1)
+        return last
+    }
+
+    mutating func leave(_ party: Party) {
+        guard let key = Key(party), let known = numbers[key] else { return }
+        numbers[key] = known.claims > 1 ? (known.kin, known.claims - 1) : nil
+    }
+}

@@ -56,7 +56,9 @@ extension Arbiter {
     public var remembered: Int {
         let ofClaims =
             claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
-        let indexes = holderKinship.count + waiterKinship.count + nested.count + unnamed.count + aware.count
+        let indexes =
+            kinships.count + holderKinship.count + waiterKinship.count + nested.count + unnamed.count
+            + aware.count
         let ofPresenters =
             desk.records.count + desk.presented.count + desk.byDirectory.count + desk.turns.count
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions

@@ -29,8 +29,8 @@ extension Arbiter {
                 }
                     ?? false
             }
-            return held.writers.last(where: isInTheWay)
-                ?? (stake.isWrite ? held.readers.last(where: isInTheWay) : nil)
+            return held.writers.lastStranger(of: claim.kin, where: isInTheWay)
+                ?? (stake.isWrite ? held.readers.lastStranger(of: claim.kin, where: isInTheWay) : nil)
         }
     }
 
@@ -40,17 +40,20 @@ extension Arbiter {
         if docket.waiting.isEmpty || claim.passes { return nil }
         let isInTheWay = { (id: ClaimID) in self.isInTheWay(waiter: id, of: claim) }
         // G3.
-        return docket.waiting.writers.before(claim.id).last(where: isInTheWay)
-            ?? (isWrite ? docket.waiting.readers.before(claim.id).last(where: isInTheWay) : nil)
+        let waiting = docket.waiting
+        return waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay)
+            ?? (isWrite
+                ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay) : nil)
     }
 
     func holder(in docket: Docket, keepingOut claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
-        docket.held.writers.last { isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite) }
+        docket.held.writers.lastStranger(of: claim.kin) {
+            isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite)
+        }
             ?? (isWrite
-                ? docket.held.readers.last {
+                ? docket.held.readers.lastStranger(of: claim.kin) {
                     isInTheWay(holder: $0, asWriter: false, of: claim, asWriter: true)
-                }
-                : nil)
+                } : nil)
     }
 
     /// Whether a waiting claim that meets another, and is earlier, stands in its way.

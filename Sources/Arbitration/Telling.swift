@@ -34,7 +34,11 @@ extension Arbiter {
     ) {
         let cause = Cause(party, .write(.forReplacing))
         tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
-            if concern == .item { return turn.changed = cause }
+            if concern == .item {
+                // N9: it is there again.
+                (turn.changed, turn.deleted) = (cause, nil)
+                return
+            }
             turn.note(item, at: place, cause) { news in
                 // What was there, was deleted and is there again has changed.
                 if news.isGone { news.hasChanged = true } else { news.hasAppeared = true }
@@ -96,7 +100,9 @@ extension Arbiter {
                 concern == .item
                 ? Demand(request: .accommodateDeletion)
                 : Demand(request: .accommodateSubitemDeletion, subitem: item)
-            guard record.presenter.messages.contains(PresenterMessages(demand.request)) else { continue }
+            guard record.presenter.messages.contains(PresenterMessages(demand.request)),
+                !isExcused(party, by: presenter)
+            else { continue }
             let id =
                 desk.turn(of: party, isWrite: true, at: record)
                 ?? makeTurn(with: presenter, party, cause.access)
@@ -232,7 +238,8 @@ extension Arbiter {
         guard let inquiry = desk.inquiries.removeValue(forKey: id) else { return }
         for turn in inquiry.turns {
             guard let entry = desk.turns.index(forKey: turn) else { continue }
-            desk.turns.values[entry].dismiss(id)
+            desk.turns.values[entry].members.removeAll { $0 == id }
+            desk.turns.values[entry].stopAsking(for: id)
             guard desk.turns.values[entry].members.isEmpty else {
                 // P1: those who stay may have been waiting for what nobody wants any more.
                 if desk.turns.values[entry].isSettled { unsettled += desk.turns.values[entry].members }

@@ -20,15 +20,16 @@ extension Arbiter {
 
     private mutating func due(_ id: ClaimID, _ effects: inout [Effect]) {
         if waits[id] != nil { return expire(id, &effects) }
-        guard let entry = contests.index(forKey: id) else { return }
-        contests.values[entry].alarm = nil
-        let contest = contests.values[entry]
+        guard var contest = contests[id] else { return }
+        contest.alarm = nil
+        contests[id] = contest
         // Y6.
         if contest.end <= now { return suspend(id, .held, &effects) }
         // Y2.
         if let look = contest.nextLook, look <= now {
             effects.append(.observe(id))
-            contests.values[entry].nextLook = now + timeBetweenLooks
+            let next = now + timeBetweenLooks
+            contests[id]?.nextLook = next
         }
         rearm(id)
     }
@@ -51,10 +52,9 @@ extension Arbiter {
 
     /// Sets the next moment of a contest.
     mutating func rearm(_ id: ClaimID) {
-        guard let entry = contests.index(forKey: id) else { return }
-        let end = contests.values[entry].end
-        let next = min(end, contests.values[entry].nextLook ?? end)
-        contests.values[entry].alarm = next
+        guard let contest = contests[id] else { return }
+        let next = min(contest.end, contest.nextLook ?? contest.end)
+        contests[id]?.alarm = next
         alarms.insert(Alarms.Alarm(moment: next, subject: .claim(id)))
     }
 

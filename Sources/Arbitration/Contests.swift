@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What is known of a holder while it keeps somebody out.
+struct Contest: Sendable {
+    /// When everybody passes (Y6).
+    let end: Instant
+    /// One who is kept out; nil if a presenter alone waits for it to be over.
+    var contestant: ClaimID?
+    /// When it is looked at next; nil if it never is (Y7).
+    var nextLook: Instant?
+    var seen: Observation?
+    /// The contest's beginning, or when something else was seen than before (Y4, Y5).
+    var lastChange: Instant
+    var alarm: Instant?
+}
+
+/// Every contest, by the holder and by the claim that is kept out.
+struct Contests: Sendable {
+    private var byHolder: [ClaimID: Contest] = [:]
+    private var holders: [ClaimID: Set<ClaimID>] = [:]
+
+    var count: Int { byHolder.count + holders.count }
+    var isEmpty: Bool { byHolder.isEmpty }
+    var contestants: [ClaimID] { byHolder.values.compactMap(\.contestant) }
+
+    /// Those for whom a waiting claim is the one that is kept out, in no order.
+    func holders(contestedBy claim: ClaimID) -> Set<ClaimID> { holders[claim] ?? [] }
+
+    subscript(holder: ClaimID) -> Contest? {
+        get { byHolder[holder] }
+        set {
+            let former = byHolder.removeValue(forKey: holder)?.contestant
+            if let newValue { byHolder[holder] = newValue }
+            guard former != newValue?.contestant else { return }
+            if let former {
+                holders[former]?.remove(holder)
+                if holders[former]?.isEmpty ?? false { holders[former] = nil }
+            }
+            if let contestant = newValue?.contestant { holders[contestant, default: []].insert(holder) }
+        }
+    }
+}
