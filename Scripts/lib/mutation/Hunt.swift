@@ -69,71 +69,65 @@ struct Hunt {
         ).failures(until: isEnough)
     }
 
-    func verdict(on mutant: Mutant) throws -> Verdict {
-        if let rule = mutant.rule { return try verdict(on: mutant, disabling: rule) }
-        for stage in stages {
-            let failures = try run(stage, mutant: mutant.number, isLax: false) { !$0.isEmpty }.failures
-            if let first = failures.first { return .caught(first) }
-        }
-        return .survived
+    /// A test that cites the rule has to fail, and not only because an invariant is watched there. Of an invariant it
+    /// is the assertion itself that catches. A generated mutant is caught by any failure.
+    private static func shows(_ failure: Failure, _ mutant: Mutant) -> Bool {
+        guard let rule = mutant.rule else { return true }
+        if case .crash(let message) = failure.how, message.hasPrefix("invariant \(rule)") { return true }
+        return failure.cited.contains(rule)
     }
 
-    /// A test that cites the rule has to fail, and not only because an invariant is watched there.
-    ///
-    /// Of an invariant it is the assertion itself that catches.
-    private func verdict(on mutant: Mutant, disabling rule: String) throws -> Verdict {
-        func shows(_ failure: Failure) -> Bool {
-            if case .crash(let message) = failure.how, message.hasPrefix("invariant \(rule)") { return true }
-            return failure.cited.contains(rule)
-        }
-        var all: [Failure] = []
+    /// The verdicts on all of these: each stage in turn runs against those that are left.
+    func verdicts(on mutants: [Mutant]) throws -> [Int: Verdict] {
+        var verdicts: [Int: Verdict] = [:]
+        var failures: [Int: [Failure]] = [:]
+        var left = mutants
         for stage in stages {
-            let failures = try run(stage, mutant: mutant.number, isLax: !rule.hasPrefix("I")) {
-                $0.contains(where: shows)
-            }.failures
-            if let first = failures.first(where: shows) { return .caught(first) }
-            all += failures
+            failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
+            for mutant in left {
+                let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
+                if let shown { verdicts[mutant.number] = .caught(shown) }
+            }
+            left.removeAll { verdicts[$0.number] != nil }
+            print("\(stage.name): \(left.count) of \(mutants.count) are left")
         }
-        return all.isEmpty ? .survived : .caughtByOthers(all)
+        for mutant in left {
+            verdicts[mutant.number] = failures[mutant.number].map { .caughtByOthers($0) } ?? .survived
+        }
+        return verdicts
     }
 
-    /// The verdicts on all of these, found by two processes at a time.
-    func verdicts(
-        on mutants: [Mutant], _ progress: @escaping (Mutant, Verdict, _ done: Int) -> Void
-    ) throws -> [Int: Verdict] {
+    /// The failures of a stage with each mutant, found by two processes at a time.
+    private func pass(of stage: Stage, over mutants: [Mutant]) throws -> [Int: [Failure]] {
         let shared = Shared(mutants)
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             while let mutant = shared.next() {
                 do {
-                    let verdict = try verdict(on: mutant)
-                    shared.add(verdict, mutant) { progress(mutant, verdict, $0) }
+                    let isLax = mutant.rule.map { !$0.hasPrefix("I") } ?? false
+                    let found = try run(stage, mutant: mutant.number, isLax: isLax) {
+                        $0.contains { Self.shows($0, mutant) }
+                    }.failures
+                    if !found.isEmpty { shared.add(found, mutant) }
                 } catch {
                     shared.stop(error)
                 }
             }
         }
         if let error = shared.error { throw error }
-        return shared.verdicts
+        return shared.failures
     }
 
     private final class Shared: @unchecked Sendable {
         // @unchecked: the lock guards every property.
         private let lock = NSLock()
         private var left: [Mutant]
-        private(set) var verdicts: [Int: Verdict] = [:]
+        private(set) var failures: [Int: [Failure]] = [:]
         private(set) var error: (any Error)?
 
         init(_ mutants: [Mutant]) { left = mutants.reversed() }
 
         func next() -> Mutant? { lock.withLock { left.popLast() } }
-
-        /// Calls the body with how many there are by now, one call at a time.
-        func add(_ verdict: Verdict, _ mutant: Mutant, _ body: (Int) -> Void) {
-            lock.withLock {
-                verdicts[mutant.number] = verdict
-                body(verdicts.count)
-            }
-        }
+        func add(_ found: [Failure], _ mutant: Mutant) { lock.withLock { failures[mutant.number] = found } }
 
         func stop(_ error: any Error) {
             lock.withLock {

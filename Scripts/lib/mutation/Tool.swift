@@ -41,15 +41,7 @@ struct Tool {
             binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"))
         try hunt.measure()
         let keys = Survivors.keys(of: mutants)
-        // Who waits for the list wants to see what will be wrong with it.
-        // The rules first: there is least to wait for and most to learn.
-        let inOrder = chosen.filter { $0.rule != nil } + chosen.filter { $0.rule == nil }
-        let verdicts = try hunt.verdicts(on: inOrder) { mutant, verdict, done in
-            if done % 100 == 0 { print("\(done) of \(chosen.count)") }
-            if case .caught = verdict { return }
-            let key = keys[mutant.number] ?? "\(mutant.rule ?? ""): \(mutant.why ?? "")"
-            if survivors.entries[key] == nil { print("    so far uncaught: \(key)") }
-        }
+        let verdicts = try hunt.verdicts(on: chosen)
         var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors)
         if choice == nil {
             for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
