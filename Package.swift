@@ -93,11 +93,15 @@ let package = Package(
             "ArbitrationTests",
             of: ["Arbitration", "ArbitrationSimulation", "Coordination", "NaiveArbitration", "TestSupport"],
             exclude: ["Scenarios"]),
+        tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["LinuxSystem"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
-            name: "ArbitrationBenchmark", dependencies: ["Arbitration", "Coordination"],
+            name: "ArbitrationBenchmark",
+            dependencies: [
+                "Arbitration", "CoordinationEngine", "Coordination", "CTestSupport", "LinuxSystem",
+            ],
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         // What Scripts/bench measures with; in C, so that the client's own share is small.
         .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),

@@ -129,7 +129,7 @@ extension Arbiter {
     /// Grants a claim on one item that has no other claims, and returns whether it was one.
     private mutating func claimAlone(_ request: Request, _ effects: inout [Effect]) -> Bool {
         guard request.isSimple, request.nature != .batch, hasOneStake(request.first),
-            !mayConcernPresenters(request.first)
+            !mayConcernPresenters(request)
         else { return false }
         let access = request.first.access
         guard dockets[.item(request.first.item), default: Docket()].enterAlone(request.claim, access.isWrite)
@@ -149,9 +149,11 @@ extension Arbiter {
     }
 
     /// Whether anybody may have to be asked about a part that is in no package, and no structural write of a directory.
-    private func mayConcernPresenters(_ part: Request.Part) -> Bool {
+    private func mayConcernPresenters(_ request: Request) -> Bool {
         if desk.isEmpty { return false }
-        return desk.presented[part.item] != nil || (part.access.isDeletion && desk.agreeingToDeletions > 0)
+        let part = request.first
+        return desk.presented[part.item] != nil
+            || (part.access.isDeletion && request.nature != .handle && desk.agreeingToDeletions > 0)
     }
 
     /// Ends a claim on one item that was alone there, and returns whether it was one.

@@ -21,7 +21,7 @@ extension Arbiter {
         return claim.firstOfParts { part in
             var isConcerned = false
             forEachConcerned(by: part, isBatch: claim.nature == .batch) { _, concern in
-                if concern != .directory || part.access.isDeletion { isConcerned = true }
+                if concern != .directory || claim.deletes(part) { isConcerned = true }
             }
             return isConcerned ? true : nil
         } ?? false
@@ -64,7 +64,8 @@ extension Arbiter {
 
 /// What a claim wants of one presenter.
 struct Wish {
-    var demands: [Demand] = []
+    /// With the accesses that want them.
+    var demands: [(demand: Demand, access: Access)] = []
     /// What it does with the item as the presenter sees it; a write if any part writes (P20).
     var access: Access
     /// Whether the presenter hears of it though it need not be asked.
@@ -73,15 +74,17 @@ struct Wish {
     mutating func add(_ more: [Demand], for access: Access, isWitness: Bool) {
         if access.isWrite, !self.access.isWrite { self.access = access }
         self.isWitness = self.isWitness || isWitness
-        for demand in more where !demands.contains(demand) { demands.append(demand) }
+        for demand in more where !demands.contains(where: { $0.demand == demand }) {
+            demands.append((demand, access))
+        }
     }
 
     /// P3, P20: relinquishing comes first, and to a writer it is to a reader as well.
-    var inOrder: [Demand] {
+    var inOrder: [(demand: Demand, access: Access)] {
         let first =
-            demands.first { $0.request == .relinquishToWriter }
-            ?? demands.first { $0.request == .relinquishToReader }
-        let saves = demands.filter { $0.request == .save }
-        return (first.map { [$0] } ?? []) + saves + demands.filter { $0.request.isDeletion }
+            demands.first { $0.demand.request == .relinquishToWriter }
+            ?? demands.first { $0.demand.request == .relinquishToReader }
+        let saves = demands.filter { $0.demand.request == .save }
+        return (first.map { [$0] } ?? []) + saves + demands.filter { $0.demand.request.isDeletion }
     }
 }

@@ -78,6 +78,11 @@ struct Claim: Sendable {
         firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
 
+    /// Whether a part takes an item away; a handle that replaces has created a file under a name that nobody had.
+    func deletes(_ part: Request.Part) -> Bool {
+        part.access.isDeletion && !(nature == .handle && part.access == .write(.forReplacing))
+    }
+
     /// Whether it stakes this to write; nil if it does not stake it at all.
     func isWriting(_ resource: Resource) -> Bool? {
         firstOfStakes { $0.resource == resource ? $0.isWrite : nil }

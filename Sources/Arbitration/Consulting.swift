@@ -70,7 +70,9 @@ extension Arbiter {
         guard present != nil || wish.access.isWrite || !demands.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, wish.access)
         if let entry = desk.turns.index(forKey: turn) {
-            desk.turns.values[entry].want(demands, Cause(party, wish.access), by: claim.id)
+            for (demand, access) in demands {
+                desk.turns.values[entry].want(demand, Cause(party, access), by: claim.id)
+            }
             desk.turns.values[entry].members.append(claim.id)
             desk.turns.values[entry].cause = Cause(party, wish.access)
             desk.turns.values[entry].end = nil
@@ -165,7 +167,7 @@ extension Arbiter {
     ) -> [PresenterRequest] {
         switch access {
         case .read(let options):
-            return !options.contains(.withoutChanges) && mayAskToSave(for: claim, party, record)
+            return !options.contains(.withoutChanges) && mayAskToSave(party, record)
                 ? [.relinquishToReader, .save] : [.relinquishToReader]
         case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
             return [.relinquishToWriter]
@@ -187,9 +189,9 @@ extension Arbiter {
         return true
     }
 
-    /// P9, P10.
-    private func mayAskToSave(for claim: Claim, _ party: Party, _ record: PresenterRecord) -> Bool {
-        if claim.isAware { return true }
+    /// P9, P10: whether a presenter may be asked to save for somebody who reads.
+    private func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
+        if party.purpose != nil { return true }
         guard party.programClass == .ordinary else { return false }
         // Whoever comes while it is saving waits for that save, however far it has got.
         if desk.openSave(of: record.id) != nil { return true }
@@ -217,6 +219,14 @@ extension Arbiter {
             endTrailingTurns(of: record, but: turn.party, &effects)
         }
         let want = turn.wanted.removeFirst()
+        // P9: somebody else's reading may have made it save since this was wanted.
+        if want.demand.request == .save, !want.cause.access.isWrite,
+            let record = desk.records[turn.presenter],
+            !mayAskToSave(want.cause.party, record)
+        {
+            desk.turns[id] = turn
+            return askNext(in: id, &effects)
+        }
         let (demand, request) = (want.demand, want.demand.request)
         turn.asked.append(demand)
         // Y1: members that are held already may be contested now.
@@ -231,6 +241,7 @@ extension Arbiter {
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
         turn.question = question.id
+        if want.claims.isEmpty { turn.lossQuestion = question.id }
         desk.turns[id] = turn
         desk.open(question)
         if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
@@ -290,15 +301,13 @@ extension Turn {
     }
 
     /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
-    mutating func want(_ demands: [Demand], _ cause: Cause, by claim: ClaimID) {
-        for demand in demands where !asked.contains(demand) {
-            let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
-            if demand.request == .relinquishToReader, hasLetWritersIn { continue }
-            if let place = wanted.firstIndex(where: { $0.demand == demand }) {
-                wanted[place].claims.append(claim)
-            } else {
-                wanted.append(Want(demand: demand, cause: cause, claims: [claim]))
-            }
+    mutating func want(_ demand: Demand, _ cause: Cause, by claim: ClaimID) {
+        let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
+        if asked.contains(demand) || (demand.request == .relinquishToReader && hasLetWritersIn) { return }
+        if let place = wanted.firstIndex(where: { $0.demand == demand }) {
+            wanted[place].claims.append(claim)
+        } else {
+            wanted.append(Want(demand: demand, cause: cause, claims: [claim]))
         }
     }
 

@@ -58,8 +58,8 @@ struct Turn: Sendable {
     var asked: [Demand] = []
     /// A request was answered with an error, or forfeited.
     var isUnanswered = false
-    /// A deletion is put to the presenter when it has happened.
-    var isLost = false
+    /// Asks about a deletion that has happened already.
+    var lossQuestion: QuestionID?
     /// The last change of the item, the last move, and its deletion (N9).
     var changed: Cause?
     var moved: Cause?
@@ -75,6 +75,10 @@ struct Turn: Sendable {
         isRelinquished || changed != nil || moved != nil || deleted != nil || !news.isEmpty
     }
     var isSettled: Bool { question == nil && wanted.isEmpty }
+    /// Whether it goes on though nobody waits for an answer (P2).
+    var isAboutLoss: Bool {
+        wanted.contains { $0.claims.isEmpty } || (question != nil && question == lossQuestion)
+    }
 }
 
 /// What a presenter is to be asked in a turn.
@@ -90,24 +94,6 @@ struct Want: Sendable {
     let cause: Cause
     /// Who waits for it; nobody if what happened already is put to the presenter (P2).
     var claims: [ClaimID]
-}
-
-/// What happened in a turn to one item below a presenter's.
-struct SubitemNews: Sendable {
-    let item: ItemID
-    var place: Place
-    var former: Place?
-    var cause: Cause
-    var hasAppeared = false
-    var hasChanged = false
-    var isGone = false
-
-    /// N8, N6: what there is to tell.
-    var kinds: [PresenterNotice] {
-        if isGone { return hasAppeared ? [] : [.subitemDidChange] }
-        if hasAppeared { return [.subitemDidAppear] }
-        return (former == nil ? [] : [.subitemDidMove]) + (hasChanged ? [.subitemDidChange] : [])
-    }
 }
 
 /// Whom a claim has asked and tells.

@@ -22,6 +22,8 @@ package struct ClaimForm: Hashable, Sendable, Codable {
     package var access: String
     package var path: String
     package var pathBytes: String?
+    /// What is claimed together with that; nil for nothing.
+    package var others: [IntentForm]?
     /// `held`, `suspended` or `waiting`.
     package var state: String
     /// How a suspended claim came to let others pass.
@@ -32,13 +34,14 @@ package struct ClaimForm: Hashable, Sendable, Codable {
     package var reasons: [String]
 
     package init(
-        claim: UInt64, actor: ActorForm, access: String, path: [UInt8], state: String,
+        claim: UInt64, actor: ActorForm, intents: [IntentForm], state: String,
         suspension: String? = nil, age: UInt64, reasons: [String] = []
     ) {
         self.claim = claim
         self.actor = actor
-        self.access = access
-        (self.path, self.pathBytes) = PathForm(path).parts
+        access = intents.first?.access.name ?? ""
+        (path, pathBytes) = (intents.first?.path.path ?? "", intents.first?.path.pathBytes)
+        others = intents.count > 1 ? Array(intents.dropFirst()) : nil
         self.state = state
         self.suspension = suspension
         self.age = age

@@ -76,6 +76,11 @@ extension Failure {
             code: -32007, message: why,
             data: Details(holders: holders, suggestion: "see what that program shows, and try again"))
     }
+    package static func deadlock(_ why: String, among holders: [ActorForm]) -> Failure {
+        Failure(
+            code: -32008, message: why,
+            data: Details(holders: holders, suggestion: "end what you hold, and try again"))
+    }
     /// The Language Server Protocol's code.
     package static let cancelled = Failure(code: -32800, message: "cancelled")
 }

@@ -31,9 +31,15 @@ package struct PresenterQuestion: Hashable, Sendable {
         /// Milliseconds from when it was sent.
         package var deadline: UInt64
         package var cause: CauseForm
+        /// What is to be deleted in the directory; nil for the item itself, or if nobody knows its name.
+        package var subitem: PathForm?
 
-        package init(presenter: UInt64, path: [UInt8], turn: UInt64, deadline: UInt64, cause: CauseForm) {
+        package init(
+            presenter: UInt64, path: [UInt8], turn: UInt64, deadline: UInt64, cause: CauseForm,
+            subitem: [UInt8]? = nil
+        ) {
             self.presenter = presenter
+            self.subitem = subitem.map { PathForm($0) }
             (self.path, self.pathBytes) = PathForm(path).parts
             self.turn = turn
             self.deadline = deadline
@@ -65,6 +71,11 @@ package struct PresenterNews: Hashable, Sendable {
         /// Of `didMove` alone.
         package var newPath: String?
         package var newPathBytes: String?
+        /// What it is about in the directory; the former name of what moved. Nil for the item itself, or if nobody
+        /// remembers the name.
+        package var subitem: PathForm?
+        /// Of `subitemDidMove` alone.
+        package var newSubitem: PathForm?
         package var turn: UInt64
         /// Grows by one with each notice of a connection.
         package var sequence: UInt64
@@ -72,9 +83,11 @@ package struct PresenterNews: Hashable, Sendable {
 
         package init(
             presenter: UInt64, path: [UInt8], newPath: [UInt8]? = nil, turn: UInt64, sequence: UInt64,
-            cause: CauseForm
+            cause: CauseForm, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
         ) {
             self.presenter = presenter
+            self.subitem = subitem.map { PathForm($0) }
+            self.newSubitem = newSubitem.map { PathForm($0) }
             (self.path, self.pathBytes) = PathForm(path).parts
             if let newPath { (self.newPath, self.newPathBytes) = PathForm(newPath).parts }
             self.turn = turn

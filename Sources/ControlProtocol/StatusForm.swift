@@ -58,6 +58,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var proceeded: UInt64 = 0
     package var yielded: UInt64 = 0
     package var suspended: UInt64 = 0
+    package var deadlocks: UInt64 = 0
     package var bounced: UInt64 = 0
     package var parkedUnderLock: UInt64 = 0
     package var estale: UInt64 = 0

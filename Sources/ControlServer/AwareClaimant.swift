@@ -4,13 +4,14 @@ import CoordinationEngine
 
 /// What stands behind an access of a client.
 final class AwareClaimant: Claimant {
-    let access: Access
+    let intents: [Intent]
     private let party: Party
     private let document: any TrackedDocument
 
-    init(_ access: Access, to document: any TrackedDocument, by party: Party) {
-        self.access = access
-        self.document = document
+    /// One document for each of the accesses, at least one.
+    init(_ accesses: [Access], to documents: [any TrackedDocument], by party: Party) {
+        intents = zip(accesses, documents).map { access, document in Intent(access) { document.path } }
+        document = documents[0]
         self.party = party
     }
 
@@ -22,6 +23,6 @@ final class AwareClaimant: Claimant {
 
     /// What a client does to its documents is not watched: it says itself when its access is over.
     func observe() -> Observation {
-        access.isWrite ? .dirty(stamp: document.item.rawValue) : .reading(position: -1)
+        intents[0].access.isWrite ? .dirty(stamp: document.item.rawValue) : .reading(position: -1)
     }
 }

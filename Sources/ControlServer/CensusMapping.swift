@@ -29,9 +29,9 @@ extension ClaimForm {
             case .waiting: ("waiting", nil)
             }
         self.init(
-            claim: claim.claim.rawValue, actor: ActorForm(claim.actor), access: claim.access.name,
-            path: claim.path, state: state, suspension: suspension,
-            age: now.since(claim.since).milliseconds, reasons: claim.reasons)
+            claim: claim.claim.rawValue, actor: ActorForm(claim.actor),
+            intents: claim.intents.map { IntentForm($0.path, $0.access) }, state: state,
+            suspension: suspension, age: now.since(claim.since).milliseconds, reasons: claim.reasons)
     }
 }
 

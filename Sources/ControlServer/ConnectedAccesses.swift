@@ -66,9 +66,9 @@ final class ConnectedAccesses {
             let now = zip(documents, intents).map { IntentForm($0.path, $1.access) }
             let result = AccessBeginResult(access: claim.rawValue, intents: now)
             connection.finish(id, .success(.beginAccess(result)))
-        case .refused(let refusal):
+        case .refused(let refusal, let explanation):
             connection.atDesk { holdings, _ throws(Failure) in
-                throw holdings.explain(refusal, of: claim, since: since)
+                throw holdings.explain(refusal, of: claim, explanation, since: since)
             } then: { (result: Result<Never, Failure>) in
                 guard case .failure(let failure) = result else { return }
                 self.finish(claim, .failure(failure))

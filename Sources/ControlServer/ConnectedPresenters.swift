@@ -129,20 +129,22 @@ extension ConnectedPresenters {
         }
         let path = known.document.path
         switch message.content {
-        case .request(let question, let request, let deadline):
-            ask(request, question, by: deadline, message, path)
-        case .notice(.didMove):
+        case .request(let question, let request, let subitem, let deadline):
+            let name = subitem.flatMap { service.documents.path(of: $0, at: Place()) }
+            ask(request, question, by: deadline, message, path, name)
+        case .notice(.didMove, _):
             // Back where it was, or told before.
             guard path != known.path else { return }
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
-        case .notice(let notice): tell(notice, message, path)
+        case .notice(let notice, let subitem?): tell(notice, of: subitem, message, path)
+        case .notice(let notice, nil): tell(notice, message, path)
         }
     }
 
     private func ask(
         _ request: PresenterRequest, _ question: QuestionID, by deadline: Instant,
-        _ message: PresenterMessage, _ path: [UInt8]
+        _ message: PresenterMessage, _ path: [UInt8], _ subitem: [UInt8]?
     ) {
         let now = Engine.now
         let question = Questions.Question(id: question, presenter: message.presenter, deadline: deadline)
@@ -152,18 +154,29 @@ extension ConnectedPresenters {
         }
         let parameters = PresenterQuestion.Parameters(
             presenter: message.presenter.rawValue, path: path, turn: message.turn.rawValue,
-            deadline: deadline.since(now).milliseconds, cause: CauseForm(message.cause))
+            deadline: deadline.since(now).milliseconds, cause: CauseForm(message.cause), subitem: subitem)
         connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
+    }
+
+    /// What happened to something in a directory that is presented.
+    private func tell(
+        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ message: PresenterMessage, _ path: [UInt8]
+    ) {
+        let now = service.documents.path(of: subitem.item, at: subitem.place)
+        guard let former = subitem.former else { return tell(notice, message, path, subitem: now) }
+        let before = service.documents.path(of: subitem.item, at: former)
+        tell(notice, message, path, subitem: before, newSubitem: now)
     }
 
     private func tell(
         _ notice: PresenterNotice, _ message: PresenterMessage, _ path: [UInt8],
-        movedTo newPath: [UInt8]? = nil
+        movedTo newPath: [UInt8]? = nil, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
     ) {
         lastSequence += 1
         let parameters = PresenterNews.Parameters(
             presenter: message.presenter.rawValue, path: path, newPath: newPath,
-            turn: message.turn.rawValue, sequence: lastSequence, cause: CauseForm(message.cause))
+            turn: message.turn.rawValue, sequence: lastSequence, cause: CauseForm(message.cause),
+            subitem: subitem, newSubitem: newSubitem)
         connection.push(.news(PresenterNews(notice, parameters)))
     }
 }

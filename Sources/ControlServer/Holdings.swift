@@ -58,14 +58,16 @@ final class Holdings: Sendable {
         var party = try party(process)
         party.purpose = purpose
         let documents = try find(intents)
-        let parts = zip(documents, intents).map { Coordination.Request.Part($0.item, $1.access) }
+        let parts = zip(documents, intents).map {
+            Coordination.Request.Part($0.item, $1.access, at: $0.place)
+        }
         guard Set(parts.map(\.item)).count == parts.count else {
             for document in documents { document.release() }
             throw .invalidParameters("the two intents name one item; an access has each item once")
         }
         state.withLock { $0.accesses[claim] = documents }
-        let request = Coordination.Request(claim, .aware, parts[0], parts.count > 1 ? parts[1] : nil)
-        let claimant = AwareClaimant(parts[0].access, to: documents[0], by: party)
+        let request = Coordination.Request(claim, .aware, parts[0], Array(parts.dropFirst()))
+        let claimant = AwareClaimant(parts.map(\.access), to: documents, by: party)
         switch service.engine.claim(request, by: claimant) {
         case .granted(let grant): outcome(.granted(grant), documents)
         case .waiting: service.engine.whenSettled(claim) { outcome($0, documents) }
@@ -83,17 +85,21 @@ final class Holdings: Sendable {
     }
 
     /// Why an access was refused; it is over then.
-    func explain(_ refusal: Refusal, of claim: ClaimID, since moment: Instant) -> Failure {
+    func explain(
+        _ refusal: Refusal, of claim: ClaimID, _ explanation: Explanation, since moment: Instant
+    ) -> Failure {
         defer { release(claim) }
-        let items = state.withLock { $0.accesses[claim] ?? [] }.map(\.item)
-        let census = items.map { service.engine.census(of: $0) }
         switch refusal {
         case .withdrawn: return .cancelled
-        case .busy, .deadlock: return .timedOut(waitingFor: census)
+        case .busy: return .timedOut(explanation)
+        case .deadlock: return .deadlock(explanation)
         case .presenterFailed:
-            let presenters = census.flatMap(\.presenters)
-            let refusals = service.refusals.since(moment, of: presenters.map(\.presenter))
-            return .refused(by: refusals, among: presenters)
+            let items = state.withLock { $0.accesses[claim] ?? [] }.map(\.item)
+            let shown = items.flatMap { service.engine.census(of: $0).presenters.map(\.presenter) }
+            let refusals = service.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
+            let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
+            return .refused(
+                by: refusers.compactMap { service.engine.actor(behind: $0) }, refusals.first?.words ?? "")
         }
     }
 

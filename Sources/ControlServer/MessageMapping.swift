@@ -57,31 +57,31 @@ extension Failure {
         }
     }
 
-    /// After a wait that ran out: those who were in the way then.
-    static func timedOut(waitingFor census: [Census]) -> Failure {
-        let owing = census.flatMap(\.presenters).filter { !$0.owed.isEmpty }.map(\.actor)
-        let holding = census.flatMap(\.claims).filter { $0.standing == .held }.map(\.actor)
-        let holders = distinct((owing + holding).map { ActorForm($0) })
-        let names = holders.map(\.shown).joined(separator: ", ")
+    /// After a wait that ran out: those who were in the way then, chained to the end.
+    static func timedOut(_ explanation: Explanation) -> Failure {
+        let why = explanation.sentences
         return .timedOut(
-            holders.isEmpty ? "timed out waiting" : "timed out waiting for \(names)", waitingFor: holders)
+            why.isEmpty ? "timed out waiting" : "timed out waiting: " + why.joined(separator: "; "),
+            waitingFor: distinct(explanation.actors))
     }
 
-    static func refused(
-        by refusals: [RecentRefusals.Refusal], among presenters: [PresenterReport]
-    ) -> Failure {
-        let holders = distinct(
-            refusals.compactMap { refusal in
-                presenters.first { $0.presenter == refusal.presenter }.map { ActorForm($0.actor) }
-            })
+    /// It waited for somebody who waited for it.
+    static func deadlock(_ explanation: Explanation) -> Failure {
+        let cycle = explanation.sentences
+        return .deadlock(
+            cycle.isEmpty ? "deadlock" : "deadlock: " + cycle.joined(separator: "; "),
+            among: distinct(explanation.actors))
+    }
+
+    static func refused(by presenters: [Actor], _ words: String) -> Failure {
+        let holders = distinct(presenters)
         let who = holders.first?.shown ?? "a presenter"
-        let words = refusals.first?.words ?? ""
         return .refused(words.isEmpty ? "\(who) refused" : "\(who) refused: \(words)", by: holders)
     }
 
     /// More names than anybody reads are left out.
-    private static func distinct(_ actors: [ActorForm]) -> [ActorForm] {
+    private static func distinct(_ actors: [Actor]) -> [ActorForm] {
         var seen: Set<ActorForm> = []
-        return Array(actors.filter { seen.insert($0).inserted }.prefix(16))
+        return Array(actors.map { ActorForm($0) }.filter { seen.insert($0).inserted }.prefix(16))
     }
 }

@@ -51,6 +51,7 @@ extension CountersForm {
         proceeded = counters.proceeded
         yielded = counters.yielded
         suspended = counters.suspended
+        deadlocks = counters.deadlocks
         bounced = counters.bounced
         parkedUnderLock = counters.parkedUnderLock
         estale = counters.stale

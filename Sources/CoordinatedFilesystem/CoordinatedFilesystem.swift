@@ -13,6 +13,7 @@ final class CoordinatedFilesystem: Filesystem {
     let connection: Connection
     let configuration: MountConfiguration
     let nodes: NodeTable
+    let places: Places
     let documents: Documents
     let handles = HandleTable()
     let listings = ListingTable()
@@ -45,10 +46,13 @@ final class CoordinatedFilesystem: Filesystem {
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
         hasFineTimes = FileTimes.areFine(on: try root.filesystemStatus())
+        let departed = DepartedDirectories()
         let node = Node(
-            .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection)
-        nodes = NodeTable(root: node, budget: budget, connection: connection)
-        documents = Documents(nodes: nodes)
+            .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection,
+            departed: departed)
+        nodes = NodeTable(root: node, budget: budget, connection: connection, departed: departed)
+        places = Places(engine: engine, departed: departed)
+        documents = Documents(nodes: nodes, places: places)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()
     }

@@ -22,9 +22,8 @@ package struct ClaimReport: Hashable, Sendable {
 
     package var claim: ClaimID
     package var actor: Actor
-    package var access: Access
-    /// Below the root of the mount, without a leading slash.
-    package var path: [UInt8]
+    /// One for each part, at least one.
+    package var intents: [IntentReport]
     package var standing: Standing
     /// Since when it waits, or when it was granted.
     package var since: Instant
@@ -33,16 +32,27 @@ package struct ClaimReport: Hashable, Sendable {
     package var reasons: [String]
 
     package init(
-        claim: ClaimID, actor: Actor, access: Access, path: [UInt8], standing: Standing, since: Instant,
+        claim: ClaimID, actor: Actor, intents: [IntentReport], standing: Standing, since: Instant,
         reasons: [String] = []
     ) {
         self.claim = claim
         self.actor = actor
-        self.access = access
-        self.path = path
+        self.intents = intents
         self.standing = standing
         self.since = since
         self.reasons = reasons
+    }
+}
+
+/// One item of a claim.
+package struct IntentReport: Hashable, Sendable {
+    package var access: Access
+    /// Below the root of the mount, without a leading slash.
+    package var path: [UInt8]
+
+    package init(_ access: Access, _ path: [UInt8]) {
+        self.access = access
+        self.path = path
     }
 }
 

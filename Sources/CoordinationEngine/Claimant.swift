@@ -10,11 +10,24 @@ package protocol JournalSubject: AnyObject, Sendable {
 ///
 /// Asked on any thread, never under a lock.
 package protocol Claimant: JournalSubject {
-    var access: Access { get }
+    /// What the claim is about, one for each of its parts; the first is that of the account.
+    var intents: [Intent] { get }
     /// Who made the claim, or ``Coordination/Party/nobody``.
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
+}
+
+/// One item that is claimed, and what for.
+package struct Intent: Sendable {
+    package let access: Access
+    /// Relative to the source; made when somebody asks.
+    package let path: @Sendable () -> [UInt8]
+
+    package init(_ access: Access, to path: @escaping @Sendable () -> [UInt8]) {
+        self.access = access
+        self.path = path
+    }
 }
 
 /// Who and where, as far as it was known when it happened.

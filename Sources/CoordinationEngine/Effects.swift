@@ -8,17 +8,18 @@ import Synchronization
 
 extension Engine {
     /// Something to do once the lock is released.
-    private enum Task {
+    enum Task {
         case tell(Outcome, Decision)
         case identify(ClaimID, any Claimant)
         case observe(ClaimID, any Claimant)
         case wake(Instant)
         case deliver(Mailbox)
         case say(Saying)
+        case sayDeadlock(Explanation, Deadlock.Way, Account?)
     }
 
     /// A line for the log; put into words after the lock, because that reads `/proc`.
-    private struct Saying {
+    struct Saying {
         let what: String
         let account: Account
     }
@@ -28,36 +29,30 @@ extension Engine {
     /// With no event, it does what an earlier one left undone.
     func carryOut(_ event: Event?) {
         let now = Self.now
-        let (tasks, ended): ([Task], Entry?) = state.withLock { state in
-            var ended: Entry?
+        let (tasks, dropped): ([Task], Circumstances) = state.withLock { state in
             if let event {
-                ended = note(event, at: now, in: &state)
+                note(event, at: now, in: &state)
                 state.arbiter.handle(event, at: now, into: &state.effects)
                 attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
-            guard !state.effects.isEmpty else { return ([], ended) }
             let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
             state.effects.removeAll(keepingCapacity: true)
-            return (tasks, ended)
+            return (tasks, state.circumstances.end())
         }
-        withExtendedLifetime(ended) {}
+        withExtendedLifetime(dropped) {}
         run(tasks)
     }
 
     /// What an event says by itself, whatever follows from it.
-    private func note(_ event: Event, at now: Instant, in state: inout State) -> Entry? {
+    private func note(_ event: Event, at now: Instant, in state: inout State) {
         switch event {
-        case .ended(let claim):
-            let ended = state.claims.removeValue(forKey: claim)
-            if let ended { journal.note(.ended, at: now, claim: claim, by: ended.claimant) }
-            return ended
         case .answered(let question, let presenter, let answer):
             let request = state.arbiter.openQuestions(of: presenter).first { $0.id == question }
             let what = request.map { "\($0.request.rawValue): \(answer.rawValue)" } ?? "too late"
-            journal.note(.answered, at: now, by: state.presenters[presenter], what)
+            note(.answered, at: now, by: state.presenters[presenter], what, in: &state)
+            if answer == .failed { state.circumstances.refuser = presenter }
         default: break
         }
-        return nil
     }
 
     /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
@@ -95,38 +90,65 @@ extension Engine {
     private func task(for effect: Effect, at now: Instant, in state: inout State) -> Task? {
         switch effect {
         case .grant(let claim, let grant): return settle(claim, .granted(grant), at: now, in: &state)
-        case .refuse(let claim, let refusal): return settle(claim, .refused(refusal), at: now, in: &state)
+        case .refuse(let claim, let refusal):
+            let why = explanation(of: refusal, to: claim, at: now, in: state)
+            return settle(claim, .refused(refusal, why), at: now, in: &state)
         case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
         case .observe(let claim): return state.claims[claim].map { .observe(claim, $0.claimant) }
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
-        case .tell(let notice):
-            journal.note(
-                .told, at: now, by: state.presenters[notice.presenter],
-                notice.cause.describes(notice.kind.rawValue))
-            return post(.notice(notice.kind), to: notice.presenter, notice.turn, notice.cause, in: state)
-                .map { .deliver($0) }
-        case .retarget, .deadlock: return nil
+        case .tell(let notice): return tell(notice, at: now, in: &state)
+        case .retarget(let claim, _, _):
+            note(.retargeted, at: now, claim: claim, by: state.claims[claim]?.claimant, in: &state)
+            return nil
+        case .deadlock(let deadlock): return note(deadlock, at: now, in: &state)
         case .suspend(let claim, let suspension):
             guard let claimant = state.claims[claim]?.claimant else { return nil }
-            let isForced = suspension != .yielded
-            if isForced { counters.suspended.count() } else { counters.yielded.count() }
-            journal.note(
-                isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant,
-                suspension.rawValue)
-            return isForced
-                ? .say(Saying(what: words(for: suspension), account: claimant.account)) : nil
+            return suspend(claim, claimant, suspension, at: now, in: &state)
         }
+    }
+
+    private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> Task? {
+        note(
+            .told, at: now, by: state.presenters[notice.presenter],
+            notice.cause.describes(notice.kind.rawValue), in: &state)
+        return post(
+            .notice(notice.kind, notice.subitem), to: notice.presenter, notice.turn, notice.cause, in: state
+        ).map { .deliver($0) }
+    }
+
+    private func suspend(
+        _ claim: ClaimID, _ claimant: any Claimant, _ suspension: Suspension, at now: Instant,
+        in state: inout State
+    ) -> Task? {
+        let isForced = suspension != .yielded
+        if isForced { counters.suspended.count() } else { counters.yielded.count() }
+        note(
+            isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
+            in: &state)
+        return isForced ? .say(Saying(what: words(for: suspension), account: claimant.account)) : nil
+    }
+
+    /// The next effect says what is done about it.
+    private func note(_ deadlock: Deadlock, at now: Instant, in state: inout State) -> Task {
+        counters.deadlocks.count()
+        let explanation = state.explanation(of: deadlock, at: now)
+        state.circumstances.deadlock = (deadlock.claim, explanation)
+        let subject = state.claims[deadlock.claim]?.claimant
+        note(
+            .deadlock, at: now, claim: deadlock.claim, by: subject,
+            "\(deadlock.way.rawValue): " + deadlock.cycle.map { "\($0)" }.joined(separator: " "), in: &state)
+        return .sayDeadlock(explanation, deadlock.way, subject?.account)
     }
 
     private func ask(_ question: Question, at now: Instant, in state: inout State) -> Task? {
         counters.asked.count()
-        journal.note(
+        note(
             .asked, at: now, by: state.presenters[question.presenter],
-            question.cause.describes(question.request.rawValue))
+            question.cause.describes(question.request.rawValue), in: &state)
         let content = PresenterMessage.Content.request(
-            question.id, question.request, deadline: question.deadline)
+            question.id, question.request, subitem: question.subitem, deadline: question.deadline)
         return post(content, to: question.presenter, question.turn, question.cause, in: state)
             .map { .deliver($0) }
     }
@@ -137,7 +159,7 @@ extension Engine {
         counters.forfeited.count()
         let what = question.cause.describes(question.request.rawValue)
         let entry = state.presenters[question.presenter]
-        journal.note(.forfeited, at: now, by: entry, what)
+        note(.forfeited, at: now, by: entry, what, in: &state)
         guard let entry else { return nil }
         let after = isDemoted ? "; it is told, and not asked any more, until it answers" : ""
         return .say(
@@ -146,59 +168,9 @@ extension Engine {
                 account: entry.account))
     }
 
-    private func settle(
-        _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
-    ) -> Task? {
-        guard let entry = state.claims[claim] else { return nil }
-        if case .granted = decision { state.claims[claim]?.since = now }
-        note(decision, of: claim, entry, at: now)
-        switch entry.standing {
-        case .waiting(let since):
-            remark(decision, of: entry, waiting: now.since(since))
-            state.settle(claim, .decided(decision))
-            return nil
-        case .waitingTelling(let since, let outcome):
-            remark(decision, of: entry, waiting: now.since(since))
-            if case .granted = decision { state.settle(claim, .held) } else { state.claims[claim] = nil }
-            return .tell(outcome, decision)
-        case .decided, .held: preconditionFailure("\(claim) was settled twice")
-        }
-    }
-
-    private func note(_ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant) {
-        let subject = entry.claimant
-        switch decision {
-        case .granted(let grant):
-            counters.granted.count()
-            let hasProceeded = grant.basis == .proceeded
-            if hasProceeded { counters.proceeded.count() }
-            journal.note(
-                hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
-                grant.passed.map { "over \($0.claim)" }.joined(separator: " "))
-        case .refused(.withdrawn): journal.note(.withdrawn, at: now, claim: claim, by: subject)
-        case .refused(.busy), .refused(.presenterFailed), .refused(.deadlock):
-            journal.note(.refused, at: now, claim: claim, by: subject)
-        }
-    }
-
-    /// Every wait over a second and every step over somebody's claim is one line of the log.
-    private func remark(_ decision: Decision, of entry: Entry, waiting span: Span) {
-        let what: String
-        switch decision {
-        case .granted(let grant) where grant.basis == .proceeded: what = "went ahead after waiting \(span)"
-        case .granted where span > .seconds(1): what = "waited \(span)"
-        case .refused(.busy): what = "was refused after waiting \(span)"
-        default: return
-        }
-        let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
-        workers.run { [self] in
-            say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
-        }
-    }
-
     private func perform(_ task: Task) {
         switch task {
-        case .tell(let outcome, let decision): outcome(decision)
+        case .tell(let outcome, let decision): outcome(decision.told)
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
             workers.run { [self] in submit(.observed(claim, claimant.observe())) }
@@ -206,26 +178,31 @@ extension Engine {
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
         case .deliver(let mailbox): mailbox.deliver()
         case .say(let saying): workers.run { [self] in say(saying.what, saying.account) }
+        case .sayDeadlock(let explanation, let way, let account):
+            workers.run { [self] in
+                let whom = account.map(Self.name(of:)) ?? "somebody gone"
+                let cycle = explanation.sentences.joined(separator: "; ")
+                log("deadlock: \(cycle); \(words(for: way, whom))")
+            }
         }
     }
+}
 
-    private func words(for suspension: Suspension) -> String {
-        switch suspension {
-        case .yielded: "let others pass"
-        case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
-        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
-        case .held: "kept others out for \(bounds.hold) and was passed"
-        case .deadlocked: "waited for somebody who waited for it, and was passed"
-        }
-    }
+/// What is noted while one event is handled: what its effects need to be explained, and what is let go of.
+struct Circumstances {
+    /// Let go of after the lock.
+    var dropped: [Engine.Entry] = []
+    /// The same.
+    var droppedSteps: [JournalEntry] = []
+    /// The presenter that could not do what it was asked.
+    var refuser: PresenterID?
+    /// The last cycle, and whom something is done to about it.
+    var deadlock: (ClaimID, Explanation)?
 
-    /// Writes one line to the log: who, what, and the path.
-    package func say(_ what: String, _ account: Account) {
-        log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
-    }
-
-    static func name(of account: Account) -> String {
-        let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
-        return "\(program) (\(account.thread))"
+    /// Gives all of it away, and begins anew.
+    mutating func end() -> Circumstances {
+        let circumstances = self
+        self = Circumstances()
+        return circumstances
     }
 }

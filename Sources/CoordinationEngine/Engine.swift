@@ -8,9 +8,10 @@ import Synchronization
 ///
 /// **Lock rule.** The mutex covers the arbiter, the table of claims and the order of the journal, and
 /// nothing else. Effects run after it is released, because answering the kernel or looking at a process
-/// can come back here on the same thread.
+/// can come back here on the same thread. Nothing is let go of under it either: a claimant may own the last
+/// reference to a file.
 package final class Engine: Sendable {
-    package enum Decision: Sendable { case granted(Grant), refused(Refusal) }
+    package enum Decision: Sendable { case granted(Grant), refused(Refusal, Explanation) }
     package enum Admission: Sendable { case granted(Grant), waiting }
     package typealias Outcome = @Sendable (Decision) -> Void
 
@@ -38,6 +39,8 @@ package final class Engine: Sendable {
         var presenters: [PresenterID: PresenterEntry] = [:]
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
+        /// Of the event that is being handled.
+        var circumstances = Circumstances()
     }
 
     package let bounds: Bounds
@@ -74,21 +77,23 @@ package final class Engine: Sendable {
     /// closure, and whatever it keeps alive, is made only for those that wait.
     package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
         let now = Self.now
-        let grant: Grant? = state.withLock { state in
-            state.claims[request.claim] = Entry(
-                claimant: claimant, since: now, standing: .waiting(since: now))
+        let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
             state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
-            if request.nature == .aware { attended.store(true, ordering: .relaxed) }
+            if request.nature == .aware || request.nature == .batch {
+                attended.store(true, ordering: .relaxed)
+            }
             // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
             // else can follow from it.
             guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
-                return nil
+                state.claims[request.claim] = Entry(
+                    claimant: claimant, since: now, standing: .waiting(since: now))
+                return (nil, nil)
             }
             state.effects.removeAll(keepingCapacity: true)
-            state.settle(request.claim, .held)
-            journal.note(.granted, at: now, claim: request.claim, by: claimant)
-            return grant
+            state.claims[request.claim] = Entry(claimant: claimant, since: now, standing: .held)
+            return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
         }
+        withExtendedLifetime(dropped) {}
         if let grant {
             counters.granted.count()
             return .granted(grant)
@@ -114,23 +119,35 @@ package final class Engine: Sendable {
     /// `outcome` runs exactly once: at once if the claim was decided meanwhile, otherwise on
     /// whichever thread decides it.
     package func whenSettled(_ claim: ClaimID, tell outcome: @escaping Outcome) {
-        let decision: Decision? = state.withLock { state in
-            guard let entry = state.claims[claim] else { return .refused(.withdrawn) }
+        let (decision, former): (Decision?, Entry?) = state.withLock { state in
+            guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }
             switch entry.standing {
             case .decided(let decision):
                 if case .granted = decision { state.settle(claim, .held) } else { state.claims[claim] = nil }
-                return decision
+                return (decision, entry)
             case .waiting(let since):
                 state.settle(claim, .waitingTelling(since: since, outcome))
-                return nil
+                return (nil, entry)
             case .held, .waitingTelling: preconditionFailure("\(claim) is told of once")
             }
         }
-        if let decision { outcome(decision) }
+        withExtendedLifetime(former) {}
+        if let decision { outcome(decision.told) }
     }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
-    package func end(_ claim: ClaimID) { submit(.ended(claim)) }
+    package func end(_ claim: ClaimID) {
+        let now = Self.now
+        let (ended, dropped, isQuiet): (Entry?, JournalEntry?, Bool) = state.withLock { state in
+            let ended = state.claims.removeValue(forKey: claim)
+            let dropped = ended.flatMap { journal.note(.ended, at: now, claim: claim, by: $0.claimant) }
+            state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
+            attended.store(state.arbiter.isAttended, ordering: .relaxed)
+            return (ended, dropped, state.effects.isEmpty)
+        }
+        withExtendedLifetime((ended, dropped)) {}
+        if !isQuiet { carryOut(nil) }
+    }
 
     /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
     /// outcome is told `refused(.withdrawn)`.
@@ -143,7 +160,7 @@ package final class Engine: Sendable {
         }
         // Between the two a grant may come; the second event then finds a claim that is held.
         if isWaiting { submit(.withdrawn(claim)) }
-        submit(.ended(claim))
+        end(claim)
     }
 
     /// The claimant cannot wait any longer and is let through.
@@ -184,10 +201,14 @@ package final class Engine: Sendable {
 
 extension Engine.State {
     mutating func noteObstacle(of claim: ClaimID) {
-        guard let obstacle = arbiter.obstacle(of: claim), let index = claims.index(forKey: claim) else {
-            return
-        }
-        claims.values[index].obstacle = claims[obstacle]?.claimant
+        // The first one stays: to replace it might be to let go of it.
+        guard let index = claims.index(forKey: claim), claims.values[index].obstacle == nil else { return }
+        claims.values[index].obstacle = obstacle(of: claim)
+    }
+
+    /// Whom a claim waits for now.
+    func obstacle(of claim: ClaimID) -> (any Claimant)? {
+        arbiter.obstacle(of: claim).flatMap { claims[$0]?.claimant }
     }
 
     mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
@@ -199,10 +220,12 @@ extension Engine.State {
 extension Engine {
     /// Another object stands behind a claim from now on: its thread came back with a new request.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
-        state.withLock { state in
-            guard let former = state.claims[claim] else { return }
+        let former: Entry? = state.withLock { state in
+            guard let former = state.claims[claim] else { return nil }
             state.claims[claim] = Entry(
                 claimant: claimant, since: former.since, standing: former.standing, obstacle: former.obstacle)
+            return former
         }
+        withExtendedLifetime(former) {}
     }
 }

@@ -4,20 +4,13 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// Who waits for whom, in words.
+// Who waits for whom.
 
 extension Engine {
     /// What is noted under the lock; put into words after it, because that reads `/proc` and names of files.
     private struct Facts {
-        var claims: [(id: ClaimID, entry: Entry, suspension: Suspension?, chain: [Link])] = []
+        var claims: [(id: ClaimID, entry: Entry, suspension: Suspension?, Explanation)] = []
         var presenters: [(id: PresenterID, entry: PresenterEntry, owed: [Question], isDemoted: Bool)] = []
-    }
-
-    /// One step of an explanation.
-    private enum Link {
-        case holder(waiting: any Claimant, any Claimant)
-        case queued(waiting: any Claimant, any Claimant)
-        case presenter(waiting: any Claimant, PresenterEntry, Question)
     }
 
     /// Who has, wants and shows what: of one item, or of all.
@@ -25,30 +18,29 @@ extension Engine {
     /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
     package func census(of item: ItemID?, atMost limit: Int = .max) -> Census {
         let facts: Facts = state.withLock { self.facts(of: item, atMost: limit, in: $0) }
-        let now = Self.now
         return Census(
-            claims: facts.claims.map { id, entry, suspension, chain in
-                let account = entry.claimant.account
-                let isWaiting = entry.isWaiting
+            claims: facts.claims.map { id, entry, suspension, explanation in
+                let intents = entry.claimant.intents.map { IntentReport($0.access, $0.path()) }
                 return ClaimReport(
-                    claim: id, actor: Actor(lookingAt: account), access: entry.claimant.access,
-                    path: account.path(),
-                    standing: isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
-                    since: entry.since, reasons: isWaiting ? chain.map { sentence($0, now) } : [])
+                    claim: id, actor: Actor(lookingAt: entry.claimant.account), intents: intents,
+                    standing: entry.isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
+                    since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [])
             },
             presenters: facts.presenters.map { id, entry, owed, isDemoted in
                 PresenterReport(
-                    presenter: id, actor: Actor(lookingAt: entry.account), path: entry.document.path,
+                    presenter: id, actor: Actor(lookingAt: entry.account), path: entry.path,
                     messages: entry.messages, owed: owed.map(PresenterReport.Owed.init), isDemoted: isDemoted)
             })
     }
 
     private func facts(of item: ItemID?, atMost limit: Int, in state: State) -> Facts {
         var facts = Facts()
+        let now = Self.now
         let claims = item.map { state.arbiter.claims(on: $0) } ?? state.claims.keys.sorted()
         for id in claims.prefix(limit) {
             guard let entry = state.claims[id] else { continue }
-            facts.claims.append((id, entry, state.arbiter.suspension(of: id), chain(from: id, in: state)))
+            let explanation = entry.isWaiting ? state.explanation(of: id, at: now) : Explanation(at: now)
+            facts.claims.append((id, entry, state.arbiter.suspension(of: id), explanation))
         }
         let presenters = item.map { state.arbiter.presenters(of: $0) } ?? state.presenters.keys.sorted()
         for id in presenters.prefix(limit) {
@@ -58,56 +50,65 @@ extension Engine {
         }
         return facts
     }
+}
 
+extension Engine.State {
     /// From a claim to those who keep everybody in the chain waiting.
-    private func chain(from claim: ClaimID, in state: State) -> [Link] {
-        var (links, next, seen): ([Link], ClaimID?, Set<ClaimID>) = ([], claim, [])
-        while let id = next, seen.insert(id).inserted, links.count < 32, let waiting = state.claims[id] {
-            next = nil
-            for question in state.arbiter.openQuestions(for: id) {
-                guard let presenter = state.presenters[question.presenter] else { continue }
-                links.append(.presenter(waiting: waiting.claimant, presenter, question))
-            }
-            guard let obstacle = state.arbiter.obstacle(of: id), let entry = state.claims[obstacle] else {
-                break
-            }
-            if entry.isWaiting {
-                links.append(.queued(waiting: waiting.claimant, entry.claimant))
-                next = obstacle
-            } else {
-                links.append(.holder(waiting: waiting.claimant, entry.claimant))
-            }
+    func explanation(of claim: ClaimID, at now: Instant) -> Explanation {
+        var explanation = Explanation(at: now)
+        var (next, seen): (ClaimID?, Set<ClaimID>) = (claim, [])
+        while let id = next, seen.insert(id).inserted, explanation.links.count < Explanation.longest,
+            let entry = claims[id]
+        {
+            next = explain(id, entry.claimant, in: &explanation)
         }
-        return links
+        return explanation
     }
 
-    private func sentence(_ link: Link, _ now: Instant) -> String {
-        switch link {
-        case .holder(let waiting, let holder):
-            let use = holder.access.isWrite ? "writing" : "reading"
-            return
-                "\(Self.name(of: waiting.account)) waits for \(Self.name(of: holder.account)), who is \(use) "
-                + Self.path(of: holder.account)
-        case .queued(let waiting, let earlier):
-            return "\(Self.name(of: waiting.account)) waits behind \(Self.name(of: earlier.account)) for "
-                + Self.path(of: earlier.account)
-        case .presenter(let waiting, let presenter, let question):
-            let verb: String =
-                switch question.request {
-                case .relinquishToReader, .relinquishToWriter: "to let go of"
-                case .save: "to save"
-                case .accommodateDeletion: "to agree to the deletion of"
-                case .accommodateSubitemDeletion: "to agree to a deletion in"
-                }
-            let left = question.deadline.since(now)
-            return "\(Self.name(of: waiting.account)) waits for \(Self.name(of: presenter.account)) \(verb) "
-                + "\(Self.path(of: presenter.account)), asked \(now.since(question.asked).seconds) ago, "
-                + "\(left.seconds) left"
+    /// Notes what a claim waits for itself, and returns the claim whose wait comes next.
+    private func explain(
+        _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
+    ) -> ClaimID? {
+        // What was refused just now waits no longer.
+        let refused = arbiter.lastWait(of: claim)
+        let obstacle = refused.map(\.obstacle) ?? arbiter.obstacle(of: claim)
+        let questions = refused?.questions ?? arbiter.openQuestions(for: claim)
+        var answering: ClaimID?
+        for question in questions {
+            guard let presenter = presenters[question.presenter] else { continue }
+            explanation.links.append(.presenter(waiting: .claimant(claimant), presenter, question))
+            answering = answering ?? arbiter.answerers(of: question.id).first
+        }
+        guard let obstacle, let other = claims[obstacle] else { return answering }
+        let encounter = encounter(of: claim, with: obstacle)
+        guard !other.isWaiting else {
+            explanation.links.append(
+                .queued(waiting: .claimant(claimant), .claimant(other.claimant), encounter))
+            return obstacle
+        }
+        explanation.links.append(
+            .holder(waiting: .claimant(claimant), .claimant(other.claimant), encounter))
+        guard let hung = arbiter.waited(by: obstacle).first, let waiting = claims[hung] else { return nil }
+        explanation.links.append(
+            .hanging(.claimant(other.claimant), on: .claimant(waiting.claimant)))
+        return hung
+    }
+
+    private func encounter(of waiting: ClaimID, with other: ClaimID) -> Explanation.Encounter {
+        switch arbiter.meeting(of: waiting, with: other) {
+        case .item, nil: .item
+        case .package: .package
+        case .contents(let directory): arbiter.items(of: waiting).contains(directory) ? .below : .above
         }
     }
 
-    private static func path(of account: Account) -> String {
-        String(decoding: account.path(), as: UTF8.self)
+    /// Those who wait for each other, as they were when it was found out.
+    func explanation(of deadlock: Deadlock, at now: Instant) -> Explanation {
+        var explanation = Explanation(at: now)
+        explanation.cycle = deadlock.cycle.compactMap { claim in
+            claims[claim].map { Explanation.Step(claimant: .claimant($0.claimant), isWaiting: $0.isWaiting) }
+        }
+        return explanation
     }
 }
 
@@ -140,9 +141,4 @@ extension PresenterReport.Owed {
             request: question.request, asked: question.asked, deadline: question.deadline,
             actor: Actor(pid: party.process?.number ?? 0, user: party.user, program: party.program))
     }
-}
-
-extension Span {
-    /// `1.2 s`.
-    fileprivate var seconds: String { "\(milliseconds / 1000).\(milliseconds / 100 % 10) s" }
 }

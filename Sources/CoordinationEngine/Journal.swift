@@ -28,13 +28,15 @@ package final class Journal: Sendable {
 
     package init() {}
 
+    /// What falls out of the ring for it is given to the caller, to be let go of under no lock: its subject may own a
+    /// file's last reference.
+    @discardableResult
     package func note(
         _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil,
         by subject: (any JournalSubject)?,
         _ detail: String = ""
-    ) {
-        // What falls out of the ring is released after the lock: its subject may own a file's last reference.
-        let dropped: JournalEntry? = state.withLock { state in
+    ) -> JournalEntry? {
+        state.withLock { state in
             let entry = JournalEntry(
                 sequence: state.next, moment: moment, step: step, claim: claim, subject: subject,
                 detail: detail)
@@ -44,11 +46,10 @@ package final class Journal: Sendable {
                 state.entries.append(entry)
                 return nil
             }
-            let dropped = state.entries[index]
-            state.entries[index] = entry
+            var dropped = entry
+            swap(&state.entries[index], &dropped)
             return dropped
         }
-        withExtendedLifetime(dropped) {}
     }
 
     /// Oldest first.

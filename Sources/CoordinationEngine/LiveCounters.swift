@@ -13,6 +13,8 @@ package final class LiveCounters: Sendable {
     package let yielded = Atomic<UInt64>(0)
     /// Holders that were made to let others pass.
     package let suspended = Atomic<UInt64>(0)
+    /// Claims that waited for each other.
+    package let deadlocks = Atomic<UInt64>(0)
     package let bounced = Atomic<UInt64>(0)
     package let parkedUnderLock = Atomic<UInt64>(0)
     package let stale = Atomic<UInt64>(0)

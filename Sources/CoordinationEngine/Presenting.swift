@@ -6,6 +6,8 @@ import Synchronization
 /// A document that somebody shows or asked for by name, followed wherever it moves.
 package protocol TrackedDocument: AnyObject, Sendable {
     var item: ItemID { get }
+    /// Where it is now; the directory is known to the engine.
+    var place: Place { get }
     /// What it is called now, below the root and without a leading slash. On any thread, under no lock.
     var path: [UInt8] { get }
     /// Whoever found it needs it no longer; called exactly once.
@@ -13,12 +15,20 @@ package protocol TrackedDocument: AnyObject, Sendable {
 }
 
 /// What the control socket asks of the file system. Everything may block: call it on workers.
-package protocol DocumentSource: Sendable {
+package protocol DocumentSource: ItemNamer {
     /// Follows a path from the root of the source, through no symbolic link but in the last part, which is not
     /// followed. A last name that does not exist is a document that does not exist yet.
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument
     /// Who a process is now; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party
+}
+
+/// Knows items that nobody follows by their names.
+package protocol ItemNamer: Sendable {
+    /// What an item is called at a place, or was when something was told of it there; nil if nobody remembers.
+    ///
+    /// On any thread; never blocks.
+    func path(of item: ItemID, at place: Place) -> [UInt8]?
 }
 
 package enum FindingFailure: Error, Hashable, Sendable {
@@ -33,8 +43,9 @@ package enum FindingFailure: Error, Hashable, Sendable {
 /// Something to be sent to a presenter.
 package struct PresenterMessage: Sendable {
     package enum Content: Sendable {
-        case request(QuestionID, PresenterRequest, deadline: Instant)
-        case notice(PresenterNotice)
+        /// `subitem` is what is to be deleted in the directory that is presented.
+        case request(QuestionID, PresenterRequest, subitem: ItemID?, deadline: Instant)
+        case notice(PresenterNotice, Notice.Subitem?)
     }
 
     package let presenter: PresenterID
@@ -42,7 +53,6 @@ package struct PresenterMessage: Sendable {
     package let turn: TurnID
     package let content: Content
     package let cause: Cause
-    package let document: any TrackedDocument
 }
 
 /// Messages to the presenters of one connection, in the order in which they were decided.
@@ -66,21 +76,26 @@ package final class Mailbox: Sendable {
 
 /// Who stands behind a presenter.
 final class PresenterEntry: JournalSubject {
-    let document: any TrackedDocument
     let party: Party
     let messages: PresenterMessages
     let mailbox: Mailbox
+    /// Nil as long as what it shows does not exist.
+    let document: Mutex<(any TrackedDocument)?>
 
-    init(_ document: any TrackedDocument, by party: Party, _ messages: PresenterMessages, in mailbox: Mailbox)
-    {
-        self.document = document
+    init(
+        _ document: (any TrackedDocument)?, by party: Party, _ messages: PresenterMessages,
+        in mailbox: Mailbox
+    ) {
+        self.document = Mutex(document)
         self.party = party
         self.messages = messages
         self.mailbox = mailbox
     }
 
+    var path: [UInt8] { document.withLock { $0 }?.path ?? [] }
+
     var account: Account {
-        Account(thread: party.process?.number ?? 0, program: party.program) { [document] in document.path }
+        Account(thread: party.process?.number ?? 0, program: party.program) { [self] in path }
     }
 }
 
@@ -88,31 +103,65 @@ final class PresenterEntry: JournalSubject {
 extension Engine {
     /// Registers a presenter; its messages go to the mailbox from now on.
     ///
-    /// The document is released when the presenter is removed.
+    /// Without a document it is asked and told nothing until it is shown one. The document is released when the
+    /// presenter is removed.
     package func present(
-        _ document: any TrackedDocument, by party: Party, implementing messages: PresenterMessages,
+        _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
         in mailbox: Mailbox
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox)
         state.withLock { $0.presenters[id] = entry }
-        var item = document.item
-        submit(.presented(Presenter(id, of: item, by: party, messages)))
-        // The document may have become part of another before the arbiter knew of the presenter, which would
-        // be left behind where nothing happens any more. Whoever follows documents changes its own mind first.
-        while document.item != item {
-            item = document.item
+        guard let document else {
+            submit(.presented(Presenter(id, of: nil, by: party, messages)))
+            return id
+        }
+        settle(document) { item, place in
+            submit(.presented(Presenter(id, of: item, at: place, by: party, messages)))
+        } undo: {
             submit(.removed(id))
-            submit(.presented(Presenter(id, of: item, by: party, messages)))
         }
         return id
+    }
+
+    /// What a presenter shows exists from now on; it has shown nothing before.
+    package func show(_ document: any TrackedDocument, by presenter: PresenterID) {
+        let entry = state.withLock { $0.presenters[presenter] }
+        guard let entry else { return document.release() }
+        entry.document.withLock { $0 = document }
+        settle(document) { item, place in
+            submit(.shown(presenter, item, at: place))
+        } undo: {
+            submit(.removed(presenter))
+            submit(.presented(Presenter(presenter, of: nil, by: entry.party, entry.messages)))
+        }
+    }
+
+    /// A document may have become part of another before the arbiter knew of its presenter, which would be left
+    /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
+    private func settle(
+        _ document: any TrackedDocument, _ say: (ItemID, Place) -> Void, undo: () -> Void
+    ) {
+        var (item, place) = (document.item, document.place)
+        say(item, place)
+        while document.item != item || document.place != place {
+            (item, place) = (document.item, document.place)
+            undo()
+            say(item, place)
+        }
     }
 
     /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
     package func remove(_ presenter: PresenterID) {
         let entry = state.withLock { $0.presenters.removeValue(forKey: presenter) }
         submit(.removed(presenter))
-        entry?.document.release()
+        entry?.document.withLock { $0.take() }?.release()
+    }
+
+    /// Who presents; nil if it was removed.
+    package func actor(behind presenter: PresenterID) -> Actor? {
+        let entry = state.withLock { $0.presenters[presenter] }
+        return entry.map { Actor($0.account) }
     }
 
     /// A presenter answered; an answer that is late or to nothing is harmless.
@@ -124,34 +173,6 @@ extension Engine {
     package func progress(_ question: QuestionID) { submit(.progressed(question)) }
 }
 
-// What the file system reports of presented items.
-extension Engine {
-    /// Whether anybody presents anything or claims anything over the socket: what the fast paths ask.
-    package var isAttended: Bool { attended.load(ordering: .relaxed) }
-
-    package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
-
-    /// Whether a party works for a presenter of an item that owes somebody an answer.
-    package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
-        state.withLock { $0.arbiter.owesAnswer(party, about: item) }
-    }
-
-    /// Contents or attributes were written; see `Event.changed`.
-    package func noteChange(
-        of item: ItemID, by party: Party, _ access: Access, under claim: ClaimID?, stamp: UInt64
-    ) {
-        submit(.changed(item, at: Place(), Cause(party, access), under: claim, stamp: stamp))
-    }
-
-    /// The item is called something else now.
-    package func noteMove(of item: ItemID, by party: Party) {
-        submit(.moved(item, Move(), by: party, under: nil))
-    }
-
-    /// What was vacated like a document that is saved turned out to be deleted.
-    package func noteLoss(of item: ItemID, by party: Party) { submit(.lost(item, at: Place(), by: party)) }
-}
-
 // What is sent to presenters.
 extension Engine {
     /// Puts a message into its mailbox, under the lock: so messages keep the order of decisions.
@@ -161,8 +182,7 @@ extension Engine {
     ) -> Mailbox? {
         guard let entry = state.presenters[presenter] else { return nil }
         entry.mailbox.put(
-            PresenterMessage(
-                presenter: presenter, turn: turn, content: content, cause: cause, document: entry.document))
+            PresenterMessage(presenter: presenter, turn: turn, content: content, cause: cause))
         return entry.mailbox
     }
 }

@@ -15,21 +15,21 @@ extension Engine {
 
     /// Claims that wait now, the oldest first.
     private var waitingClaims: [WaitingClaim] {
-        let waiting: [(ClaimID, Entry, Instant)] = state.withLock { state in
-            for claim in state.claims.keys { state.noteObstacle(of: claim) }
-            return state.claims.compactMap { claim, entry in
+        let waiting: [(ClaimID, Entry, Instant, (any Claimant)?)] = state.withLock { state in
+            state.claims.compactMap { claim, entry in
                 switch entry.standing {
-                case .waiting(let since), .waitingTelling(let since, _): (claim, entry, since)
+                case .waiting(let since), .waitingTelling(let since, _):
+                    (claim, entry, since, state.obstacle(of: claim) ?? entry.obstacle)
                 case .decided, .held: nil
                 }
             }
         }
-        return waiting.sorted { $0.0 < $1.0 }.map { claim, entry, since in
+        return waiting.sorted { $0.0 < $1.0 }.map { claim, entry, since, obstacle in
             let account = entry.claimant.account
             return WaitingClaim(
-                claim: claim, actor: Self.actor(account), access: entry.claimant.access,
+                claim: claim, actor: Self.actor(account), access: entry.claimant.intents[0].access,
                 path: account.path(), since: since,
-                holders: entry.obstacle.map { [Self.actor($0.account)] } ?? [])
+                holders: obstacle.map { [Self.actor($0.account)] } ?? [])
         }
     }
 
@@ -53,6 +53,7 @@ extension LiveCounters {
         counters.proceeded = proceeded.value
         counters.yielded = yielded.value
         counters.suspended = suspended.value
+        counters.deadlocks = deadlocks.value
         counters.bounced = bounced.value
         counters.parkedUnderLock = parkedUnderLock.value
         counters.stale = stale.value

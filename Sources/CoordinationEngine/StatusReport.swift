@@ -72,6 +72,8 @@ package struct Counters: Hashable, Sendable {
     package var yielded: UInt64 = 0
     /// Let others pass because a bound ran out.
     package var suspended: UInt64 = 0
+    /// Claims that waited for each other.
+    package var deadlocks: UInt64 = 0
     package var bounced: UInt64 = 0
     /// Waited while the kernel held a lock for the request.
     package var parkedUnderLock: UInt64 = 0
@@ -130,6 +132,10 @@ package struct JournalStep: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
         // What became of claims.
         case waited, granted, proceeded, refused, withdrawn, ended
+        /// Goes on waiting for another item.
+        case retargeted
+        /// Was done something about, because claims waited for each other.
+        case deadlock
         // How holders let others pass.
         case yielded, suspended
         // Presenters.

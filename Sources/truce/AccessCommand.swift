@@ -93,8 +93,8 @@ struct AccessStop: Error {
     init(_ failure: Failure) {
         let isTimeout = failure.code == Failure.timedOut("", waitingFor: []).code
         code = isTimeout ? Self.timedOut : Self.otherFailure
-        let holders = failure.data?.holders?.map(\.text).joined(separator: ", ") ?? ""
-        message = failure.message.shown + (holders.isEmpty ? "" : ": \(holders)")
+        // It names whoever was in the way.
+        message = failure.message.shown
     }
 
     init(running command: [UInt8], _ error: Errno) {

@@ -42,16 +42,22 @@ extension ClaimForm {
         }
     }
 
+    /// All that is claimed, in a sentence: `'a' and 'b'`.
+    private var items: String {
+        ([path] + (others ?? []).map(\.path.path)).map { "'\($0.shown)'" }.joined(separator: " and ")
+    }
+
     /// The claim, and whom it waits for in a chain, each a step further in.
     fileprivate var waitingLines: [String] {
-        let first = "\(actor.text) has waited for \(shownTime(age)) to \(purpose) '\(path.shown)'"
+        let first = "\(actor.text) has waited for \(shownTime(age)) to \(purpose) \(items)"
         return [reasons.isEmpty ? first : first + ":"]
             + reasons.enumerated().map { String(repeating: "  ", count: $0 + 1) + $1.shown }
     }
 
     fileprivate var holdingLine: String {
         let how = suspension.map { " and lets others pass (\($0.shown))" } ?? ""
-        return "\(actor.text) has had '\(path.shown)' for \(shownTime(age)) to \(purpose) it\(how)"
+        let what = others == nil ? "it" : "them"
+        return "\(actor.text) has had \(items) for \(shownTime(age)) to \(purpose) \(what)\(how)"
     }
 }
 
@@ -72,6 +78,7 @@ extension OwedForm {
         switch request {
         case "save": "a save"
         case "accommodateDeletion": "leave to delete it"
+        case "accommodateSubitemDeletion": "leave to delete something in it"
         case "relinquishToReader": "a reader's turn"
         case "relinquishToWriter": "a writer's turn"
         default: request.shown
@@ -86,9 +93,11 @@ struct CensusTable {
     mutating func add(_ census: CensusForm, below mountpoint: String) {
         func whole(_ path: String) -> String { path.isEmpty ? mountpoint : "\(mountpoint)/\(path)" }
         for claim in census.claims {
-            add(
-                claim.actor, claim.suspension.map { "\(claim.state) (\($0))" } ?? claim.state, claim.access,
-                whole(claim.path))
+            let state = claim.suspension.map { "\(claim.state) (\($0))" } ?? claim.state
+            add(claim.actor, state, claim.access, whole(claim.path))
+            for other in claim.others ?? [] {
+                add(claim.actor, state, other.access.name, whole(other.path.path))
+            }
         }
         for presenter in census.presenters {
             let owed =

@@ -19,7 +19,9 @@ struct HookTask {
         let parameters = question.parameters
         message = question.request.rawValue
         deadline = MonotonicClock.nanoseconds + Self.patience(parameters.deadline) * 1_000_000
-        variables = Self.variables(message, parameters.cause, parameters.bytesOfPath, nil, mounted)
+        variables = Self.variables(
+            message, parameters.cause,
+            [("TRUCE_PATH", parameters.bytesOfPath), ("TRUCE_SUBITEM", parameters.subitem?.bytes)], mounted)
         self.id = id
         self.command = command
     }
@@ -28,10 +30,18 @@ struct HookTask {
         let parameters = news.parameters
         message = news.notice.rawValue
         variables = Self.variables(
-            message, parameters.cause, parameters.bytesOfPath, parameters.bytesOfNewPath, mounted)
+            message, parameters.cause,
+            [
+                ("TRUCE_PATH", parameters.bytesOfPath), ("TRUCE_NEW_PATH", parameters.bytesOfNewPath),
+                ("TRUCE_SUBITEM", parameters.subitem?.bytes),
+                ("TRUCE_NEW_SUBITEM", parameters.newSubitem?.bytes),
+            ], mounted)
         (id, deadline) = (nil, nil)
         self.command = command
     }
+
+    /// Always set or removed, whatever our own environment has.
+    private static let names = ["TRUCE_PATH", "TRUCE_NEW_PATH", "TRUCE_SUBITEM", "TRUCE_NEW_SUBITEM"]
 
     /// A little less than the server's: an answer that comes at the deadline is late.
     private static func patience(_ milliseconds: UInt64) -> UInt64 {
@@ -39,15 +49,17 @@ struct HookTask {
     }
 
     private static func variables(
-        _ message: String, _ cause: CauseForm, _ path: [UInt8]?, _ newPath: [UInt8]?, _ mounted: MountedPath
+        _ message: String, _ cause: CauseForm, _ paths: [(name: String, inside: [UInt8]?)],
+        _ mounted: MountedPath
     ) -> [(name: String, value: [UInt8]?)] {
         [
             ("TRUCE_MESSAGE", Array(message.utf8)), ("TRUCE_CAUSE_PID", Array("\(cause.pid)".utf8)),
             ("TRUCE_CAUSE_PROGRAM", Array(cause.program.utf8)),
             ("TRUCE_CAUSE_OPERATION", Array(cause.operation.utf8)),
-            ("TRUCE_PATH", path.map { mounted.absolute($0) }),
-            ("TRUCE_NEW_PATH", newPath.map { mounted.absolute($0) }),
         ]
+            + Self.names.map { name in
+                (name, paths.first { $0.name == name }?.inside.map { mounted.absolute($0) })
+            }
     }
 }
 

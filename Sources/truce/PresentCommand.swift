@@ -11,8 +11,9 @@ struct Present: ParsableCommand {
             abstract: "Presents a file for a program that cannot: runs a command when the file is asked for.",
             discussion: """
                 Commands are run by /bin/sh, one after the other, with TRUCE_PATH, TRUCE_NEW_PATH, TRUCE_MESSAGE, \
-                TRUCE_CAUSE_PID, TRUCE_CAUSE_PROGRAM and TRUCE_CAUSE_OPERATION. One that fails, or does not end \
-                in time and is ended, is an error to whoever asked.
+                TRUCE_CAUSE_PID, TRUCE_CAUSE_PROGRAM and TRUCE_CAUSE_OPERATION; for something in a directory that \
+                is presented, at any depth, with TRUCE_SUBITEM and TRUCE_NEW_SUBITEM. One that fails, or does not \
+                end in time and is ended, is an error to whoever asked.
                 """)
     }
 
@@ -20,7 +21,9 @@ struct Present: ParsableCommand {
         help: ArgumentHelp("Run when somebody wants to read: write what is unsaved.", valueName: "command"))
     var onSave: String?
 
-    @Option(help: ArgumentHelp("Run when the file was changed.", valueName: "command"))
+    @Option(
+        help: ArgumentHelp(
+            "Run when the file, or something in it, was changed or made.", valueName: "command"))
     var onChange: String?
 
     @Option(help: ArgumentHelp("Run when the file has another name, TRUCE_NEW_PATH.", valueName: "command"))
@@ -44,11 +47,11 @@ struct Present: ParsableCommand {
     var hooks: PresenterHooks {
         var hooks = PresenterHooks()
         hooks.set(onSave, for: .save)
-        hooks.set(onChange, for: .didChange)
-        hooks.set(onMove, for: .didMove)
+        hooks.set(onChange, for: [.didChange, .subitemDidAppear, .subitemDidChange])
+        hooks.set(onMove, for: [.didMove, .subitemDidMove])
         hooks.set(onRelinquish, for: [.relinquishToReader, .relinquishToWriter])
         hooks.set(onReacquire, for: .reacquire)
-        hooks.set(onDelete, for: .accommodateDeletion)
+        hooks.set(onDelete, for: [.accommodateDeletion, .accommodateSubitemDeletion])
         return hooks
     }
 

@@ -68,6 +68,7 @@ extension StatusForm {
             ("granted", counters.granted), ("waited", counters.waited), ("asked", counters.asked),
             ("forfeited", counters.forfeited), ("proceeded", counters.proceeded),
             ("yielded", counters.yielded), ("suspended", counters.suspended),
+            ("deadlocks", counters.deadlocks),
             ("bounced", counters.bounced), ("parked under lock", counters.parkedUnderLock),
             ("ESTALE", counters.estale), ("interrupted", counters.interrupted), ("kept", counters.kept),
             ("READ", counters.read), ("WRITE", counters.write),

@@ -29,12 +29,18 @@ package func describe(_ effect: Effect) -> String {
                 + (subitem.former.map { describe($0, as: "from") } ?? "")
         }
         return "tell \(notice.presenter) \(notice.kind.rawValue)\(subitem ?? "") in \(notice.turn) "
-            + "for \(name(of: notice.cause))"
+            + "for \(name(of: notice.cause))\(isOfDeletion(notice) ? " (deletion)" : "")"
     case .retarget(let claim, let item, let other): return "retarget \(claim) from \(item) to \(other)"
     case .deadlock(let deadlock):
         let cycle = deadlock.cycle.map(\.description).joined(separator: " ")
         return "deadlock \(cycle): \(deadlock.way.rawValue) \(deadlock.claim)"
     }
+}
+
+/// N6: whoever is told of a change can see that there is nothing left to reread.
+private func isOfDeletion(_ notice: Notice) -> Bool {
+    (notice.kind == .didChange || notice.kind == .subitemDidChange)
+        && notice.cause.access == .write(.forDeleting)
 }
 
 /// ` at @5 link 2`, or nothing if there is nothing to say.

@@ -19,6 +19,9 @@ import Coordination
 ///     late 250ms                            one tick, when it is over
 ///     pass 250ms                            no tick at all
 ///     beside 3                              asks for the suspended writer
+///     clean 3, overruled 3                  asks whether it yielded clean, or somebody was let in since
+///     why 3, on @1                          asks for whom it waits, and who is there
+///     remembered                            asks how much the arbiter remembers
 ///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
 ///     shown p1 @1 in @5, remove p1
 ///     answer ?1 p1, answer ?1 p1 failed, progress ?1
@@ -80,6 +83,11 @@ package struct World {
             return []
         case "beside":
             return [arbiter.suspendedWriter(beside: try words.claim())?.description ?? "nobody"]
+        case "clean": return [arbiter.hasYieldedClean(try words.claim()) ? "yes" : "no"]
+        case "overruled": return [arbiter.isOverruled(try words.claim()) ? "yes" : "no"]
+        case "why": return arbiter.explanation(of: try words.claim())
+        case "on": return arbiter.occupants(of: try words.item())
+        case "remembered": return ["\(arbiter.remembered)"]
         default: throw Unreadable()
         }
     }

@@ -6,7 +6,7 @@ import Testing
 /// Each file in `Scenarios` is one conversation with the arbiter; its comments cite the rules it shows.
 @Suite("Scenarios")
 struct ScenarioTests {
-    private static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"
+    static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"
     static let names = files(below: directory, extension: "scenario").map {
         $0.dropFirst(directory.count + 1)
     }

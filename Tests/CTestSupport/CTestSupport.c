@@ -2,10 +2,17 @@
 #define _GNU_SOURCE
 #include "CTestSupport.h"
 
+#include <malloc.h>
+
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory) {
     return posix_spawn_file_actions_addchdir_np(actions, directory);
 }
 
 int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+
+size_t ctest_heap_in_use(void) {
+    struct mallinfo2 information = mallinfo2();
+    return information.uordblks + information.hblkhd;
 }

@@ -27,7 +27,8 @@ struct ConnectionTests {
                     var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
                     party.program = [UInt8](repeating: 0x61, count: 200)
                     server.engine.noteChange(
-                        of: item, by: party, .write(.updating), under: nil, stamp: UInt64(process))
+                        of: item, at: Place(), by: party, .write(.updating), under: nil,
+                        stamp: UInt64(process))
                 }
                 return server.engine.census(of: nil).presenters.isEmpty
             }

@@ -13,6 +13,7 @@ struct PresenterRegistrationTests {
         var item: ItemID {
             isAsked.exchange(true, ordering: .sequentiallyConsistent) ? ItemID(2) : ItemID(1)
         }
+        var place: Place { Place() }
         var path: [UInt8] { Array("notes.md".utf8) }
         func release() {}
     }

@@ -156,15 +156,16 @@ struct PresenterServerTests {
             _ = try editor.register("a", [.didMove])
             let document = server.documents.document("a")
             document.move(to: "b/c")
-            server.engine.noteMove(of: document.item, by: .nobody)
+            server.engine.noteMove(of: document.item, Move(), by: .nobody)
             let news = try editor.nextNews().parameters
             #expect((news.path, news.newPath) == ("a", "b/c"))
             #expect(news.cause.pid == 0)
-            server.engine.noteMove(of: document.item, by: .nobody)
+            server.engine.noteMove(of: document.item, Move(), by: .nobody)
             document.move(to: "d")
             document.move(to: "b/c")
             server.engine.noteMove(
-                of: document.item, by: Party(process: ProcessID(number: 1, started: 1), ancestors: []))
+                of: document.item, Move(),
+                by: Party(process: ProcessID(number: 1, started: 1), ancestors: []))
             try eventually(within: .seconds(10), "the turns to end") {
                 server.engine.journal.entries.filter { $0.step == .told }.count >= 2
             }

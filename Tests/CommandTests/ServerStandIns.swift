@@ -111,6 +111,7 @@ final class FakeDocument: TrackedDocument {
         state = Mutex((path, 0))
     }
 
+    var place: Place { Place() }
     var path: [UInt8] { state.withLock { $0.path } }
     var finders: Int { state.withLock { $0.finders } }
     func retain() { state.withLock { $0.finders += 1 } }
@@ -139,6 +140,10 @@ final class FakeDocuments: DocumentSource {
             state.documents[path] = document
             return document
         }
+    }
+
+    func path(of item: ItemID, at place: Place) -> [UInt8]? {
+        state.withLock { $0.documents.values.first { $0.item == item }?.path }
     }
 
     /// How often something was found and not released.

@@ -100,7 +100,8 @@ struct PresenterMessageTests {
         let question = PresenterQuestion(
             request,
             PresenterQuestion.Parameters(
-                presenter: 1, path: Self.bytes, turn: 2, deadline: 5000, cause: Self.cause))
+                presenter: 1, path: Self.bytes, turn: 2, deadline: 5000, cause: Self.cause,
+                subitem: request == .accommodateSubitemDeletion ? Self.bytes : nil))
         let bytes = try ServerMessage.question(.number(9), question).encoded()
         #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
         #expect(question.parameters.bytesOfPath == Self.bytes)
@@ -112,7 +113,8 @@ struct PresenterMessageTests {
         let news = PresenterNews(
             notice,
             PresenterNews.Parameters(
-                presenter: 1, path: Self.bytes, newPath: newPath, turn: 2, sequence: 3, cause: Self.cause))
+                presenter: 1, path: Self.bytes, newPath: newPath, turn: 2, sequence: 3, cause: Self.cause,
+                subitem: Self.bytes, newSubitem: newPath))
         #expect(try IncomingMessage(decoding: ServerMessage.news(news).encoded()) == .news(news))
         #expect(news.parameters.bytesOfNewPath == newPath)
     }
@@ -137,8 +139,9 @@ struct PresenterMessageTests {
         let census = CensusForm(
             claims: [
                 ClaimForm(
-                    claim: 1, actor: actor, access: "read", path: Self.bytes, state: "suspended",
-                    suspension: "idle", age: 2, reasons: ["a"])
+                    claim: 1, actor: actor,
+                    intents: [IntentForm(Self.bytes, .read()), IntentForm([], .write(.forMoving))],
+                    state: "suspended", suspension: "idle", age: 2, reasons: ["a"])
             ],
             presenters: [
                 PresenterForm(

@@ -74,7 +74,9 @@ extension Mounted {
                 try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
                 let late = try TruceCommand.attempt("write", document, "--", "true")
                 #expect(late.ending == .exited(124))
-                #expect(late.errorText.contains("truce (pid \(writer.pid))"), "\(late.errorText)")
+                #expect(
+                    late.errorText.contains("waits for truce (\(writer.pid)), who is writing document"),
+                    "\(late.errorText)")
 
                 let interrupted = try TruceCommand.start("write", document, "--", "true")
                 try mount.waitUntilParked(interrupted.pid)
@@ -145,6 +147,149 @@ extension Mounted {
         }
     }
 
+    @Suite struct Explaining {
+        @Test("Who waits in a queue is told of the holder at its end, and who waits in vain of both")
+        func chains() throws {
+            try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"").run(document)
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), document, "echo held; read line", input: .keyboard)
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let second = try TruceCommand.start("write", document, "--", "true")
+                try mount.waitUntilParked(second.pid)
+                let reader = try Program("cat").start(document)
+                try mount.waitUntilParked(reader.pid)
+                let why = try TruceCommand.run("why", document).text.split(separator: "\n")
+                let last = why.drop { !$0.hasPrefix("cat (pid \(reader.pid)) has waited") }
+                #expect(
+                    last.dropFirst().prefix(2) == [
+                        "  cat (\(reader.pid)) waits behind truce (\(second.pid)) for document",
+                        "    truce (\(second.pid)) waits for truce (\(writer.pid)), who is writing document",
+                    ], "\(why)")
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
+                try second.wait(within: .seconds(10)).succeeding()
+                #expect(try reader.wait(within: .seconds(10)).text == "old\n")
+                checkForced(try mount.status())
+            }
+        }
+    }
+
+    @Suite struct PresentedDirectories {
+        @Test("Who presents a directory hears what becomes of the files in it, at any depth")
+        func subitems() throws {
+            try MountedDirectory.with { mount in
+                let folder = mount.path + "/folder"
+                try Script("mkdir -p \"$1/a/b\"").run(folder)
+                let presenter = try Self.present(folder)
+                func wait(for notice: String, _ parts: String...) throws {
+                    try eventually(within: .seconds(10), "\(notice) of \(parts): \(presenter.text)") {
+                        presenter.text.split(separator: "\n").contains { line in
+                            line.contains("\"method\":\"presenter/\(notice)\"")
+                                && parts.allSatisfy { line.contains($0) }
+                        }
+                    }
+                }
+                try Script("echo new >\"$1/a/b/file\"").run(folder)
+                try wait(for: "subitemDidAppear", "\"subitem\":{\"path\":\"folder/a/b/file\"}")
+                try Script("echo more >>\"$1/a/b/file\"").run(folder)
+                try wait(for: "subitemDidChange", "\"subitem\":{\"path\":\"folder/a/b/file\"}")
+                try Program("mv").run(folder + "/a/b/file", folder + "/a/other")
+                try wait(
+                    for: "subitemDidMove", "\"subitem\":{\"path\":\"folder/a/b/file\"}",
+                    "\"newSubitem\":{\"path\":\"folder/a/other\"}")
+                try Program("rm").run(folder + "/a/other")
+                try wait(
+                    for: "subitemDidChange", "\"subitem\":{\"path\":\"folder/a/other\"}", "forDeleting")
+                try Program("mkdir").run(folder + "/new")
+                try wait(for: "subitemDidAppear", "\"subitem\":{\"path\":\"folder/new\"}")
+                // Outside of it nothing concerns it.
+                try Script("echo x >\"$1/elsewhere\"").run(mount.path)
+                try Program("mv").run(folder, folder + "2")
+                try eventually(within: .seconds(10), "the move of the directory: \(presenter.text)") {
+                    presenter.text.contains("\"newPath\":\"folder2\"")
+                }
+                #expect(!presenter.text.contains("elsewhere"))
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Whoever shows something below a directory is asked before that is renamed, and told of it")
+        func below() throws {
+            try MountedDirectory.with { mount in
+                try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
+                let presenter = try Self.present(mount.path + "/a/b/notes")
+                try Program("mv").run(mount.path + "/a", mount.path + "/z")
+                try eventually(within: .seconds(10), "the end of the turn: \(presenter.text)") {
+                    presenter.text.contains("presenter/reacquire")
+                }
+                let methods = presenter.text.split(separator: "\n").compactMap { line in
+                    line.split(separator: "\"").first { $0.hasPrefix("presenter/") }
+                }
+                #expect(
+                    methods == ["presenter/relinquishToWriter", "presenter/didMove", "presenter/reacquire"],
+                    "\(presenter.text)")
+                #expect(presenter.text.contains("\"newPath\":\"z/b/notes\""))
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("An access over the socket below a directory is waited for by whoever renames that")
+        func held() throws {
+            try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
+                try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), mount.path + "/a/b/notes", "echo held; read line",
+                    input: .keyboard)
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let mover = try Program("mv").start(mount.path + "/a", mount.path + "/z")
+                try mount.waitUntilParked(mover.pid)
+                let why = try TruceCommand.run("why", mount.path + "/a").text
+                #expect(
+                    why.contains(
+                        "mv (\(mover.pid)) waits for truce (\(writer.pid)), who is writing a/b/notes below it"
+                    ),
+                    "\(why)")
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
+                try mover.wait(within: .seconds(10)).succeeding()
+                #expect(try Program("cat").run(mount.path + "/z/b/notes").text == "text\n")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("All of a package is one file: who reads one part of it waits for who writes another")
+        func packages() throws {
+            try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
+                try Script("mkdir \"$1/a.rtfd\" && echo text >\"$1/a.rtfd/one\" && echo >\"$1/a.rtfd/two\"")
+                    .run(mount.path)
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), mount.path + "/a.rtfd/two", "echo held; read line",
+                    input: .keyboard)
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let reader = try Program("cat").start(mount.path + "/a.rtfd/one")
+                try mount.waitUntilParked(reader.pid)
+                let why = try TruceCommand.run("why", mount.path + "/a.rtfd").text
+                #expect(why.contains("who is writing a.rtfd/two in the same package"), "\(why)")
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
+                #expect(try reader.wait(within: .seconds(10)).text == "text\n")
+                checkForced(try mount.status())
+            }
+        }
+
+        private static func present(_ path: String) throws -> RunningProgram {
+            let presenter = try TruceCommand.start("present", "--json", path)
+            try eventually(within: .seconds(10), "'truce present': \(presenter.errorText)") {
+                presenter.errorText.contains("presenting")
+            }
+            return presenter
+        }
+    }
+
     @Suite struct Presenting {
         @Test("A reader gets what the command for a save wrote, and the other commands are run in order")
         func hooks() throws {
@@ -190,7 +335,8 @@ extension Mounted {
                 #expect(try Program("cat").run(document).text == "old\n")
                 let refused = try TruceCommand.attempt("read", document, "--", "true")
                 #expect(refused.ending == .exited(125))
-                #expect(refused.errorText.contains("truce (pid \(presenter.pid))"), "\(refused.errorText)")
+                #expect(
+                    refused.errorText.contains("truce (\(presenter.pid)) refused"), "\(refused.errorText)")
                 try presenter.end(by: SIGINT)
             }
         }

@@ -33,11 +33,15 @@ final class Documents: Sendable {
     }
 
     private let nodes: NodeTable
+    let places: Places
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
     private let awaitedCount = Atomic<Int>(0)
 
-    init(nodes: NodeTable) { self.nodes = nodes }
+    init(nodes: NodeTable, places: Places) {
+        self.nodes = nodes
+        self.places = places
+    }
 
     /// Whether nobody follows anything, which is what the fast paths ask.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
@@ -160,11 +164,10 @@ final class Documents: Sendable {
         }
     }
 
-    /// A node has another name: holds the new way to whatever is followed at it or below it, and says what
-    /// that is.
-    func moved(_ node: Node) -> [ItemID] {
-        guard !isEmpty else { return [] }
-        return change { state, released in
+    /// A node has another name: holds the new way to whatever is followed at it or below it.
+    func moved(_ node: Node) {
+        guard !isEmpty else { return }
+        change { state, released in
             let files: [TrackedFile]
             if node.kind == S_IFDIR {
                 files = state.files.values.filter { $0.state.withLock { $0.place }.anchor.isBelow(node) }
@@ -175,7 +178,6 @@ final class Documents: Sendable {
                 released += file.state.withLock { $0.letGo() }
                 hold(file)
             }
-            return files.map { $0.state.withLock { $0.item } }.sorted()
         }
     }
 

@@ -123,6 +123,7 @@ final class Handle: Claimant {
 
     /// A handle without a claim has the access it would have on a document.
     var access: Access { AccessTable.opening(flags, of: .document) ?? .read() }
+    var intents: [Intent] { [Intent(access) { [node] in node.path }] }
 
     var account: Account {
         Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }

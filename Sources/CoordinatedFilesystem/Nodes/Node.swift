@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -56,6 +57,8 @@ final class Node: Sendable {
         /// Whether data may bypass us at all; nil until it was looked at.
         var mayBypass: Bool?
         var itemClass: ItemClass?
+        /// The number by which the engine knows the directory, once it does.
+        var placed: ItemID?
     }
 
     let id: NodeID
@@ -64,23 +67,27 @@ final class Node: Sendable {
     let kind: UInt32
     private let budget: DescriptorBudget
     private let connection: Connection
+    private let departed: DepartedDirectories
     let state: Mutex<State>
 
     init(
         _ id: NodeID, _ status: FileStatus, parent: Node?, name: NameBytes,
-        budget: DescriptorBudget, connection: Connection
+        budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories
     ) {
         self.id = id
         self.key = FileKey(status)
         self.kind = status.kind
         self.budget = budget
         self.connection = connection
+        self.departed = departed
         state = Mutex(State(parent: parent, name: name, item: ItemID(id.rawValue)))
     }
 
     // The last FORGET comes after the last RELEASE: no open uses the backing file any more.
     deinit {
-        if let backing = state.withLock({ $0.backing }) { connection.closeBacking(backing) }
+        let (backing, placed) = state.withLock { ($0.backing, $0.placed) }
+        if let backing { connection.closeBacking(backing) }
+        if let placed { departed.add(placed) }
     }
 
     var item: ItemID { state.withLock { $0.item } }
@@ -250,6 +257,25 @@ final class Node: Sendable {
             next = parent
         }
         return false
+    }
+}
+
+extension Node {
+    /// Whether a directory has nothing in it that would keep it from being removed.
+    var isEmptyDirectory: Bool {
+        do throws(Errno) {
+            let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
+            var stream = try DirectoryStream(reading: opened)
+            var isEmpty = true
+            stream.forEach(from: 0) { name, _, _, _ in
+                isEmpty = name.isSelfOrParent
+                return isEmpty
+            }
+            return isEmpty
+        } catch {
+            // Whoever removes it finds out.
+            return false
+        }
     }
 }
 

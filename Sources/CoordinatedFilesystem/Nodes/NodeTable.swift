@@ -29,12 +29,16 @@ final class NodeTable: Sendable {
     private let shards: InlineArray<16, Mutex<Shard>>
     private let budget: DescriptorBudget
     private let connection: Connection
+    private let departed: DepartedDirectories
     let root: Node
 
-    init(root: Node, budget: DescriptorBudget, connection: Connection) {
+    init(
+        root: Node, budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories
+    ) {
         self.root = root
         self.budget = budget
         self.connection = connection
+        self.departed = departed
         shards = InlineArray { _ in Mutex(Shard()) }
         shards[Self.shard(of: .root)].withLock { shard in
             shard.nodes[.root] = Entry(node: root, lookups: .max)
@@ -71,7 +75,9 @@ final class NodeTable: Sendable {
             }
             let id = NodeID(shard.nextSerial << Self.shardBits | UInt64(index))
             shard.nextSerial += 1
-            let node = Node(id, status, parent: parent, name: name, budget: budget, connection: connection)
+            let node = Node(
+                id, status, parent: parent, name: name, budget: budget, connection: connection,
+                departed: departed)
             shard.nodes[id] = Entry(node: node, lookups: 1)
             shard.numbers[key] = id
             return (node, true)

@@ -47,6 +47,16 @@ final class TrackedFile: TrackedDocument {
         return successor?.path ?? place.path
     }
 
+    var place: Coordination.Place {
+        let (place, successor) = state.withLock { ($0.place, $0.successor) }
+        if let successor { return successor.place }
+        return switch place {
+        case .node(let node): documents.places.place(of: node)
+        // Of the last name, if it is awaited together with its directory, nobody knows where that will be.
+        case .names(_, let directory, _): documents.places.place(in: directory)
+        }
+    }
+
     func release() { documents.release(self) }
 }
 

@@ -124,8 +124,13 @@ extension CoordinatedFilesystem {
         }
         if let grant = claim(request) { request.decide(.granted(grant)) }
         // It was interrupted meanwhile, and found nothing to withdraw.
-        if request.isOver { engine.withdraw(request.claim) }
-        request.whenDecided { [self] _ in answer(request, serial) }
+        if request.isOver {
+            engine.withdraw(request.claim)
+            return answer(request, serial)
+        }
+        request.whenDecided { [self, weak request] _ in
+            if let request { answer(request, serial) }
+        }
     }
 
     /// The wait is over: the kernel's question is answered, and the request comes again or is given up.

@@ -25,7 +25,8 @@ extension CoordinatedFilesystem {
             let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
-            let creation = Creation(handle, status: status, file: created)
+            let change = NameChange(name.copy(), in: directory, caller: caller)
+            let creation = Creation(handle, of: change, isNew: appearance.fill == nil, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, appearance.fill, reply: reply)
         } catch {
@@ -50,7 +51,8 @@ extension CoordinatedFilesystem {
     /// who waited for the name gets in between, and the name is not vacated again before the window is gone.
     private func claim(_ creation: Creation, _ fill: Fill?, reply: consuming Reply) {
         let handle = creation.handle
-        let request = Request(handle.claim, .handle, Request.Part(handle.item, AccessTable.creating))
+        let part = Request.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
+        let request = Request(handle.claim, .handle, part)
         let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
         if let fill { closeWindow(fill.vacancy, because: .filled) }
         switch admission {
@@ -72,6 +74,9 @@ extension CoordinatedFilesystem {
 
     private func finish(_ creation: Creation, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
+        if creation.isNew {
+            noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
+        }
         do throws(Errno) {
             let descriptor = try node.pin()
             let route: DataRoute
@@ -165,6 +170,8 @@ extension CoordinatedFilesystem {
             let status = try below.descriptor.status(of: name)
             let node = nodes.introduce(status, as: name.copy(), in: directory)
             let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
+            let change = NameChange(name.copy(), in: directory, caller: caller)
+            if appearance.fill == nil { noteCreation(of: node, change) }
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(
@@ -194,11 +201,19 @@ struct Appearance {
 /// A file that was just made, on its way to being open.
 private final class Creation: Sendable {
     let handle: Handle
+    let change: NameChange
+    /// Whether it is no step of a save.
+    let isNew: Bool
     let status: FileStatus
     private let file: Parked<OwnedDescriptor>
 
-    init(_ handle: Handle, status: FileStatus, file: consuming OwnedDescriptor) {
+    init(
+        _ handle: Handle, of change: NameChange, isNew: Bool, _ status: FileStatus,
+        file: consuming OwnedDescriptor
+    ) {
         self.handle = handle
+        self.change = change
+        self.isNew = isNew
         self.status = status
         self.file = Parked(file)
     }

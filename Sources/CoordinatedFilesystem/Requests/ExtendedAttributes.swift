@@ -57,8 +57,11 @@ extension CoordinatedFilesystem {
             return reply.fail(.notPermitted)
         }
         do throws(Errno) {
+            let isMark = strcmp(name, Packages.attribute) == 0
+            if isMark { try checkOwnership(of: node, reply.caller) }
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
             reconsiderBypass(of: node)
+            if isMark { places.reconsider(node) }
             noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
             reply.succeed()
         } catch {
@@ -69,13 +72,22 @@ extension CoordinatedFilesystem {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {
+            let isMark = strcmp(name, Packages.attribute) == 0
+            if isMark { try checkOwnership(of: node, reply.caller) }
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
+            if isMark { places.reconsider(node) }
             noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)
         }
+    }
+
+    /// What is a package is a question for all who use it: the mark is its owner's, or root's.
+    private func checkOwnership(of node: Node, _ caller: Caller) throws(Errno) {
+        let owner = try node.descriptor().descriptor.status().user
+        guard caller.user == 0 || caller.user == owner else { throw .notPermitted }
     }
 
     private func answer(_ value: [UInt8], capacity: Int, reply: consuming Reply) {

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
                 return false
             }
             if let former = place.former, former.hasName {
-                follow(vacancy.document, to: former, by: engine.claimant(of: vacancy.claim))
+                follow(vacancy, to: former, by: engine.claimant(of: vacancy.claim))
                 return false
             }
             adopt(vacancy.document, by: node)
@@ -89,29 +89,36 @@ extension CoordinatedFilesystem {
     func abandonName(of vacancy: Vacancy, by claimant: (any Claimant)?) {
         guard let place = documents.place(of: vacancy.document), place.awaited != nil else { return }
         if let former = place.former, former.hasName {
-            follow(vacancy.document, to: former, by: claimant)
+            follow(vacancy, to: former, by: claimant)
         } else {
             documents.forgetFormer(of: vacancy.document)
-            engine.noteLoss(of: vacancy.document, by: claimant?.identify() ?? .nobody)
+            engine.noteLoss(
+                of: vacancy.document, at: formerPlace(of: vacancy), by: claimant?.identify() ?? .nobody)
         }
     }
 
     /// What looked like a save was a move.
-    private func follow(_ document: ItemID, to node: Node, by claimant: (any Claimant)?) {
-        adopt(document, by: node)
-        engine.noteMove(of: document, by: claimant?.identify() ?? .nobody)
+    private func follow(_ vacancy: Vacancy, to node: Node, by claimant: (any Claimant)?) {
+        adopt(vacancy.document, by: node)
+        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+        let move = Coordination.Move(
+            from: formerPlace(of: vacancy), to: parent.map { places.place(name, in: $0) } ?? Place())
+        engine.noteMove(of: vacancy.document, move, by: claimant?.identify() ?? .nobody)
+    }
+
+    private func formerPlace(of vacancy: Vacancy) -> Place {
+        nodes[NodeID(vacancy.directory.rawValue)].map { places.place(NameBytes(vacancy.name), in: $0) }
+            ?? Place()
     }
 
     /// The file of a document is gone for good: the document waits for another one under its name.
-    func loseDocument(of node: Node, called change: NameChange, wasAskedFor: Bool) {
+    func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
+        noteDeletion(of: node, change, under: claim)
         guard documents.isTracked(document) else { return }
         documents.vacate(document, awaiting: change.name, in: change.directory)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
         node.state.withLock { $0.item = orphan }
-        if !wasAskedFor {
-            engine.noteLoss(of: document, by: processes.currentParty(ofThread: change.caller.thread))
-        }
     }
 }

@@ -26,7 +26,8 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
-        let request = Request(handle.claim, .handle, Request.Part(handle.item, handle.access))
+        let part = Request.Part(handle.item, handle.access, at: places.place(of: node))
+        let request = Request(handle.claim, .handle, part)
         switch engine.claim(request, by: handle) {
         case .granted(let grant): admitAtOnce(handle, grant, hasBeenStale: hasBeenStale, reply: reply)
         case .waiting: park(handle, hasBeenStale: hasBeenStale, reply: reply)

@@ -26,16 +26,18 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         let known = nodes[FileKey(status)]
-        guard let node = known, isRemovalOfDocument(change, node, status) else {
+        guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
-        let part = Request.Part(node.item, AccessTable.removing(isSave: save?.evidence != nil))
+        let part = Request.Part(
+            node.item, AccessTable.removing(isSave: save?.evidence != nil), at: places.place(in: directory))
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             by: change.caller.thread, processes: processes)
-        let removal = Removal(change, node, status, isDirectory: isDirectory, save: save, isClaimed: true)
+        let removal = Removal(
+            change, node, status, isDirectory: isDirectory, save: save, claim: request.claim)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             take(request, grant, endangering: node, reply: reply) { [self] reply in
                 carryOut(removal, reply: reply)
@@ -44,7 +46,11 @@ extension CoordinatedFilesystem {
     }
 
     /// Whether a name is taken away under which somebody may know a document.
-    private func isRemovalOfDocument(_ change: NameChange, _ node: Node, _ status: FileStatus) -> Bool {
+    private func isRemovalOfDocument(
+        _ change: NameChange, _ node: Node, _ status: FileStatus, isDirectory: Bool
+    ) -> Bool {
+        // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
+        if status.isDirectory { return isDirectory && engine.isAttended && node.isEmptyDirectory }
         guard status.isRegularFile else { return false }
         guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
         else {
@@ -54,14 +60,14 @@ extension CoordinatedFilesystem {
         return !engine.isPresented(node.item)
     }
 
-    /// Takes a step that changes names, and ends its claim. What somebody would lose by it is kept first: a
+    /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
     /// file that others write to, or that those who show it did not let go.
     func take(
         _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let writers = strangers(writingTo: node, passedBy: request, grant)
-        guard let node, !writers.isEmpty || !grant.unanswered.isEmpty else {
+        guard let node, node.kind == S_IFREG, !writers.isEmpty || !grant.unanswered.isEmpty else {
             step(reply)
             return engine.end(request.claim)
         }
@@ -116,9 +122,12 @@ extension CoordinatedFilesystem {
                     change.name, in: change.directory, of: node, by: save.actor, evidence: evidence,
                     thread: change.caller.thread)
             } else if isKnown {
-                loseDocument(of: node, called: change, wasAskedFor: removal.isClaimed)
+                loseDocument(of: node, called: change, under: removal.claim)
+            } else {
+                noteDeletion(of: node, change)
             }
         }
+        if let claim = removal.claim { engine.end(claim) }
         reply.succeed()
     }
 
@@ -171,18 +180,18 @@ private struct Removal: Sendable {
     let status: FileStatus
     let isDirectory: Bool
     let save: Save?
-    /// Those who show the file were asked about its deletion.
-    let isClaimed: Bool
+    /// Those who show the file were asked about its deletion, if there is one.
+    let claim: ClaimID?
 
     init(
         _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, save: Save? = nil,
-        isClaimed: Bool = false
+        claim: ClaimID? = nil
     ) {
         self.change = change
         self.node = node
         self.status = status
         self.isDirectory = isDirectory
         self.save = save
-        self.isClaimed = isClaimed
+        self.claim = claim
     }
 }

@@ -28,8 +28,7 @@ extension CoordinatedFilesystem {
             giveUp(former)
             return reply.fail(error)
         }
-        guard let node = move.node, node !== move.target, move.status.isRegularFile || move.target != nil
-        else {
+        guard let node = move.node, node !== move.target, isClaimed(move) else {
             giveUp(former)
             return carryOut(move, nil, reply: reply)
         }
@@ -44,11 +43,17 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
+    private func isClaimed(_ move: Move) -> Bool {
+        move.status.isRegularFile || move.target != nil || (move.status.isDirectory && engine.isAttended)
+    }
+
     private func request(for move: Move, of node: Node, isSave: Bool) -> Request {
-        let first = Request.Part(node.item, AccessTable.moving(isSave: isSave))
+        let first = Request.Part(
+            node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
         let second = (move.isOverOtherLink ? nil : move.target).map { target in
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
-            return Request.Part(target.item, access)
+            return Request.Part(target.item, access, at: places.place(in: move.to.directory))
         }
         return Request(engine.makeClaimID(), .nameChange, first, second)
     }
@@ -96,6 +101,8 @@ extension CoordinatedFilesystem {
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
         follow(move, save, under: claim)
+        // Before whoever comes after the answer: it must find this turn over, and so its news told.
+        if let claim { engine.end(claim) }
         reply.succeed()
     }
 
@@ -103,7 +110,7 @@ extension CoordinatedFilesystem {
     private func follow(_ move: Move, _ save: Save?, under claim: ClaimID?) {
         // Two names of one file: POSIX says that nothing happens then.
         guard let node = move.node, move.target !== node else { return }
-        if move.isExchange { return exchange(move, node) }
+        if move.isExchange { return exchange(move, node, under: claim) }
         let thread = move.from.caller.thread
         // A file that is followed is known by one of its names; another one's move concerns nobody.
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
@@ -119,20 +126,20 @@ extension CoordinatedFilesystem {
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
             if move.isUpdate {
-                if isMoved { tell([node.item], movedByThread: thread) }
+                if isMoved { tellMove(of: node, from: move.from, to: move.to, under: claim) }
                 takeOver(node, from: target)
             } else if !move.isOverOtherLink {
-                loseDocument(of: target, called: move.to, wasAskedFor: true)
+                loseDocument(of: target, called: move.to, under: claim)
             }
         }
         if isKnown || move.isUpdate || !node.state.withLock({ $0.isFollowed }) {
             rename(node, to: move.to)
         }
-        let moved = documents.moved(node)
+        documents.moved(node)
         if move.isUpdate {
             noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {
-            tell(moved, movedByThread: thread)
+            tellMove(of: node, from: move.from, to: move.to, under: claim)
         }
         fillName(of: move, node, save, under: claim)
     }
@@ -173,18 +180,19 @@ extension CoordinatedFilesystem {
         if let fill { closeWindow(fill.vacancy, because: .filled) }
     }
 
-    private func exchange(_ move: Move, _ node: Node) {
+    private func exchange(_ move: Move, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
         let target = move.isOverOtherLink ? nil : move.target
         if isKnown { rename(node, to: move.to) }
         if let target { rename(target, to: move.from) }
-        if isKnown { noteMove(of: node, byThread: move.from.caller.thread) }
-        if let target { noteMove(of: target, byThread: move.from.caller.thread) }
+        if isKnown { noteMove(of: node, from: move.from, to: move.to, under: claim) }
+        if let target { noteMove(of: target, from: move.to, to: move.from, under: claim) }
     }
 
     private func rename(_ node: Node, to change: NameChange) {
         node.found(change.name, in: change.directory)
         node.state.withLock { $0.itemClass = nil }
+        places.reconsider(node)
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.

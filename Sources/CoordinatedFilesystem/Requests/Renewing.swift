@@ -14,7 +14,9 @@ import VersionStore
 extension CoordinatedFilesystem {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
-        let request = Request(claim, .handle, Request.Part(handle.node.item, AccessTable.resizing(to: 0)))
+        let part = Request.Part(
+            handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
+        let request = Request(claim, .handle, part)
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:

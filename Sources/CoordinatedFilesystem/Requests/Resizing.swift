@@ -14,7 +14,8 @@ extension CoordinatedFilesystem {
     func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
         let thread = reply.caller.thread
         let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
-        let part = Request.Part(node.item, AccessTable.resizing(to: change.size ?? 0))
+        let part = Request.Part(
+            node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
         let request = ClaimedRequest(
             kind, Request(engine.makeClaimID(), .request, part), by: thread, processes: processes)
         coordinate(request, after: returned(kind, by: thread), reply: reply) { [self] request, grant, reply in

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
+import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What presenters are told of files. Nobody is looked up for a file that nobody shows.
+/// What presenters are told of files and directories. Nobody is looked up for what nobody hears of.
 ///
 /// A request that changes something tells of it before it is answered, so that whoever asks afterwards finds
 /// it told.
@@ -13,10 +15,16 @@ extension CoordinatedFilesystem {
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, by party: () -> Party
     ) {
-        guard engine.isAttended else { return }
-        let item = node.item
-        guard engine.isPresented(item) else { return }
-        engine.noteChange(of: item, by: party(), access, under: claim, stamp: stamp(of: node))
+        guard engine.isAttended, node.itemClass != .private else { return }
+        let (item, place) = (node.item, self.place(of: node))
+        guard engine.isHeard(of: item, at: place) else { return }
+        engine.noteChange(of: item, at: place, by: party(), access, under: claim, stamp: stamp(of: node))
+    }
+
+    /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
+    private func place(of node: Node) -> Place {
+        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+        return parent.map { places.place(name, in: $0) } ?? Place()
     }
 
     func noteChange(
@@ -32,16 +40,46 @@ extension CoordinatedFilesystem {
         noteChange(of: handle.node, handle.access, under: claim) { handle.identify() }
     }
 
-    /// A file or a directory has another name: so have all documents at it and below it.
-    func noteMove(of node: Node, byThread thread: Int32) {
-        tell(documents.moved(node), movedByThread: thread)
+    /// A file or a directory has another name. What is followed at it or below it is held by its new way.
+    func noteMove(of node: Node, from: NameChange, to: NameChange, under claim: ClaimID? = nil) {
+        documents.moved(node)
+        tellMove(of: node, from: from, to: to, under: claim)
     }
 
-    func tell(_ items: [ItemID], movedByThread thread: Int32) {
-        guard engine.isAttended else { return }
-        for item in items where engine.isPresented(item) {
-            engine.noteMove(of: item, by: processes.currentParty(ofThread: thread))
+    /// Claims follow a move into another directory, and all that is below a directory follows that: the engine hears
+    /// of these though nobody is told.
+    func tellMove(of node: Node, from: NameChange, to: NameChange, under claim: ClaimID? = nil) {
+        let item = node.item
+        guard engine.isAttended, !from.isPrivate || !to.isPrivate else {
+            let isPlaced = node.state.withLock { $0.placed != nil }
+            guard isPlaced || (node.kind != S_IFDIR && from.directory !== to.directory) else { return }
+            let move = Move(from: places.place(in: from.directory), to: places.place(in: to.directory))
+            return engine.noteMove(of: item, move, by: .nobody)
         }
+        let move = Move(
+            from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory))
+        let isHeard = engine.isHeard(of: item, at: move.from) || engine.isHeard(of: item, at: move.to)
+        engine.noteMove(
+            of: item, move,
+            by: isHeard ? processes.currentParty(ofThread: to.caller.thread) : .nobody, under: claim)
+    }
+
+    /// There is a new name.
+    func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
+        guard engine.isAttended, !change.isPrivate else { return }
+        let (item, place) = (node.item, places.place(change.name, in: change.directory))
+        guard engine.isHeard(of: item, at: place) else { return }
+        engine.noteCreation(
+            of: item, at: place, by: processes.currentParty(ofThread: change.caller.thread), under: claim)
+    }
+
+    /// A name is gone, and no step of a save took it.
+    func noteDeletion(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
+        guard engine.isAttended, !change.isPrivate else { return }
+        let (item, place) = (node.item, places.place(change.name, in: change.directory))
+        guard engine.isHeard(of: item, at: place) else { return }
+        engine.noteDeletion(
+            of: item, at: place, by: processes.currentParty(ofThread: change.caller.thread), under: claim)
     }
 
     private func stamp(of node: Node) -> UInt64 {
@@ -52,6 +90,11 @@ extension CoordinatedFilesystem {
             return Engine.now.nanoseconds
         }
     }
+}
+
+extension NameChange {
+    /// Whether the name is that of a program's own helper file, which is nobody else's business.
+    fileprivate var isPrivate: Bool { ItemClass(of: name.bytes) == .private }
 }
 
 extension Handle {

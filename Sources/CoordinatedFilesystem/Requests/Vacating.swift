@@ -49,7 +49,9 @@ extension CoordinatedFilesystem {
             NameSubject(name, in: directory, thread: thread),
             party: processes.currentParty(ofThread: thread))
         _ = engine.claim(
-            Request(claim, .episode, Request.Part(document, .write(.updating))), by: subject)
+            Request(
+                claim, .episode,
+                Request.Part(document, .write(.updating), at: places.place(in: directory))), by: subject)
         engine.identify(claim, as: subject.identify())
         documents.vacate(document, awaiting: name, in: directory, former: node)
         let orphan = makeItem()
@@ -142,7 +144,7 @@ final class VacancyClaimant: Claimant {
     }
 
     var account: Account { subject.account }
-    var access: Access { .write(.updating) }
+    var intents: [Intent] { [Intent(.write(.updating), to: account.path)] }
     func identify() -> Party { party }
     /// Never asked: only handles are looked at.
     func observe() -> Observation { .untouched }

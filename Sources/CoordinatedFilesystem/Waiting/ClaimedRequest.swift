@@ -46,7 +46,14 @@ final class ClaimedRequest: Claimant {
     }
 
     var claim: ClaimID { request.claim }
-    var access: Access { request.first.access }
+    var intents: [Intent] {
+        switch kind {
+        case .renaming(_, let target) where !request.rest.isEmpty:
+            [Intent(request.first.access, to: account.path)]
+                + request.rest.map { Intent($0.access, to: target.subject.account.path) }
+        case .resizing, .removing, .renaming: [Intent(request.first.access, to: account.path)]
+        }
+    }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
     /// Never asked: a request is bounded without being looked at.
     func observe() -> Observation { .untouched }

@@ -34,8 +34,8 @@ extension CoordinatedFilesystem {
         parking.leave(open.token)
         switch decision {
         case .granted(let grant): admit(open, grant, reply: reply)
-        case .refused(.busy), .refused(.presenterFailed), .refused(.deadlock): reply.fail(.busy)
-        case .refused(.withdrawn): reply.fail(.interrupted)
+        case .refused(.withdrawn, _): reply.fail(.interrupted)
+        case .refused: reply.fail(.busy)
         }
     }
 

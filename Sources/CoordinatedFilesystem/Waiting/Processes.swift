@@ -51,7 +51,9 @@ final class Processes: Sendable {
             let leader = threadStatus.process == thread
                 ? own : ProcessInspection.status(ofProcess: threadStatus.process)
         else { return .nobody }
-        return party(of: threadStatus, leader)
+        var party = party(of: threadStatus, leader)
+        party.thread = thread
+        return party
     }
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.

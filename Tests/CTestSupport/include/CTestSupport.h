@@ -4,8 +4,11 @@
 #define CTESTSUPPORT_H
 
 #include <spawn.h>
+#include <stddef.h>
 
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory);
 int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
+// In bytes, of the whole process.
+size_t ctest_heap_in_use(void);
 
 #endif

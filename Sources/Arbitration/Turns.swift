@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How turns end.
+extension Arbiter {
+    /// A claim is over, or lets others pass: it belongs to no turn any more.
+    ///
+    /// N3: at once if whoever it was said so, else `trailing` later, so that a save in several steps is one turn.
+    mutating func leaveTurns(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
+        guard let inquiry = desk.inquiries.removeValue(forKey: id) else { return }
+        for turn in inquiry.turns {
+            guard let entry = desk.turns.index(forKey: turn) else { continue }
+            desk.turns.values[entry].members.removeAll { $0 == id }
+            desk.turns.values[entry].stopAsking(for: id)
+            guard desk.turns.values[entry].members.isEmpty else {
+                // P1: those who stay may have been waiting for what nobody wants any more.
+                if desk.turns.values[entry].isSettled { unsettled += desk.turns.values[entry].members }
+                continue
+            }
+            if atOnce || !desk.turns.values[entry].hasAnythingToSay {
+                endTurn(turn, &effects)
+            } else {
+                beginTrailing(turn)
+            }
+        }
+    }
+
+    mutating func beginTrailing(_ id: TurnID) {
+        guard let entry = desk.turns.index(forKey: id) else { return }
+        // An answer that is owed to nobody any more is not waited for, but for that to a deletion which has happened.
+        if desk.turns.values[entry].isAboutLoss { return }
+        let end = now + bounds.trailing
+        desk.turns.values[entry].end = end
+        alarms.insert(Alarms.Alarm(moment: end, subject: .turn(id)))
+    }
+
+    /// N5: before a presenter hears of somebody else it is told what is over.
+    mutating func endTrailingTurns(
+        of record: PresenterRecord, but party: Party, _ effects: inout [Effect]
+    ) {
+        for id in record.turns {
+            guard let turn = desk.turns[id], turn.end != nil, !turn.party.isOneProgram(with: party) else {
+                continue
+            }
+            endTurn(id, &effects)
+        }
+    }
+
+    /// N3: the turn in which an access of a party belongs, if there is one.
+    ///
+    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted `hold` takes
+    /// nobody in any more, and is over as soon as nobody is in it.
+    mutating func presentTurn(
+        of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
+    ) -> TurnID? {
+        guard let id = desk.turn(of: party, isWrite: isWrite, at: record), let turn = desk.turns[id] else {
+            return nil
+        }
+        guard turn.isSettled, turn.began + bounds.hold <= now else { return id }
+        if turn.members.isEmpty { endTurn(id, &effects) }
+        return nil
+    }
+
+    /// N3: what happened in the turn is told before its reacquire.
+    mutating func endTurn(_ id: TurnID, _ effects: inout [Effect]) {
+        guard let turn = desk.turns.removeValue(forKey: id), let record = desk.records[turn.presenter] else {
+            return
+        }
+        desk.records[turn.presenter]?.turns.removeAll { $0 == id }
+        if turn.isRelinquished { tellOfUnrelinquishedTurns(but: turn, record, &effects) }
+        tell(of: turn, record, &effects)
+        if turn.isRelinquished, record.presenter.messages.contains(.reacquire) {
+            effects.append(.tell(Notice(.reacquire, to: turn.presenter, in: id, turn.cause)))
+        }
+    }
+
+    /// N3: a presenter that is let in is told before of what the program did while it had relinquished to it for
+    /// another access.
+    private mutating func tellOfUnrelinquishedTurns(
+        but turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]
+    ) {
+        for id in record.turns where id != turn.id {
+            guard let other = desk.turns[id], !other.isRelinquished,
+                other.party.isOneProgram(with: turn.party)
+            else { continue }
+            if other.end == nil { tellNews(of: id, &effects) } else { endTurn(id, &effects) }
+        }
+    }
+
+    /// N4: a writer that lets others pass is reported as far as it got.
+    mutating func tellBeforeSuspension(of claim: Claim, _ effects: inout [Effect]) {
+        let silent = desk.inquiries[claim.id]?.silent ?? []
+        switch contests[claim.id]?.seen {
+        case .dirty(let stamp): tellWritten(by: claim, stamp: stamp, &effects)
+        case .untouched: tellWritten(by: claim, stamp: nil, &effects)
+        case .clean, .atEnd, .reading, nil: break
+        }
+        leaveTurns(claim.id, atOnce: false, &effects)
+        // P6: what its handle still writes is no less the presenter's own.
+        if !silent.isEmpty { desk.inquiries[claim.id] = Inquiry(silent: silent) }
+    }
+
+    private mutating func tellWritten(by claim: Claim, stamp: UInt64?, _ effects: inout [Effect]) {
+        if desk.isEmpty { return }
+        claim.forEachPart { part in
+            guard part.access.isWrite else { return }
+            noteChange(
+                of: part.item, at: part.place, Cause(.nobody, part.access), under: claim.id,
+                stamp: stamp ?? 0,
+                &effects)
+        }
+        claims[claim.id]?.toldStamp = stamp
+    }
+
+    /// An episode goes on with the turn in which its name was vacated.
+    mutating func joinTurns(_ claim: Claim, _ party: Party) {
+        guard !desk.isEmpty, desk.inquiries[claim.id] == nil else { return }
+        var inquiry = Inquiry()
+        claim.forEachPart { part in
+            for id in desk.presented[part.item] ?? [] {
+                guard let record = desk.records[id],
+                    let turn = desk.turn(of: party, isWrite: true, at: record),
+                    let entry = desk.turns.index(forKey: turn)
+                else { continue }
+                desk.turns.values[entry].members.append(claim.id)
+                desk.turns.values[entry].end = nil
+                inquiry.turns.append(turn)
+            }
+        }
+        if !inquiry.turns.isEmpty { desk.inquiries[claim.id] = inquiry }
+    }
+}

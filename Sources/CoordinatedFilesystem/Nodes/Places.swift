@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Where items are, in the words of the engine.
+///
+/// A directory is *placed*, which tells the engine of it, before the first time something in it is named, and then
+/// for as long as its node lives: whoever claims a file now may be in the way of somebody who wants to move the
+/// directory later. Nothing but the first claim in a directory pays for it.
+final class Places: Sendable {
+    private let engine: Engine
+    private let departed: DepartedDirectories
+    private let names = NameBook()
+
+    init(engine: Engine, departed: DepartedDirectories) {
+        self.engine = engine
+        self.departed = departed
+    }
+
+    /// Where a file or a directory is known to be.
+    func place(of node: Node) -> Place {
+        if node.kind == S_IFDIR { _ = ensure(node) }
+        return node.parent.map { place(in: $0) } ?? Place()
+    }
+
+    func place(in directory: Node) -> Place { Place(in: ensure(directory)) }
+
+    /// A name that something is told of; it is remembered for those who are told later.
+    func place(_ name: NameBytes, in directory: Node) -> Place {
+        Place(in: ensure(directory), link: names.note(name, in: directory))
+    }
+
+    /// The path of a name that something was told of.
+    func path(of link: LinkID) -> [UInt8]? { names.path(of: link) }
+
+    /// The number by which the engine knows a directory.
+    private func ensure(_ directory: Node) -> ItemID {
+        let (placed, item) = directory.state.withLock { ($0.placed, $0.item) }
+        if placed == item { return item }
+        for item in departed.take() { engine.forget(item) }
+        enter(directory, as: item)
+        return item
+    }
+
+    private func enter(_ directory: Node, as item: ItemID) {
+        while true {
+            let parent = directory.parent
+            let above = parent.map { ensure($0) }
+            engine.place(item, Directory(in: above, isPackage: Packages.isPackage(directory)))
+            // A rename that came between found nothing to correct.
+            let isTrue = directory.state.withLock { state in
+                state.placed = item
+                return state.parent === parent
+            }
+            if isTrue { return }
+        }
+    }
+
+    /// A directory may have become a package, or be one no longer.
+    func reconsider(_ directory: Node) {
+        guard directory.kind == S_IFDIR, let item = directory.state.withLock({ $0.placed }) else { return }
+        enter(directory, as: item)
+    }
+}
+
+/// Numbers of directories whose nodes are gone and that the engine still knows.
+///
+/// A node may end on any thread and under any lock, where the engine must not be called.
+final class DepartedDirectories: Sendable {
+    private let items = Mutex<[ItemID]>([])
+
+    func add(_ item: ItemID) { items.withLock { $0.append(item) } }
+
+    func take() -> [ItemID] {
+        items.withLock { items in
+            defer { items = [] }
+            return items
+        }
+    }
+}
+
+/// What the names were that something was told of, as long as somebody may be told of it.
+///
+/// Those who show a directory are told at the end of a turn, when a file may have another name, or none. A name's
+/// number follows from the name, so forgetting it costs nothing but the path in a message.
+private final class NameBook: Sendable {
+    private struct Entry {
+        let name: NameBytes
+        let directory: Node
+    }
+
+    private struct State {
+        var recent: [LinkID: Entry] = [:]
+        var older: [LinkID: Entry] = [:]
+    }
+
+    /// How many are remembered at least: a turn tells of 256 items at most before it tells.
+    private static let capacity = 8192
+    private let state = Mutex(State())
+
+    func note(_ name: NameBytes, in directory: Node) -> LinkID {
+        let link = Self.number(of: name, in: directory)
+        // What is forgotten may be a directory's last reference.
+        let forgotten: [LinkID: Entry] = state.withLock { state in
+            guard state.recent.updateValue(Entry(name: name, directory: directory), forKey: link) == nil,
+                state.recent.count >= Self.capacity
+            else { return [:] }
+            let forgotten = state.older
+            (state.older, state.recent) = (state.recent, [:])
+            return forgotten
+        }
+        withExtendedLifetime(forgotten) {}
+        return link
+    }
+
+    func path(of link: LinkID) -> [UInt8]? {
+        let entry = state.withLock { $0.recent[link] ?? $0.older[link] }
+        return entry.map { $0.directory.path(of: $0.name) }
+    }
+
+    /// FNV-1a over the directory's number and the name.
+    private static func number(of name: NameBytes, in directory: Node) -> LinkID {
+        let start = (0xCBF2_9CE4_8422_2325 ^ directory.id.rawValue) &* 0x100_0000_01B3
+        let hash = name.bytes.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        // The highest number means none.
+        return LinkID(hash == .max ? 0 : hash)
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What is decided about a claim: noted, and on its way to whoever is to be told.
+
+extension Engine {
+    func settle(
+        _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
+    ) -> Task? {
+        guard let entry = state.claims[claim] else { return nil }
+        if case .granted = decision { state.claims[claim]?.since = now }
+        note(decision, of: claim, entry, at: now, in: &state)
+        switch entry.standing {
+        case .waiting(let since):
+            remark(decision, of: entry, waiting: now.since(since))
+            state.settle(claim, .decided(decision))
+            return nil
+        case .waitingTelling(let since, let outcome):
+            remark(decision, of: entry, waiting: now.since(since))
+            if case .granted = decision {
+                state.settle(claim, .held)
+            } else if let entry = state.claims.removeValue(forKey: claim) {
+                state.circumstances.dropped.append(entry)
+            }
+            return .tell(outcome, decision)
+        case .decided, .held: preconditionFailure("\(claim) was settled twice")
+        }
+    }
+
+    /// What a claim that is refused has waited for.
+    func explanation(
+        of refusal: Refusal, to claim: ClaimID, at now: Instant, in state: State
+    ) -> Explanation {
+        var explanation = Explanation(at: now)
+        switch refusal {
+        case .withdrawn: break
+        case .busy: explanation = state.explanation(of: claim, at: now)
+        case .presenterFailed: explanation.refuser = state.circumstances.refuser
+        case .deadlock:
+            if let (victim, cycle) = state.circumstances.deadlock, victim == claim { explanation = cycle }
+        }
+        return explanation
+    }
+
+    /// A step of the journal; what that lets go of is kept until the lock is released.
+    func note(
+        _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
+        _ detail: String = "", in state: inout State
+    ) {
+        guard let dropped = journal.note(step, at: now, claim: claim, by: subject, detail) else { return }
+        state.circumstances.droppedSteps.append(dropped)
+    }
+
+    private func note(
+        _ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant, in state: inout State
+    ) {
+        let subject = entry.claimant
+        switch decision {
+        case .granted(let grant):
+            counters.granted.count()
+            let hasProceeded = grant.basis == .proceeded
+            if hasProceeded { counters.proceeded.count() }
+            note(
+                hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
+                grant.passed.map { "over \($0.claim)" }.joined(separator: " "), in: &state)
+        case .refused(.withdrawn, _):
+            note(.withdrawn, at: now, claim: claim, by: subject, in: &state)
+        case .refused(let refusal, _):
+            note(.refused, at: now, claim: claim, by: subject, refusal.rawValue, in: &state)
+        }
+    }
+
+    /// Every wait over a second and every step over somebody's claim is one line of the log.
+    private func remark(_ decision: Decision, of entry: Entry, waiting span: Span) {
+        let what: String
+        switch decision {
+        case .granted(let grant) where grant.basis == .proceeded: what = "went ahead after waiting \(span)"
+        case .granted where span > .seconds(1): what = "waited \(span)"
+        case .refused(.busy, _): what = "was refused after waiting \(span)"
+        default: return
+        }
+        let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
+        workers.run { [self] in
+            say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
+        }
+    }
+}
+
+// What the log says.
+extension Engine {
+    func words(for suspension: Suspension) -> String {
+        switch suspension {
+        case .yielded: "let others pass"
+        case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
+        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
+        case .held: "kept others out for \(bounds.hold) and was passed"
+        case .deadlocked: "waited for somebody who waited for it, and was passed"
+        }
+    }
+
+    func words(for way: Deadlock.Way, _ name: String) -> String {
+        switch way {
+        case .passes: "\(name) goes before those who wait"
+        case .suspends: "\(name) lets the others pass"
+        case .refuses: "\(name) is refused"
+        case .proceeds: "\(name) goes ahead"
+        }
+    }
+
+    /// Writes one line to the log: who, what, and the path.
+    package func say(_ what: String, _ account: Account) {
+        log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
+    }
+
+    static func name(of account: Account) -> String {
+        let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
+        return "\(program) (\(account.thread))"
+    }
+}

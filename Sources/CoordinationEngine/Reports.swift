@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+package import Coordination
+import Synchronization
+
+// What the file system reports of directories, names and contents.
+extension Engine {
+    /// Whether anybody presents anything or claims anything over the socket: what the fast paths ask.
+    package var isAttended: Bool { attended.load(ordering: .relaxed) }
+
+    /// Whether what happens to an item at a place concerns a presenter: of it, above it or below it.
+    package func isHeard(of item: ItemID, at place: Place) -> Bool {
+        state.withLock { $0.arbiter.isHeard(of: item, at: place) }
+    }
+
+    package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
+
+    /// Whether a party works for a presenter of an item that owes somebody an answer.
+    package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
+        state.withLock { $0.arbiter.owesAnswer(party, about: item) }
+    }
+
+    /// A directory is there, its parent was placed before; or its being a package has changed.
+    package func place(_ item: ItemID, _ directory: Directory) { submit(.placed(item, directory)) }
+
+    /// Nobody will name a directory again, nor anything in it.
+    package func forget(_ directory: ItemID) { submit(.forgotten(directory)) }
+
+    package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
+    {
+        submit(.created(item, at: place, by: party, under: claim))
+    }
+
+    /// Contents or attributes were written; see `Event.changed`.
+    package func noteChange(
+        of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
+        stamp: UInt64
+    ) {
+        submit(.changed(item, at: place, Cause(party, access), under: claim, stamp: stamp))
+    }
+
+    /// The item is called something else now, or is elsewhere.
+    package func noteMove(of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil) {
+        submit(.moved(item, move, by: party, under: claim))
+    }
+
+    package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
+    {
+        submit(.deleted(item, at: place, by: party, under: claim))
+    }
+
+    /// What was vacated like a document that is saved turned out to be deleted.
+    package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
+        submit(.lost(item, at: place, by: party))
+    }
+
+    /// A symbolic link leads elsewhere now.
+    package func noteLeading(of link: ItemID, to item: ItemID, at place: Place) {
+        submit(.relinked(link, to: item, at: place))
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// What is too long for a scenario file.
+@Suite("Many items")
+struct ManyItemsTests {
+    /// Rule N8: what is not told yet of a turn is bounded.
+    @Test func aTurnTellsOf256ItemsAtOnceAndGoesOn() {
+        var arbiter = Arbiter(bounds: Bounds())
+        var effects: [Effect] = []
+        let directory = ItemID(1)
+        let start = Instant(nanoseconds: 0)
+        let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+        let archiver = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
+        arbiter.handle(.placed(directory, Directory(in: nil)), at: start, into: &effects)
+        let presenter = Presenter(PresenterID(1), of: directory, by: editor, .all)
+        arbiter.handle(.presented(presenter), at: start, into: &effects)
+
+        func create(_ numbers: Range<UInt64>) -> [ItemID] {
+            effects = []
+            for number in numbers {
+                let place = Place(in: directory)
+                arbiter.handle(
+                    .created(ItemID(number), at: place, by: archiver, under: nil), at: start, into: &effects)
+            }
+            return told()
+        }
+        func told() -> [ItemID] {
+            effects.compactMap { effect in
+                guard case .tell(let notice) = effect, notice.kind == .subitemDidAppear else { return nil }
+                return notice.subitem?.item
+            }
+        }
+        #expect(create(100..<355).isEmpty)
+        #expect(create(355..<356) == (100..<356).map { ItemID($0) })
+        // The same turn goes on, and tells the rest when it ends.
+        #expect(create(356..<359).isEmpty)
+        effects = []
+        arbiter.handle(.tick, at: start + Bounds().trailing, into: &effects)
+        #expect(told() == [356, 357, 358].map { ItemID($0) })
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Testing
+
+import func TestSupport.eventually
+
+@testable import struct CoordinationEngine.Explanation
+
+/// What a waiting or refused claim is told, in words, through the engine.
+@Suite struct ExplanationTests {
+    private static let write = Access.write(.updating)
+
+    @Test("who waits for a holder is told whom, and what that one does")
+    func holder() throws {
+        let stage = try Stage()
+        let (make, cat) = (StandIn("make", 31), StandIn("cat", 32))
+        let held = stage.claim(.handle, (Self.write, 1), by: make)
+        let waits = stage.claim(.handle, (.read(), 1), by: cat)
+        #expect(stage.reasons(of: waits) == ["cat (32) waits for make (31), who is writing file1"])
+        #expect(stage.reasons(of: held) == [])
+        stage.engine.end(held)
+        #expect(cat.isGranted)
+        stage.engine.end(waits)
+    }
+
+    @Test(
+        "the verb is that of the holder's access",
+        arguments: [
+            (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
+            (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
+        ])
+    func verbs(access: Access, verb: String) throws {
+        let stage = try Stage()
+        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+        let held = stage.claim(.aware, (access, 1), by: one)
+        let waits = stage.claim(.aware, (Self.write, 1), by: other)
+        #expect(stage.reasons(of: waits) == ["other (32) waits for one (31), who is \(verb) file1"])
+        stage.engine.end(held)
+        stage.engine.end(waits)
+    }
+
+    @Test("a chain goes through the queue to the holder, and to the presenter that is asked")
+    func chain() throws {
+        let stage = try Stage()
+        let mailbox = Mailbox {}
+        let nvim = StandIn("nvim", 640)
+        let (presenter, document) = stage.present(1, by: nvim, in: mailbox)
+        let (cat, sed) = (StandIn("cat", 712), StandIn("sed", 713))
+        let first = stage.claim(.handle, (.read(), 1), by: cat)
+        guard case .request(let question, .relinquishToReader, _, _)? = mailbox.take().first?.content else {
+            Issue.record("nobody asked the presenter")
+            return
+        }
+        stage.engine.answer(question, of: presenter, .done)
+        let second = stage.claim(.handle, (Self.write, 1), by: sed)
+        let reasons = stage.reasons(of: second)
+        try #require(reasons.count == 2, "\(reasons)")
+        #expect(reasons[0] == "sed (713) waits behind cat (712) for file1")
+        #expect(reasons[1].hasPrefix("cat (712) waits for nvim (640) to save file1, asked 0."))
+        #expect(reasons[1].hasSuffix(" s left"))
+        #expect(reasons[1].contains(" s ago, 9.") || reasons[1].contains(" s ago, 10."))
+        stage.engine.withdraw(second)
+        stage.engine.withdraw(first)
+        stage.engine.remove(presenter)
+        #expect(document.releases == 1)
+        #expect(stage.engine.census(of: nil) == Census())
+    }
+
+    @Test("an access to two items shows both")
+    func twoItems() throws {
+        let stage = try Stage()
+        let mover = StandIn("mover", 31, purpose: "1")
+        let held = stage.claim(.aware, (.write(.forMoving), 1), (.write(.forReplacing), 2), by: mover)
+        let reader = StandIn("reader", 32, purpose: "2")
+        let waits = stage.claim(.aware, (.read(), 2), by: reader)
+        let claim = try #require(stage.engine.census(of: nil).claims.first)
+        #expect(
+            claim.intents == [
+                IntentReport(.write(.forMoving), StandIn.name(of: 1)),
+                IntentReport(.write(.forReplacing), StandIn.name(of: 2)),
+            ])
+        // Of the two, the one that both are about.
+        #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), who is replacing file2"])
+        stage.engine.end(held)
+        stage.engine.end(waits)
+    }
+
+    @Test("a wait that runs out is explained to whoever waited, as it was then")
+    func timedOut() throws {
+        var bounds = Bounds()
+        bounds.wait = .milliseconds(50)
+        let stage = try Stage(bounds)
+        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+        let held = stage.claim(.aware, (Self.write, 1), by: one)
+        stage.claim(.aware, (Self.write, 1), by: other)
+        try eventually(within: .seconds(10), "the refusal") { other.refusal == .busy }
+        #expect(other.explanation?.sentences == ["other (32) waits for one (31), who is writing file1"])
+        #expect(other.explanation?.actors.map(\.pid) == [31])
+        stage.engine.end(held)
+    }
+
+    @Test("two that wait for each other: one is refused and told so, the log and the counters say it")
+    func deadlock() throws {
+        let stage = try Stage()
+        let (a, b) = (StandIn("a", 712, purpose: "a"), StandIn("b", 640, purpose: "b"))
+        let x = stage.claim(.aware, (Self.write, 1), by: a)
+        let y = stage.claim(.aware, (Self.write, 2), by: b)
+        let a2 = StandIn("a", 712, purpose: "a")
+        let b2 = StandIn("b", 640, purpose: "b")
+        let second = stage.claim(.aware, (Self.write, 2), by: a2, within: [x])
+        #expect(stage.reasons(of: second) == ["a (712) waits for b (640), who is writing file2"])
+        stage.claim(.aware, (Self.write, 1), by: b2, within: [y])
+        #expect(b2.refusal == .deadlock)
+        let cycle = "a (712) holds file1 and waits for b (640), who holds file2 and waits for a (712)"
+        #expect(b2.explanation?.sentences == [cycle])
+        try eventually(within: .seconds(10), "the line in the log") {
+            stage.log.all == ["deadlock: \(cycle); b (640) is refused"]
+        }
+        let report = stage.engine.report(options: EffectiveOptions(), dataPath: .undecided)
+        #expect(report.counters.deadlocks == 1)
+        #expect(report.journal.contains { $0.kind == .deadlock && $0.actor?.pid == 640 })
+        stage.engine.end(y)
+        #expect(a2.isGranted)
+        stage.engine.end(second)
+        stage.engine.end(x)
+    }
+
+    @Test("a holder that cannot end before somebody else has something leads further on")
+    func hanging() throws {
+        let stage = try Stage()
+        let (make, sed) = (StandIn("make", 31, purpose: "1"), StandIn("sed", 33, purpose: "3"))
+        let inner = StandIn("gcc", 32, ancestors: [31], purpose: "1")
+        let outer = stage.claim(.aware, (Self.write, 1), by: make)
+        let other = stage.claim(.aware, (Self.write, 2), by: sed)
+        let nested = stage.claim(.aware, (Self.write, 2), by: inner, within: [outer])
+        let cat = StandIn("cat", 34, purpose: "4")
+        let waits = stage.claim(.aware, (.read(), 1), by: cat)
+        #expect(
+            stage.reasons(of: waits) == [
+                "cat (34) waits for make (31), who is writing file1",
+                "make (31) keeps file1 until gcc (32) has file2",
+                "gcc (32) waits for sed (33), who is writing file2",
+            ])
+        for claim in [waits, nested, other, outer] { stage.engine.end(claim) }
+    }
+
+    @Test("what two claims meet in is said: a package, or a directory above or below")
+    func places() throws {
+        let stage = try Stage()
+        stage.engine.place(ItemID(50), Directory(in: nil))
+        stage.engine.place(ItemID(51), Directory(in: ItemID(50), isPackage: true))
+        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+        let part = stage.claim(.aware, (Self.write, 1), by: one, in: 51)
+        let sibling = stage.claim(.aware, (.read(), 2), by: other, in: 51)
+        #expect(
+            stage.reasons(of: sibling) == [
+                "other (32) waits for one (31), who is writing file1 in the same package"
+            ])
+        stage.engine.end(sibling)
+        let mover = StandIn("mover", 33, purpose: "3")
+        let moves = stage.claim(.aware, (.write(.forMoving), 50), by: mover)
+        #expect(stage.reasons(of: moves) == ["mover (33) waits for one (31), who is writing file1 below it"])
+        stage.engine.end(part)
+        #expect(mover.isGranted)
+        let late = stage.claim(.aware, (.read(), 3), by: other, in: 50)
+        #expect(
+            stage.reasons(of: late) == [
+                "other (32) waits for mover (33), who is moving file50, which it is in"
+            ])
+        stage.engine.end(late)
+        stage.engine.end(moves)
+    }
+
+    @Test("a cycle is told from one to the next")
+    func cycles() {
+        let (a, b, child) = (StandIn("a", 712), StandIn("b", 640), StandIn("gcc", 641))
+        for (stand, item) in [(a, 1 as UInt64), (b, 2), (child, 3)] { stand.set([(Self.write, item)]) }
+        func text(_ steps: (StandIn, isWaiting: Bool)...) -> [String] {
+            var explanation = Explanation()
+            explanation.cycle = steps.map { Explanation.Step(claimant: .claimant($0), isWaiting: $1) }
+            return explanation.sentences
+        }
+        #expect(
+            text((a, true), (b, false), (b, true), (a, false)) == [
+                "a (712) holds file1 and waits for b (640), who holds file2 and waits for a (712)"
+            ])
+        #expect(
+            text((a, true), (b, false), (child, true), (a, false)) == [
+                "a (712) holds file1 and waits for b (640), "
+                    + "who holds file2 until gcc (641) is done, who waits for a (712)"
+            ])
+        #expect(
+            text((a, true), (b, true), (child, true)) == [
+                "a (712) waits for b (640), who waits for gcc (641), who waits for a (712)"
+            ])
+        #expect(
+            text((child, true), (a, false), (a, true), (b, false)) == [
+                "gcc (641) waits for a (712), who holds file1 and waits for b (640), "
+                    + "who holds file2 until gcc (641) is done"
+            ])
+    }
+}

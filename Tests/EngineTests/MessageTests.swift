@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Testing
+
+import func TestSupport.eventually
+
+/// What presenters are sent by the engine: batches, directories, and presenters that show nothing yet.
+@Suite struct MessageTests {
+    private static let write = Access.write(.updating)
+
+    @Test("a batch asks presenters, holds nothing, and is granted when they have answered")
+    func batch() throws {
+        let stage = try Stage()
+        let mailbox = Mailbox {}
+        let (presenter, _) = stage.present(1, by: StandIn("nvim", 640), in: mailbox)
+        let sync = StandIn("sync", 31, purpose: "1")
+        let batch = stage.claim(.batch, (Self.write, 1), (.read(), 2), by: sync)
+        #expect(!sync.isGranted)
+        let reasons = stage.reasons(of: batch)
+        #expect(reasons.count == 1)
+        #expect(
+            reasons.first?.hasPrefix("sync (31) waits for nvim (640) to let go of file1, asked 0.") == true)
+        // Nobody waits for it.
+        let cat = StandIn("cat", 32)
+        let read = stage.claim(.handle, (.read(), 2), by: cat)
+        #expect(cat.isGranted)
+        let questions = mailbox.take().compactMap { message -> QuestionID? in
+            guard case .request(let question, .relinquishToWriter, nil, _) = message.content else {
+                return nil
+            }
+            return question
+        }
+        try #require(questions.count == 1)
+        stage.engine.answer(questions[0], of: presenter, .done)
+        #expect(sync.isGranted)
+        for claim in [batch, read] { stage.engine.end(claim) }
+        stage.engine.remove(presenter)
+    }
+
+    @Test("who presents a directory is told of what is in it, with the name it had when it was told of")
+    func subitems() throws {
+        var bounds = Bounds()
+        bounds.trailing = .milliseconds(1)
+        let stage = try Stage(bounds)
+        stage.engine.place(ItemID(50), Directory(in: nil))
+        stage.engine.place(ItemID(51), Directory(in: ItemID(50)))
+        let mailbox = Mailbox {}
+        let (presenter, _) = stage.present(50, by: StandIn("files", 640), in: mailbox)
+        let place = Place(in: ItemID(51), link: LinkID(7))
+        #expect(stage.engine.isHeard(of: ItemID(1), at: place))
+        #expect(!stage.engine.isHeard(of: ItemID(1), at: Place()))
+        stage.engine.noteCreation(of: ItemID(1), at: place, by: StandIn("cp", 31).party)
+        var messages: [PresenterMessage] = []
+        try eventually(within: .seconds(10), "the end of the turn") {
+            messages += mailbox.take()
+            return !messages.isEmpty
+        }
+        try #require(messages.count == 1)
+        guard case .notice(.subitemDidAppear, let subitem?) = messages[0].content else {
+            Issue.record("\(messages[0].content)")
+            return
+        }
+        #expect(subitem == Notice.Subitem(ItemID(1), at: place))
+        stage.engine.remove(presenter)
+        stage.engine.forget(ItemID(51))
+        stage.engine.forget(ItemID(50))
+    }
+
+    @Test("a presenter that shows nothing is asked nothing until it does")
+    func shownLater() throws {
+        let stage = try Stage()
+        let (mailbox, nvim) = (Mailbox {}, StandIn("nvim", 640))
+        let presenter = stage.engine.present(nil, by: nvim.party, implementing: .all, in: mailbox)
+        let cat = StandIn("cat", 32)
+        stage.engine.end(stage.claim(.handle, (.read(), 1), by: cat))
+        #expect(mailbox.take().isEmpty)
+        let document = StandInDocument(ItemID(1))
+        stage.engine.show(document, by: presenter)
+        #expect(stage.engine.isPresented(ItemID(1)))
+        let claim = stage.claim(.handle, (.read(), 1), by: StandIn("cat", 33))
+        #expect(mailbox.take().count == 1)
+        stage.engine.end(claim)
+        stage.engine.remove(presenter)
+        #expect(document.releases == 1)
+        // Nobody is there to show it any more.
+        let late = StandInDocument(ItemID(1))
+        stage.engine.show(late, by: presenter)
+        #expect(late.releases == 1)
+        #expect(!stage.engine.isPresented(ItemID(1)))
+    }
+}
