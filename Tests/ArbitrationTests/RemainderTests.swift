@@ -43,6 +43,24 @@ struct RemainderTests {
         #expect(talk.arbiter.remembered == 0)
     }
 
+    /// Rule I4: those who leave before anybody knew them leave nothing behind, nor do those who waited within an access.
+    @Test func nothingIsLeftOfThoseWhoWithdraw() {
+        var talk = Conversation()
+        talk.present(1, 1, by: .process(50))
+        talk.claim(1, .write(.updating), 1)
+        talk.tell(.withdrawn(ClaimID(1)))
+        talk.tell(.removed(PresenterID(1)))
+        talk.claim(2, .write(.updating), 2, as: .aware)
+        var nested = Request(ClaimID(3), .aware, Request.Part(ItemID(2), .write(.updating)))
+        nested.within = [ClaimID(2)]
+        talk.tell(.claimed(nested))
+        talk.tell(.withdrawn(ClaimID(3)))
+        talk.tell(.ended(ClaimID(2)))
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().holdAware)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
     /// Rule T3: alarms of those who have gone do not pile up, and those of the others come when they should.
     @Test func alarmsOfThoseWhoHaveGoneDoNotPileUp() {
         var talk = Conversation()

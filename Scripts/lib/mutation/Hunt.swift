@@ -78,11 +78,14 @@ struct Hunt {
     }
 
     /// The verdicts on all of these: each stage in turn runs against those that are left.
-    func verdicts(on mutants: [Mutant]) throws -> [Int: Verdict] {
+    ///
+    /// Before the last stage, which takes longest, the body is told who is left.
+    func verdicts(on mutants: [Mutant], _ body: ([Mutant]) -> Void) throws -> [Int: Verdict] {
         var verdicts: [Int: Verdict] = [:]
         var failures: [Int: [Failure]] = [:]
         var left = mutants
-        for stage in stages {
+        for (index, stage) in stages.enumerated() {
+            if index == stages.count - 1 { body(left) }
             failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
             for mutant in left {
                 let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }

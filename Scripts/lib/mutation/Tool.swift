@@ -41,7 +41,10 @@ struct Tool {
             binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"))
         try hunt.measure()
         let keys = Survivors.keys(of: mutants)
-        let verdicts = try hunt.verdicts(on: chosen)
+        let verdicts = try hunt.verdicts(on: chosen) { left in
+            let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
+            for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
+        }
         var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors)
         if choice == nil {
             for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
