@@ -1,1 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArbitrationSimulation
+import Coordination
+import Glibc
+
+/// What was asked for on the command line; see Scripts/simulate.
+struct Options {
+    var seeds: UInt64 = 200
+    var first: UInt64 = 1
+    var isTold = false
+    /// Every seed is played, and complaints that differ in their numbers only are counted as one.
+    var isSurvey = false
+    var tries = 4_000
+    /// A file of commands to perform instead.
+    var replayed: String?
+
+    init?(_ words: [String]) {
+        var words = words[...]
+        while let word = words.popFirst() {
+            if word == "--tell" || word == "--survey" {
+                if word == "--tell" { isTold = true } else { isSurvey = true }
+                continue
+            }
+            if word == "--replay", let path = words.popFirst() {
+                replayed = path
+                continue
+            }
+            guard let value = words.popFirst().flatMap(UInt64.init) else { return nil }
+            switch word {
+            case "--seeds": seeds = value
+            case "--first": first = value
+            case "--seed": (first, seeds) = (value, 1)
+            case "--tries": tries = Int(value)
+            default: return nil
+            }
+        }
+        if seeds == 0 || first > UInt64.max - seeds { return nil }
+    }
+}
+
+/// Unbuffered: if the arbiter's own assertions stop the process, this is what is left to read.
+func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
+    var bytes = Array((text + end).utf8)[...]
+    while !bytes.isEmpty {
+        let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        if count <= 0 { return }
+        bytes = bytes.dropFirst(count)
+    }
+}
+
+/// Resident memory in KiB, as /proc has it.
+func residentMemory() -> Int {
+    let words = contents(of: "/proc/self/statm")?.split(separator: " ") ?? []
+    return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
+}
+
+@Sendable func trace(_ step: Step) { say(Command.text(step)) }
+
+func printFailure(_ player: Player, _ options: Options) {
+    guard let finding = player.findings.first else { return }
+    say("\nseed \(player.seed) fails after \(player.steps.count) steps: \(finding)")
+    var shrinking = Shrinking(bounds: player.bounds, checker: finding.checker, tries: options.tries)
+    let steps = shrinking.shrink(player.steps)
+    var performance = Performance(bounds: player.bounds, isTold: true)
+    for step in steps { performance.perform(step) }
+    say("\n# A shorter world of \(steps.count) steps, as a scenario:")
+    for finding in performance.findings { say("# \(finding)") }
+    say(([Command.text(player.bounds)] + steps.map(Command.text)).joined(separator: "\n----\n\n") + "\n----")
+    say("\n# The same as a conversation:")
+    say(performance.story.joined(separator: "\n"))
+}
+
+func simulate(_ options: Options) -> Int32 {
+    var (totals, steps, base) = (Totals(), 0, 0)
+    var complaints: [String: [(steps: Int, seed: UInt64)]] = [:]
+    for seed in options.first..<(options.first + options.seeds) {
+        say("\rseed \(seed) ", to: 2, end: "")
+        var player = Player(seed: seed, onStep: options.isTold ? trace : nil)
+        if options.isTold { say(Command.text(player.bounds)) }
+        player.play()
+        steps += player.steps.count
+        totals.add(player.performance.totals)
+        if let finding = player.findings.first, options.isSurvey {
+            let kind = finding.checker + ": " + finding.what.filter { !$0.isNumber }
+            if complaints[kind] == nil { say("seed \(seed): \(kind)") }
+            complaints[kind, default: []].append((player.steps.count, seed))
+        } else if !player.findings.isEmpty {
+            printFailure(player, options)
+            return 1
+        }
+        if seed - options.first == min(99, options.seeds / 4) { base = residentMemory() }
+    }
+    say("\r", to: 2, end: "")
+    for (kind, found) in complaints.sorted(by: { $0.value.count > $1.value.count }) {
+        let shortest = found.min { $0.steps < $1.steps }.map { "\($0.seed)" } ?? ""
+        say("\(found.count) times, first in seed \(shortest): \(kind)")
+    }
+    if !complaints.isEmpty { return 1 }
+    say("seeds \(options.first) to \(options.first + options.seeds - 1): all promises kept in \(steps) steps")
+    say(totals.description)
+    say("resident memory: \(base) KiB early, \(residentMemory()) KiB at the end")
+    return 0
+}
+
+/// Says commands to a world of its own, and what that answers.
+func replay(_ path: String) -> Int32 {
+    guard let text = contents(of: path) else {
+        say("simulate: '\(path)' cannot be read", to: 2)
+        return 2
+    }
+    var world = World()
+    for command in text.split(separator: "\n") where command != "----" && !command.hasPrefix("#") {
+        say("\(command)\n\(world.run(String(command)))\n")
+    }
+    return 0
+}
+
+func contents(of path: String) -> String? {
+    let file = open(path, O_RDONLY)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var (all, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    while true {
+        let count = read(file, &buffer, buffer.count)
+        if count <= 0 { return String(decoding: all, as: UTF8.self) }
+        all += buffer.prefix(count)
+    }
+}
+
+guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
+    say("simulate: say --seeds N, --first S, --seed S, --tries N or --tell, with whole numbers", to: 2)
+    exit(2)
+}
+exit(options.replayed.map(replay) ?? simulate(options))

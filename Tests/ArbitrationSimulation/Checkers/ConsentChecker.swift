@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Nobody is granted whose presenters were not asked, and who did not agree is listed (P1, P2, P12, P16 to P18).
+struct ConsentChecker: Checker {
+    private struct Known {
+        let presenter: PresenterID
+        /// The event that began it.
+        let number: Int
+        var isWrite: Bool
+        var causes: [Party] = []
+        var asked: Set<PresenterRequest> = []
+        /// Somebody refused or forfeited.
+        var isUnanswered = false
+        var isOver = false
+    }
+
+    private var turns: [TurnID: Known] = [:]
+    /// Open and closed requests to save: when each was last open.
+    private var saves: [PresenterID: Instant] = [:]
+    private var turnOf: [QuestionID: TurnID] = [:]
+    /// A relinquishment cannot be refused.
+    private var refusable: Set<QuestionID> = []
+    /// Which event made a presenter refuse or forfeit last.
+    private var refused: [PresenterID: Int] = [:]
+    /// Claims that were made within others at some time.
+    private var covered: Set<ClaimID> = []
+
+    mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
+        switch event {
+        case .removed(let id):
+            turns = turns.filter { $1.presenter != id }
+            saves[id] = nil
+        case .answered(let id, let presenter, let answer):
+            guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
+            turnOf[id] = nil
+            if answer == .failed, refusable.contains(id) {
+                turns[turn]?.isUnanswered = true
+                refused[presenter] = ledger.number
+            }
+        default: break
+        }
+        for claim in ledger.claims.values where !claim.isHeld && isCovered(claim, .save, ledger) {
+            covered.insert(claim.id)
+        }
+        for question in ledger.questions.values where question.request == .save {
+            saves[question.presenter] = ledger.now
+        }
+    }
+
+    mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
+        switch effect {
+        case .ask(let question):
+            var turn =
+                turns[question.turn]
+                ?? Known(
+                    presenter: question.presenter, number: ledger.number,
+                    isWrite: question.cause.access.isWrite)
+            turn.causes.append(question.cause.party)
+            turn.asked.insert(question.request)
+            turns[question.turn] = turn
+            turnOf[question.id] = question.turn
+            if !question.request.isRelinquishment { refusable.insert(question.id) }
+            if question.request == .save { saves[question.presenter] = ledger.now }
+        case .forfeit(let question, _):
+            turns[question.turn]?.isUnanswered = true
+            refused[question.presenter] = ledger.number
+            turnOf[question.id] = nil
+        case .tell(let notice):
+            if notice.kind == .reacquire { turns[notice.turn] = nil } else { break }
+        case .grant(let id, let grant):
+            guard let claim = ledger.claims[id], !claim.isHeld else { return }
+            checkConsent(claim, grant, ledger, &report)
+            checkList(claim, grant, ledger, &report)
+        default: break
+        }
+    }
+
+    private func checkConsent(
+        _ claim: Ledger.Entry, _ grant: Grant, _ ledger: Ledger, _ report: inout Report
+    ) {
+        guard grant.basis != .proceeded, claim.nature != .episode else { return }
+        for (id, showing) in ledger.showings.sorted(by: { $0.key < $1.key }) {
+            // One that came in the middle need not be asked.
+            // Nor one that is concerned only since something was moved.
+            guard showing.number < claim.number, ledger.upheaval < claim.number,
+                !showing.hasEverForfeited
+            else { continue }
+            for part in claim.parts {
+                let wanted = Self.wanted(claim, part, showing, ledger).filter(showing.implements)
+                if wanted.isEmpty { continue }
+                guard let party = claim.party else {
+                    report.blame("\(claim.id) is granted, nobody knows to whom, and \(id) was not asked")
+                    continue
+                }
+                if ledger.isOwn(party, showing) || party.works(for: showing.party) { continue }
+                let present = turns.values.filter { turn in
+                    turn.presenter == id && turn.causes.contains { Ledger.areOneProgram($0, party) }
+                }
+                for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
+                    if isCovered(claim, request, ledger) { continue }
+                    // P9: it waits for a save that somebody else asked for.
+                    if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
+                    // P22.
+                    if request == .relinquishToReader,
+                        present.contains(where: { $0.asked.contains(.relinquishToWriter) })
+                    {
+                        continue
+                    }
+                    report.blame("\(claim.id) is granted, and \(id) was not asked \(request.rawValue)")
+                }
+            }
+        }
+    }
+
+    /// What the presenter must surely be asked for a part (P2, P16 to P19).
+    private static func wanted(
+        _ claim: Ledger.Entry, _ part: Request.Part, _ showing: Ledger.Showing, _ ledger: Ledger
+    ) -> [PresenterRequest] {
+        let position = ledger.position(of: showing, to: part.item, part.place)
+        switch (position, part.access) {
+        case (nil, _): return []
+        case (.plainAbove, _), (.below, .read): return []
+        case (.below, .write(let option)):
+            // Links of what is below may have their own mind; the directory is what is moved.
+            guard option.isStructural, claim.nature != .handle else { return [] }
+            return option == .forMoving ? [.relinquishToWriter] : [.relinquishToWriter, .accommodateDeletion]
+        case (_, .read): return [.relinquishToReader]
+        case (_, .write(.forMerging)): return [.relinquishToWriter, .save]
+        case (_, .write(.updating)), (_, .write(.contentIndependentMetadataOnly)):
+            return [.relinquishToWriter]
+        case (let position, .write(let option)):
+            guard claim.nature != .handle || option != .forReplacing else { return [] }
+            // P19.
+            guard position != .of || (part.place.link == nil && showing.place.link == nil) else { return [] }
+            if option == .forMoving { return [.relinquishToWriter] }
+            let request: PresenterRequest =
+                position == .of ? .accommodateDeletion : .accommodateSubitemDeletion
+            return [.relinquishToWriter, request]
+        }
+    }
+
+    /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
+    private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
+        (request == .save && covered.contains(claim.id)) || ledger.claims.values.contains {
+            $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
+                && (request == .save || $0.suspension != nil)
+        }
+    }
+
+    /// P12.
+    private func checkList(
+        _ claim: Ledger.Entry, _ grant: Grant, _ ledger: Ledger, _ report: inout Report
+    ) {
+        if grant.unanswered != Array(Set(grant.unanswered)).sorted() {
+            report.blame("\(claim.id) lists \(grant.unanswered), not in order")
+        }
+        let isAware = claim.nature == .aware || claim.isBatch
+        if claim.onlyReads, !isAware, !grant.unanswered.isEmpty {
+            report.blame("\(claim.id) reads, and lists \(grant.unanswered)")
+        }
+        for id in grant.unanswered {
+            guard let showing = ledger.showings[id] else {
+                report.blame("\(claim.id) lists \(id), who is gone")
+                continue
+            }
+            let isOpen = ledger.questions.values.contains { $0.presenter == id }
+            let hasRefused =
+                turns.values.contains { $0.presenter == id && $0.isUnanswered }
+                || refused[id].map { $0 >= claim.number } ?? false
+            if !isOpen, !hasRefused, grant.basis != .proceeded {
+                report.blame("\(claim.id) lists \(id), who refused nothing")
+            }
+            if let party = claim.party, ledger.isOwn(party, showing) {
+                report.blame("\(claim.id) lists its own presenter \(id)")
+            }
+        }
+        guard !claim.onlyReads, let party = claim.party, claim.nature != .episode else { return }
+        for turn in turns.values 
+        where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) && turn.number >= claim.number {
+            guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
+                claim.parts.contains(where: {
+                    $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
+                }), !isCovered(claim, .save, ledger), showing.number < claim.number,
+                ledger.upheaval < claim.number
+            else { continue }
+            report.blame("\(claim.id) does not list \(turn.presenter), who did not agree")
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Relinquish and reacquire pair up, nobody is asked or told the same twice in a turn, and what happened is told
+/// before the presenter is let in again (P3, N3, N8).
+struct TurnChecker: Checker {
+    private struct Asked: Hashable {
+        let request: PresenterRequest
+        let subitem: ItemID?
+    }
+
+    private struct Known {
+        let presenter: PresenterID
+        /// The event that began it.
+        let number: Int
+        var causes: [Cause] = []
+        var asked: Set<Asked> = []
+        var told: [PresenterNotice: Set<ItemID?>] = [:]
+        var rank = 0
+        /// Told since the last time a full turn told all it had.
+        var subitems = 0
+        var isOver = false
+
+        var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
+    }
+
+    private var turns: [TurnID: Known] = [:]
+    /// Who was granted in which turn.
+    private var members: [ClaimID: [TurnID: ItemID]] = [:]
+
+    mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
+        if case .removed(let id) = event { turns = turns.filter { $1.presenter != id } }
+    }
+
+    mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
+        switch effect {
+        case .ask(let question): check(question, ledger, &report)
+        case .tell(let notice): check(notice, ledger, &report)
+        case .grant(let id, _): if let claim = ledger.claims[id] { join(claim, ledger) }
+        default: break
+        }
+    }
+
+    private func implementsAll(_ id: PresenterID, _ ledger: Ledger) -> Bool {
+        guard let showing = ledger.showings[id] else { return false }
+        return showing.implements(.relinquishToReader) && showing.implements(.relinquishToWriter)
+    }
+
+    private mutating func check(_ question: Question, _ ledger: Ledger, _ report: inout Report) {
+        var turn = turns[question.turn] ?? Known(presenter: question.presenter, number: ledger.number)
+        if turn.isOver { report.blame("\(question.id) is asked in \(question.turn), which is over") }
+        if turn.presenter != question.presenter { report.blame("\(question.turn) has two presenters") }
+        // A deletion may have been put to it alone.
+        if question.request.isRelinquishment, turn.asked.contains(where: { $0.request == .save }),
+            !turn.isRelinquished, implementsAll(question.presenter, ledger)
+        {
+            report.blame("\(question.id): relinquishing is not asked first in \(question.turn)")
+        }
+        if !turn.asked.insert(Asked(request: question.request, subitem: question.subitem)).inserted {
+            report.blame("\(question.request.rawValue) is asked twice in \(question.turn)")
+        }
+        turn.causes.append(question.cause)
+        turns[question.turn] = turn
+    }
+
+    private mutating func check(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
+        var turn = turns[notice.turn] ?? Known(presenter: notice.presenter, number: ledger.number)
+        guard let showing = ledger.showings[notice.presenter] else {
+            return report.blame("\(notice.kind.rawValue) is told to \(notice.presenter), who is gone")
+        }
+        if turn.presenter != notice.presenter { report.blame("\(notice.turn) has two presenters") }
+        if !showing.implements(notice.kind) {
+            report.blame("\(notice.presenter) does not implement \(notice.kind.rawValue)")
+        }
+        if turn.isOver { report.blame("\(notice.kind.rawValue) is told after \(notice.turn) was over") }
+        let rank =
+            switch notice.kind {
+            case .didMove: 0
+            case .didChange: 1
+            case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
+            case .reacquire: 3
+            }
+        if rank < turn.rank {
+            if turn.subitems < 256 { report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)") }
+            (turn.subitems, turn.told) = (0, [:])
+        }
+        turn.rank = rank
+        if rank == 2 { turn.subitems += 1 }
+        if (notice.subitem != nil) != (rank == 2) {
+            report.blame("\(notice.kind.rawValue) names the wrong thing in \(notice.turn)")
+        }
+        if !turn.told[notice.kind, default: []].insert(notice.subitem?.item).inserted {
+            report.blame("\(notice.kind.rawValue) is told twice in \(notice.turn)")
+        }
+        // A move and a change are two things; all else includes what was before.
+        if let item = notice.subitem?.item {
+            let kinds = Set(turn.told.filter { $0.value.contains(item) }.keys)
+            if kinds.count > 1, kinds != [.subitemDidMove, .subitemDidChange] {
+                report.blame("\(notice.presenter) is told of \(item) twice in \(notice.turn)")
+            }
+        }
+        if notice.kind == .reacquire { checkReacquire(notice, turn, ledger, &report) }
+        turn.isOver = notice.kind == .reacquire
+        turns[notice.turn] = turn
+    }
+
+    private func checkReacquire(
+        _ notice: Notice, _ turn: Known, _ ledger: Ledger, _ report: inout Report
+    ) {
+        if !turn.isRelinquished { report.blame("\(notice.turn) lets in one who never relinquished") }
+        for (id, items) in members {
+            guard let item = items[notice.turn], let claim = ledger.claims[id], claim.suspension == nil,
+                claim.parts.contains(where: { $0.item == item }),
+                ledger.showings[notice.presenter]?.item == item
+            else { continue }
+            report.blame("\(notice.presenter) is let in while \(id) is at work")
+        }
+    }
+
+    /// Notes in which turns a claim that is granted surely is.
+    private mutating func join(_ claim: Ledger.Entry, _ ledger: Ledger) {
+        guard let party = claim.party, claim.parts.count == 1, claim.nature != .episode else { return }
+        let part = claim.parts[0]
+        for (id, turn) in turns where !turn.isOver && turn.isRelinquished {
+            guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
+                showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last, cause.party == party,
+                cause.access == part.access, !ledger.isOwn(party, showing)
+            else { continue }
+            members[claim.id, default: [:]][id] = part.item
+        }
+    }
+
+    mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
+        members = members.filter { ledger.claims[$0.key] != nil }
+        guard ledger.isQuiet else { return }
+        for (id, turn) in turns where turn.isRelinquished && !turn.isOver {
+            guard let showing = ledger.showings[turn.presenter], showing.implements(.reacquire) else { continue }
+            report.blame("\(turn.presenter) was never let in again after \(id)")
+        }
+        turns = [:]
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What anybody knows who reads all events and effects.
+///
+/// Checkers look at it, and at nothing of the arbiter's. It keeps no index and judges nothing.
+struct Ledger {
+    struct Entry {
+        let request: Request
+        /// Where the parts are by now.
+        var parts: [Request.Part]
+        /// What these stake.
+        var stakes: [Stake] = []
+        let arrived: Instant
+        /// Which event it was.
+        let number: Int
+        var isHeld = false
+        /// D3: it goes before others that wait.
+        var passes = false
+        var wasForced = false
+        /// A deadlock let it go ahead.
+        var isExpired = false
+        var party: Party?
+        var suspension: Suspension?
+        var isClean = false
+        /// Some question's presenter made progress while it waited.
+        var isExtended = false
+        var lastSeen: Observation?
+
+        var id: ClaimID { request.claim }
+        var nature: Request.Nature { request.nature }
+        var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
+        var isBatch: Bool { nature == .batch }
+    }
+
+    struct Showing {
+        let presenter: Presenter
+        var item: ItemID?
+        var place: Place
+        /// Which event showed what it shows.
+        var number: Int
+        /// The name it shows was deleted, and nothing has taken its place.
+        var isGone = false
+        /// Forfeits since the last sign of life.
+        var forfeits = 0
+        var hasEverForfeited = false
+        var party: Party { presenter.party }
+
+        func implements(_ notice: PresenterNotice) -> Bool {
+            presenter.messages.contains(PresenterMessages(notice))
+        }
+
+        func implements(_ request: PresenterRequest) -> Bool {
+            presenter.messages.contains(PresenterMessages(request))
+        }
+    }
+
+    let bounds: Bounds
+    var now = Instant(nanoseconds: 0)
+    var claims: [ClaimID: Entry] = [:]
+    var directories: [ItemID: Directory] = [:]
+    var showings: [PresenterID: Showing] = [:]
+    /// Asked, and neither answered nor forfeited.
+    var questions: [QuestionID: Question] = [:]
+    /// The moment asked for and not used up.
+    var wake: Instant?
+    /// How many events there have been.
+    var number = 0
+    /// Which of them last changed who is where.
+    var upheaval = 0
+    /// Items that were deleted and have not come back.
+    var gone: Set<ItemID> = []
+
+    init(bounds: Bounds) { self.bounds = bounds }
+
+    var waiting: [Entry] { claims.values.filter { !$0.isHeld }.sorted { $0.id < $1.id } }
+    var held: [Entry] { claims.values.filter(\.isHeld).sorted { $0.id < $1.id } }
+    var isQuiet: Bool { claims.isEmpty && questions.isEmpty && wake == nil }
+}
+
+/// What events change.
+extension Ledger {
+    mutating func note(_ event: Event, at now: Instant) {
+        self.now = max(self.now, now)
+        number += 1
+        noteLife(event)
+        switch event {
+        case .claimed(let request):
+            let entry = Entry(request: request, parts: request.parts, arrived: self.now, number: number)
+            let stakes = stakes(entry)
+            claims[request.claim] = entry
+            claims[request.claim]?.stakes = stakes
+        case .identified(let id, let party): if claims[id]?.party == nil { claims[id]?.party = party }
+        case .observed(let id, let observation): claims[id]?.lastSeen = observation
+        // Who waits is refused in answer, and forgotten with that.
+        case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
+        case .forced(let id): claims[id]?.wasForced = true
+        case .vacated(let document, let orphan): moveHandles(document, to: orphan)
+        case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
+        case .placed(let item, let directory): directories[item] = directory
+        case .forgotten(let item): directories[item] = nil
+        case .relinked(let link, let item, let place): relink(link, to: item, place)
+        case .presented(let presenter):
+            showings[presenter.id] = Showing(
+                presenter: presenter, item: presenter.item, place: presenter.place, number: number)
+        case .shown(let id, let item, let place):
+            showings[id]?.item = item
+            showings[id]?.place = place
+            showings[id]?.number = number
+        case .removed(let id):
+            showings[id] = nil
+            questions = questions.filter { $1.presenter != id }
+        case .answered(let id, let presenter, _):
+            showings[presenter]?.forfeits = 0
+            if questions[id]?.presenter == presenter { questions[id] = nil }
+        case .progressed(let id): progress(id)
+        case .moved(let item, let move, _, _): self.move(item, move)
+        case .tick: wake = nil
+        case .withdrawn, .changed, .created, .deleted, .lost: break
+        }
+        switch event {
+        case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:
+            upheaval = number
+            let stakes = claims.mapValues { self.stakes($0) }
+            for (id, stakes) in stakes { claims[id]?.stakes = stakes }
+        default: break
+        }
+    }
+
+    private mutating func noteLife(_ event: Event) {
+        switch event {
+        case .created(let item, _, _, _), .replaced(let item, _, _):
+            gone.remove(item)
+            for (id, showing) in showings where showing.item == item { showings[id]?.isGone = false }
+        // One of several names may be left.
+        case .deleted(let item, let place, _, _):
+            if place.link == nil { gone.insert(item) }
+            lose(item, place)
+        case .lost(let item, let place, _):
+            gone.insert(item)
+            lose(item, place)
+        default: break
+        }
+    }
+
+    private mutating func lose(_ item: ItemID, _ place: Place) {
+        for (id, showing) in showings where showing.item == item && showing.place.isSameName(as: place) {
+            showings[id]?.isGone = true
+        }
+    }
+
+    private mutating func progress(_ id: QuestionID) {
+        guard let question = questions[id] else { return }
+        let extended = min(now + span(for: question.request), question.asked + bounds.progress)
+        if extended > question.deadline { questions[id]?.deadline = extended }
+        for claim in claims.keys where claims[claim]?.isHeld == false { claims[claim]?.isExtended = true }
+    }
+
+    /// P4.
+    func span(for request: PresenterRequest) -> Span {
+        switch request {
+        case .relinquishToReader, .relinquishToWriter: bounds.relinquish
+        case .save: bounds.save
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
+        }
+    }
+
+    private mutating func changeParts(
+        _ body: (Entry, Request.Part) -> (ItemID, Place)?
+    ) {
+        for id in claims.keys {
+            guard let entry = claims[id] else { continue }
+            claims[id]?.parts = entry.parts.map { part in
+                guard let (item, place) = body(entry, part) else { return part }
+                return Request.Part(item, part.access, at: place, via: part.via)
+            }
+        }
+    }
+
+    /// R1.
+    private mutating func moveHandles(_ document: ItemID, to orphan: ItemID) {
+        changeParts { entry, part in
+            entry.isHeld && entry.nature == .handle && part.item == document ? (orphan, Place()) : nil
+        }
+    }
+
+    /// R2, P11.
+    private mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
+        if let orphan { moveHandles(document, to: orphan) }
+        changeParts { _, part in part.item == incoming ? (document, part.place) : nil }
+        for id in showings.keys where showings[id]?.item == incoming { showings[id]?.item = document }
+    }
+
+    /// S7.
+    private mutating func relink(_ link: ItemID, to item: ItemID, _ place: Place) {
+        changeParts { entry, part in
+            !entry.isHeld && part.via == link && !part.access.isWrite ? (item, place) : nil
+        }
+    }
+
+    /// S5, S6.
+    private mutating func move(_ item: ItemID, _ move: Move) {
+        directories[item]?.parent = move.to.directory
+        let isDirectory = directories[item] != nil
+        changeParts { _, part in
+            guard part.item == item, part.place.isSameName(as: move.from),
+                part.place.directory == move.from.directory || isDirectory
+            else { return nil }
+            if part.access == .write(.forReplacing) {
+                return move.leaving.map { ($0, move.from) }
+            }
+            return (item, move.to)
+        }
+        for (id, showing) in showings where showing.item == item && showing.place.isSameName(as: move.from) {
+            showings[id]?.place = move.to
+        }
+    }
+}
+
+/// What effects change.
+extension Ledger {
+    mutating func note(_ effect: Effect) {
+        switch effect {
+        case .grant(let id, _): claims[id]?.isHeld = true
+        case .refuse(let id, _): claims[id] = nil
+        case .suspend(let id, let suspension):
+            claims[id]?.suspension = suspension
+            if suspension == .yielded, claims[id]?.lastSeen == .clean { claims[id]?.isClean = true }
+        case .deadlock(let deadlock):
+            if deadlock.way == .passes { claims[deadlock.claim]?.passes = true }
+            if deadlock.way == .proceeds { claims[deadlock.claim]?.isExpired = true }
+        case .ask(let question): questions[question.id] = question
+        case .forfeit(let question, _):
+            questions[question.id] = nil
+            showings[question.presenter]?.forfeits += 1
+            showings[question.presenter]?.hasEverForfeited = true
+        case .wake(let moment): wake = moment
+        case .identify, .observe, .retarget, .tell: break
+        }
+    }
+}

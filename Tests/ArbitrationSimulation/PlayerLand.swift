@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What becomes of files and directories, and how it is reported.
+extension Player {
+    mutating func makeDirectory() {
+        guard let parent = chance.one(of: land.directories.filter { land.depth(of: $0) < 5 }) else { return }
+        let item = land.fresh()
+        let isPackage = chance.isLucky(25)
+        land.add(item, .directory(isPackage: isPackage), [Place(in: parent)])
+        tell(.placed(item, Directory(in: parent, isPackage: isPackage)))
+        if lastClaim > 0 { tell(.created(item, at: Place(in: parent), by: program(), under: nil)) }
+    }
+
+    mutating func addFile() {
+        guard let directory = chance.one(of: land.directories) else { return }
+        land.add(land.fresh(), .file, [Place(in: directory)])
+    }
+
+    mutating func addHardLink() {
+        guard let one = chance.one(of: land.directories), let other = chance.one(of: land.directories) else {
+            return
+        }
+        let names = [Place(in: one, link: land.freshLink()), Place(in: other, link: land.freshLink())]
+        land.add(land.fresh(), .file, names)
+    }
+
+    mutating func addLink() {
+        guard let directory = chance.one(of: land.directories), let target = chance.one(of: land.files) else {
+            return
+        }
+        land.add(land.fresh(), .link(target), [Place(in: directory)])
+    }
+
+    mutating func makeSomething() {
+        if chance.isLucky(40) { return makeDirectory() }
+        // Around all claims: a file that a program makes without Truce's seeing it opened.
+        guard let directory = chance.one(of: land.directories) else { return }
+        let item = land.fresh()
+        land.add(item, .file, [Place(in: directory)])
+        tell(.created(item, at: Place(in: directory), by: program(), under: nil))
+    }
+
+    /// A directory becomes a package, or ceases to be one.
+    mutating func mark() {
+        guard let item = chance.one(of: land.directories.filter { $0 != Landscape.root }),
+            var directory = ledger.directories[item]
+        else { return }
+        directory.isPackage.toggle()
+        land.setKind(item, .directory(isPackage: directory.isPackage))
+        tell(.placed(item, directory))
+    }
+
+    mutating func relink() {
+        guard let link = chance.one(of: land.links), let target = chance.one(of: land.files),
+            let place = land.nodes[target]?.names.first, land.nodes[link]?.kind != .link(target)
+        else { return }
+        land.setKind(link, .link(target))
+        tell(.relinked(link, to: target, at: place))
+    }
+
+    /// What happens around all claims is told as well.
+    mutating func changeAroundClaims() {
+        let party = program()
+        guard let part = part(land.files + land.directories, .read()) else { return }
+        let stamp = UInt64(100 + chance.below(100))
+        tell(.changed(part.item, at: part.place, Cause(party, .write(.updating)), under: nil, stamp: stamp))
+    }
+
+    // MARK: Under claims
+
+    /// Does what a held claim was made for, as far as it is still possible.
+    mutating func carryOut(_ entry: Ledger.Entry) {
+        if entry.isBatch || entry.nature == .episode { return }
+        if entry.nature == .nameChange, entry.parts.count == 2 { return renameOver(entry) }
+        for part in entry.parts where part.access.isWrite {
+            // An access may end without having done anything.
+            if entry.nature == .aware || entry.nature == .handle, chance.isLucky(30) { continue }
+            switch part.access {
+            case .write(.forDeleting): delete(part, entry.id)
+            case .write(.forMoving): move(part, entry.id)
+            case .write(.forReplacing): if land.nodes[part.item] == nil { create(part, entry) } else { change(part, entry.id) }
+            default: change(part, entry.id)
+            }
+        }
+    }
+
+    private func maker(_ claim: ClaimID) -> Party { performance.maker(of: claim) }
+
+    private mutating func change(_ part: Request.Part, _ claim: ClaimID) {
+        // An orphan has no place, and nobody shows it.
+        guard land.nodes[part.item] != nil else { return }
+        let stamp = chance.isLucky(60) ? (stamps[claim] ?? 0) + 1 : stamps[claim] ?? 1
+        tell(
+            .changed(
+                part.item, at: part.place, Cause(maker(claim), .write(.updating)), under: claim, stamp: stamp))
+    }
+
+    private mutating func create(_ part: Request.Part, _ entry: Ledger.Entry) {
+        guard entry.nature == .handle, let directory = part.place.directory, land.nodes[directory] != nil else {
+            return
+        }
+        graves[part.item] = nil
+        land.add(part.item, .file, [part.place])
+        tell(.created(part.item, at: part.place, by: maker(entry.id), under: entry.id))
+        if chance.isLucky(60) { change(part, entry.id) }
+    }
+
+    private mutating func delete(_ part: Request.Part, _ claim: ClaimID) {
+        guard let node = land.nodes[part.item], part.item != Landscape.root else { return }
+        if node.isDirectory {
+            let children = land.children(of: part.item)
+            // rmdir(2) refuses; an access over the socket takes everything with it.
+            if !children.isEmpty, ledger.claims[claim]?.nature == .nameChange { return }
+            for child in children {
+                for name in land.nodes[child]?.names ?? [] where name.directory == part.item {
+                    delete(Request.Part(child, part.access, at: name), claim)
+                }
+            }
+        }
+        guard let name = land.nodes[part.item]?.names.first(where: { $0 == part.place }) else { return }
+        let left = (land.nodes[part.item]?.names ?? []).filter { $0 != name }
+        if left.isEmpty {
+            land.remove(part.item)
+            if node.kind == .file, name.link == nil { graves[part.item] = name }
+            if node.isDirectory { unforgotten.append(part.item) }
+            for link in land.links where land.nodes[link]?.kind == .link(part.item) { dangle(link, claim) }
+        } else {
+            land.setNames(part.item, left)
+        }
+        tell(.deleted(part.item, at: name, by: maker(claim), under: claim))
+    }
+
+    /// A link to nothing is led to something else, for want of a word for dangling.
+    private mutating func dangle(_ link: ItemID, _ claim: ClaimID) {
+        if let other = chance.one(of: land.files) { land.setKind(link, .link(other)) }
+    }
+
+    private mutating func move(_ part: Request.Part, _ claim: ClaimID) {
+        guard let node = land.nodes[part.item], part.item != Landscape.root,
+            let from = node.names.first(where: { $0 == part.place }),
+            let directory = chance.one(
+                of: land.directories.filter { !node.isDirectory || !land.isWithin($0, part.item) })
+        else { return }
+        if node.isDirectory, land.depth(of: directory) > 6 { return }
+        let to = Place(in: directory, link: from.link)
+        land.setNames(part.item, node.names.map { $0 == from ? to : $0 })
+        // Whoever wants to replace what has this name wants the name.
+        let isAwaited = ledger.claims.values.contains { other in
+            other.parts.contains { $0.item == part.item && $0.access == .write(.forReplacing) }
+        }
+        let move = Move(from: from, to: to, leaving: isAwaited ? land.fresh() : nil)
+        tell(.moved(part.item, move, by: maker(claim), under: claim))
+    }
+
+    private mutating func renameOver(_ entry: Ledger.Entry) {
+        let (source, target) = (entry.parts[0], entry.parts[1])
+        guard source.item != target.item, let node = land.nodes[source.item], land.nodes[target.item] != nil,
+            node.names == [source.place], land.nodes[target.item]?.names == [source.place]
+        else { return }
+        land.remove(source.item)
+        for link in land.links where land.nodes[link]?.kind == .link(source.item) { dangle(link, entry.id) }
+        tell(.replaced(document: target.item, incoming: source.item, orphan: land.fresh()))
+        let cause = Cause(maker(entry.id), .write(.updating))
+        tell(.changed(target.item, at: target.place, cause, under: entry.id, stamp: 77))
+    }
+
+    // MARK: Saves in several steps
+
+    /// A document is renamed aside or unlinked by a program that will fill its name again.
+    mutating func beginSave() {
+        guard let part = part(land.files.filter { land.nodes[$0]?.names.count == 1 }, .write(.updating)) else {
+            return
+        }
+        let party = chance.isLucky(30) ? anyone(of: cast.editors, &chance) : program()
+        var unmodified = party
+        unmodified.purpose = nil
+        claim(Request(nextClaim(), .nameChange, part), by: unmodified, .vacate(part.item))
+    }
+
+    mutating func vacate(_ document: ItemID, _ claim: ClaimID) {
+        guard let place = land.nodes[document]?.names.first, land.nodes[document]?.names.count == 1,
+            ledger.claims[claim]?.parts.first?.item == document
+        else { return tell(.ended(claim)) }
+        let party = makers[claim] ?? .nobody
+        let episode = nextClaim()
+        self.claim(
+            Request(episode, .episode, Request.Part(document, .write(.updating), at: place)), by: party, .use)
+        tell(.vacated(document: document, orphan: land.fresh()))
+        if ledger.claims[claim] != nil { tell(.ended(claim)) }
+        schedule(.fill(document, party, episode: episode), in: chance.milliseconds(0...60))
+    }
+
+    mutating func fill(_ document: ItemID, _ party: Party, _ episode: ClaimID) {
+        guard let place = land.nodes[document]?.names.first, ledger.claims[episode] != nil else { return }
+        if chance.isLucky(15) {
+            // It was no save: the window closes.
+            tell(.ended(episode))
+            land.remove(document)
+            graves[document] = place.link == nil ? place : nil
+            for link in land.links where land.nodes[link]?.kind == .link(document) { dangle(link, episode) }
+            return tell(.lost(document, at: place, by: party))
+        }
+        let part = Request.Part(document, .write(.forReplacing), at: place)
+        claim(Request(nextClaim(), .handle, part), by: party, .fill(document, episode))
+    }
+
+    /// Forgets a directory that is gone, when nobody names it any more.
+    mutating func forgetIfUnused(_ directory: ItemID) {
+        let isNamed =
+            ledger.claims.values.contains { claim in
+                claim.parts.contains { $0.item == directory || $0.place.directory == directory }
+            }
+            || ledger.showings.values.contains { $0.item == directory || $0.place.directory == directory }
+            || ledger.directories.values.contains { $0.parent == directory }
+        if isNamed || ledger.directories[directory] == nil { return }
+        unforgotten.removeAll { $0 == directory }
+        for (item, place) in graves where place.directory == directory { graves[item] = nil }
+        tell(.forgotten(directory))
+    }
+}

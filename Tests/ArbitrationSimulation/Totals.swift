@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How often each kind of thing happened.
+package struct Totals: Sendable, CustomStringConvertible {
+    package private(set) var counts: [String: Int] = [:]
+
+    package init() {}
+
+    package subscript(name: String) -> Int { counts[name] ?? 0 }
+
+    package mutating func add(_ other: Totals) { counts.merge(other.counts, uniquingKeysWith: +) }
+
+    private mutating func count(_ name: String) { counts[name, default: 0] += 1 }
+
+    package var description: String {
+        counts.sorted { $0.key < $1.key }.map { "  \($0.key): \($0.value)" }.joined(separator: "\n")
+    }
+
+    /// Before the event has been noted.
+    mutating func count(_ event: Event, _ ledger: Ledger) {
+        count("event")
+        switch event {
+        case .claimed(let request): count(request)
+        case .withdrawn: count("fact: withdrawn")
+        case .forced: count("fact: forced")
+        case .vacated: count("fact: vacated")
+        case .replaced: count("fact: replaced")
+        case .placed(let item, let directory):
+            if let known = ledger.directories[item], known.isPackage != directory.isPackage {
+                count("fact: package mark changed")
+            }
+        case .forgotten: count("fact: directory forgotten")
+        case .relinked: count("fact: relinked")
+        case .presented(let presenter):
+            let kind =
+                presenter.item.map { ledger.directories[$0].map { $0.isPackage ? "package" : "folder" } ?? "file" }
+            count("presenter of \(kind ?? "nothing yet")")
+        case .shown: count("presenter shown later")
+        case .removed: count("presenter removed")
+        case .answered(let id, _, let answer):
+            count(ledger.questions[id] == nil ? "answer: late, twice or to nothing" : "answer: \(answer.rawValue)")
+        case .progressed: count("fact: progress")
+        case .changed: count("fact: changed")
+        case .created: count("fact: created")
+        case .deleted: count("fact: deleted")
+        case .lost: count("fact: lost")
+        case .moved(let item, _, _, _):
+            count(ledger.directories[item] == nil ? "fact: file moved" : "fact: directory moved")
+        case .tick: if let wake = ledger.wake, wake < ledger.now { count("fact: late tick") }
+        case .identified, .observed, .ended: break
+        }
+    }
+
+    private mutating func count(_ request: Request) {
+        count("claim")
+        count("claim: \(request.nature.rawValue)")
+        if request.parts.count > 2 { count("claim of many parts") }
+        if !request.within.isEmpty { count("claim within another") }
+        if request.answering != nil { count("claim made to answer") }
+        if request.parts.contains(where: { $0.via != nil }) { count("claim through a symbolic link") }
+        if request.parts.contains(where: { $0.place.link != nil }) { count("claim by a hard link") }
+    }
+
+    /// Before the effect has been noted.
+    mutating func count(_ effect: Effect, _ ledger: Ledger) {
+        switch effect {
+        case .grant(let id, let grant):
+            count("grant: \(grant.basis.rawValue)")
+            if !grant.passed.isEmpty { count("grant over others") }
+            if !grant.unanswered.isEmpty { count("grant over presenters") }
+            if let claim = ledger.claims[id], claim.parts.contains(where: { ledger.isInPackage($0) }) {
+                count("grant in a package")
+            }
+        case .refuse(_, let refusal): count("refuse: \(refusal.rawValue)")
+        case .identify: count("identify")
+        case .observe: count("observe")
+        case .suspend(_, let suspension): count("suspend: \(suspension.rawValue)")
+        case .retarget: count("retarget")
+        case .deadlock(let deadlock): count("deadlock: \(deadlock.way.rawValue)")
+        case .ask(let question): count("ask: \(question.request.rawValue)")
+        case .forfeit(_, let isDemoted):
+            count("forfeit")
+            if isDemoted { count("demotion") }
+        case .tell(let notice): count("tell: \(notice.kind.rawValue)")
+        case .wake: break
+        }
+    }
+}
+
+extension Ledger {
+    func isInPackage(_ part: Request.Part) -> Bool { unit(part.item, part.place) != nil }
+}
