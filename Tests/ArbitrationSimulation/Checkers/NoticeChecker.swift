@@ -75,7 +75,7 @@ struct NoticeChecker: Checker {
     /// Notes what is due to a presenter, if it is concerned at all.
     private mutating func add(
         _ what: What, to showing: Ledger.Showing, of subitem: ItemID?, _ act: Act, isCertain: Bool,
-        _ ledger: Ledger
+        evenIfGone: Bool = false, _ ledger: Ledger
     ) {
         if ledger.isOwn(act.party, showing) { return }
         // P6.
@@ -92,7 +92,8 @@ struct NoticeChecker: Checker {
         dues.append(
             Due(
                 presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake && !isIncluded && !showing.isGone, number: ledger.number,
+                isCertain: isCertain && !isForItsSake && !isIncluded && (evenIfGone || !showing.isGone),
+                number: ledger.number,
                 moment: ledger.now))
     }
 
@@ -113,8 +114,10 @@ struct NoticeChecker: Checker {
                 add(what, to: showing, of: act.item, act, isCertain: isCertain, ledger)
             } else {
                 if what == .appeared { add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger) }
-                guard position == .packageAbove, showing.implements(.didChange) else { continue }
-                add(.changed, to: showing, of: nil, act, isCertain: isCertain, ledger)
+                // A plain directory may be a package when it is told.
+                guard showing.implements(.didChange) else { continue }
+                let isSure = isCertain && position == .packageAbove
+                add(.changed, to: showing, of: nil, act, isCertain: isSure, ledger)
             }
         }
     }
@@ -143,7 +146,8 @@ struct NoticeChecker: Checker {
             }
             let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
             if showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, ledger)
+                add(
+                    .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true, ledger)
             }
             if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
@@ -225,7 +229,8 @@ struct NoticeChecker: Checker {
 
     /// N4.
     private mutating func noteSuspension(_ id: ClaimID, _ ledger: Ledger) {
-        guard let claim = ledger.claims[id], let party = claim.party else { return }
+        guard let claim = ledger.claims[id] else { return }
+        let party = claim.party ?? .nobody
         switch claim.lastSeen {
         case .dirty(let stamp): toldStamps[id] = stamp
         case .untouched: break

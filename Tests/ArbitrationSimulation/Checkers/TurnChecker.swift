@@ -20,6 +20,8 @@ struct TurnChecker: Checker {
         /// Told since the last time a full turn told all it had.
         var subitems = 0
         var isOver = false
+        /// The event in which it last told something.
+        var toldAt = 0
 
         var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     }
@@ -80,6 +82,9 @@ struct TurnChecker: Checker {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
             case .reacquire: 3
             }
+        // N3: one that asked nobody to relinquish tells what it has before another's reacquire, and goes on.
+        if !turn.isRelinquished, turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
+        turn.toldAt = ledger.number
         if rank < turn.rank {
             if turn.subitems < 256 { report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)") }
             (turn.subitems, turn.told) = (0, [:])
