@@ -10,6 +10,8 @@ struct Resource: Hashable, Comparable, Sendable {
     static func < (one: Self, other: Self) -> Bool { one.number < other.number }
 
     var item: ItemID { ItemID(number >> 1) }
+
+    func _rawHashValue(seed: Int) -> Int { Numbering.hash(number) }
     var isContents: Bool { number & 1 == 1 }
 }
 
