@@ -49,6 +49,7 @@ struct NoticeChecker: Checker {
             moved(item, move, self.party(claim, party, ledger), claim, ledger)
         case .replaced(let document, let incoming, _): becomes(incoming, document)
         case .vacated(let document, _): becomes(document, document)
+        case .placed(let item, _): isMarked(item, ledger)
         case .removed(let id): dues.removeAll { $0.presenter == id }
         default: break
         }
@@ -63,6 +64,13 @@ struct NoticeChecker: Checker {
 
     private func party(_ claim: ClaimID?, _ party: Party, _ ledger: Ledger) -> Party {
         claim.flatMap { ledger.claims[$0]?.party } ?? party
+    }
+
+    /// What its presenters hear of it may be another thing now.
+    private mutating func isMarked(_ item: ItemID, _ ledger: Ledger) {
+        for index in dues.indices where ledger.showings[dues[index].presenter]?.item == item {
+            dues[index].isCertain = false
+        }
     }
 
     private mutating func noteDebtors(_ ledger: Ledger) {
@@ -151,7 +159,11 @@ struct NoticeChecker: Checker {
             }
             if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
-        // N8: what appeared in the same turn is not told of at all.
+        // N8: a deletion includes what was before, for one who does not hear of deletions as well.
+        for index in dues.indices where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+            dues[index].isCertain = false
+        }
+        // What appeared in the same turn is not told of at all.
         for showing in ledger.showings.values {
             let isFresh = dues.contains {
                 $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared

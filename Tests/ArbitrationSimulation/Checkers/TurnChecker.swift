@@ -62,6 +62,7 @@ struct TurnChecker: Checker {
             report.blame("\(question.request.rawValue) is asked twice in \(question.turn)")
         }
         turn.causes.append(question.cause)
+        if question.request.isRelinquishment { (turn.rank, turn.told) = (0, [:]) }
         turns[question.turn] = turn
     }
 
