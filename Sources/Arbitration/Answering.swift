@@ -29,6 +29,7 @@ extension Arbiter {
         settle(question, isUnanswered: true, &effects) { arbiter, turn, _ in
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
+            arbiter.desk.turns.values[entry].hasForfeited = true
             arbiter.excuse(arbiter.desk.turns.values[entry].party, by: question.presenter)
         }
     }

@@ -21,6 +21,8 @@ extension Arbiter {
 
     private mutating func inquire(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         desk.inquiries[claim.id] = Inquiry()
+        // D2: from now on it waits for answers.
+        suspects.append(claim.id)
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
             guard let turn = enter(claim, wish, party, turnOf: id, &effects) else { continue }
@@ -231,6 +233,7 @@ extension Arbiter {
         turn.asked.append(demand)
         // Y1: members that are held already may be contested now.
         if request.isRelinquishment { shaken += turn.members }
+        suspects += turn.members
         // P9.
         if request == .save, bounds.askAgain > .zero, let open = desk.openSave(of: turn.presenter) {
             turn.question = open
@@ -302,6 +305,8 @@ extension Turn {
 
     /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
     mutating func want(_ demand: Demand, _ cause: Cause, by claim: ClaimID) {
+        // P7.
+        if hasForfeited { return }
         let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
         if asked.contains(demand) || (demand.request == .relinquishToReader && hasLetWritersIn) { return }
         if let place = wanted.firstIndex(where: { $0.demand == demand }) {

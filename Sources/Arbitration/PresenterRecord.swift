@@ -58,6 +58,8 @@ struct Turn: Sendable {
     var asked: [Demand] = []
     /// A request was answered with an error, or forfeited.
     var isUnanswered = false
+    /// Nothing more is asked in it (P7).
+    var hasForfeited = false
     /// Asks about a deletion that has happened already.
     var lossQuestion: QuestionID?
     /// The last change of the item, the last move, and its deletion (N9).
