@@ -62,7 +62,8 @@ struct DeadlockChecker: Checker {
         guard !other.isHeld, let id = other.request.answering, let question = ledger.questions[id],
             let showing = ledger.showings[question.presenter]
         else { return false }
-        return ledger.concerns(showing, one)
+        // Or it was, when it asked.
+        return ledger.concerns(showing, one) || ledger.upheaval >= one.number
     }
 
     /// D1.

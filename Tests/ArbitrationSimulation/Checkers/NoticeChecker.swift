@@ -49,6 +49,7 @@ struct NoticeChecker: Checker {
             moved(item, move, self.party(claim, party, ledger), claim, ledger)
         case .replaced(let document, let incoming, _): becomes(incoming, document)
         case .vacated(let document, _): becomes(document, document)
+        case .placed(let item, _): isMarked(item, ledger)
         case .removed(let id): dues.removeAll { $0.presenter == id }
         default: break
         }
@@ -65,6 +66,13 @@ struct NoticeChecker: Checker {
         claim.flatMap { ledger.claims[$0]?.party } ?? party
     }
 
+    /// What its presenters hear of it may be another thing now.
+    private mutating func isMarked(_ item: ItemID, _ ledger: Ledger) {
+        for index in dues.indices where ledger.showings[dues[index].presenter]?.item == item {
+            dues[index].isCertain = false
+        }
+    }
+
     private mutating func noteDebtors(_ ledger: Ledger) {
         if ledger.questions.isEmpty { return }
         for claim in ledger.claims.values {
@@ -75,7 +83,7 @@ struct NoticeChecker: Checker {
     /// Notes what is due to a presenter, if it is concerned at all.
     private mutating func add(
         _ what: What, to showing: Ledger.Showing, of subitem: ItemID?, _ act: Act, isCertain: Bool,
-        _ ledger: Ledger
+        evenIfGone: Bool = false, _ ledger: Ledger
     ) {
         if ledger.isOwn(act.party, showing) { return }
         // P6.
@@ -92,7 +100,8 @@ struct NoticeChecker: Checker {
         dues.append(
             Due(
                 presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake && !isIncluded && !showing.isGone, number: ledger.number,
+                isCertain: isCertain && !isForItsSake && !isIncluded && (evenIfGone || !showing.isGone),
+                number: ledger.number,
                 moment: ledger.now))
     }
 
@@ -113,8 +122,10 @@ struct NoticeChecker: Checker {
                 add(what, to: showing, of: act.item, act, isCertain: isCertain, ledger)
             } else {
                 if what == .appeared { add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger) }
-                guard position == .packageAbove, showing.implements(.didChange) else { continue }
-                add(.changed, to: showing, of: nil, act, isCertain: isCertain, ledger)
+                // A plain directory may be a package when it is told.
+                guard showing.implements(.didChange) else { continue }
+                let isSure = isCertain && position == .packageAbove
+                add(.changed, to: showing, of: nil, act, isCertain: isSure, ledger)
             }
         }
     }
@@ -143,11 +154,16 @@ struct NoticeChecker: Checker {
             }
             let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
             if showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, ledger)
+                add(
+                    .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true, ledger)
             }
             if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
-        // N8: what appeared in the same turn is not told of at all.
+        // N8: a deletion includes what was before, for one who does not hear of deletions as well.
+        for index in dues.indices where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+            dues[index].isCertain = false
+        }
+        // What appeared in the same turn is not told of at all.
         for showing in ledger.showings.values {
             let isFresh = dues.contains {
                 $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared
@@ -225,7 +241,8 @@ struct NoticeChecker: Checker {
 
     /// N4.
     private mutating func noteSuspension(_ id: ClaimID, _ ledger: Ledger) {
-        guard let claim = ledger.claims[id], let party = claim.party else { return }
+        guard let claim = ledger.claims[id] else { return }
+        let party = claim.party ?? .nobody
         switch claim.lastSeen {
         case .dirty(let stamp): toldStamps[id] = stamp
         case .untouched: break

@@ -20,6 +20,8 @@ struct TurnChecker: Checker {
         /// Told since the last time a full turn told all it had.
         var subitems = 0
         var isOver = false
+        /// The event in which it last told something.
+        var toldAt = 0
 
         var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     }
@@ -60,6 +62,7 @@ struct TurnChecker: Checker {
             report.blame("\(question.request.rawValue) is asked twice in \(question.turn)")
         }
         turn.causes.append(question.cause)
+        if question.request.isRelinquishment { (turn.rank, turn.told) = (0, [:]) }
         turns[question.turn] = turn
     }
 
@@ -80,6 +83,9 @@ struct TurnChecker: Checker {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
             case .reacquire: 3
             }
+        // N3: one that asked nobody to relinquish tells what it has before another's reacquire, and goes on.
+        if !turn.isRelinquished, turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
+        turn.toldAt = ledger.number
         if rank < turn.rank {
             if turn.subitems < 256 { report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)") }
             (turn.subitems, turn.told) = (0, [:])
