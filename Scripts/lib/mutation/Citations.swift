@@ -45,7 +45,7 @@ final class Citations: @unchecked Sendable {
         let data = FileManager.default.contents(atPath: tests + "/Scenarios/\(name).scenario") ?? Data()
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
         let comments = lines.filter { $0.hasPrefix("#") }.joined(separator: "\n")
-        return comments.replacing(/\[[^\]]*\]/, with: "")
+        return comments.replacing(#/\[[^\]]*\]/#, with: "")
     }
 
     /// A test from the comment above it to the brace that ends it.
