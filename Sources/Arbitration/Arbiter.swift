@@ -26,6 +26,8 @@ public struct Arbiter: Sendable {
     var aware: Set<ClaimID> = []
     /// Waiting claims by the claims they were made within (D1).
     var nested: [ClaimID: [ClaimID]] = [:]
+    /// Waiting claims on which holders hang or have hung (D2).
+    var hungOn: Set<ClaimID> = []
     /// Waiting claims whose makers must be known because of presenters alone.
     var unnamed: Set<ClaimID> = []
     var waiterKinship = Kinship()
@@ -272,6 +274,7 @@ extension Arbiter {
     mutating func stopWaiting(_ claim: Claim) {
         guard waits.removeValue(forKey: claim.id) != nil else { return }
         unnamed.remove(claim.id)
+        hungOn.remove(claim.id)
         for outer in claim.within {
             nested[outer]?.removeAll { $0 == claim.id }
             if nested[outer]?.isEmpty ?? false { nested[outer] = nil }

@@ -35,7 +35,9 @@ extension Arbiter {
         if tree.packages > 0 || (part.access.isDeletion && desk.agreeingToDeletions > 0) {
             for directory in tree.ancestors(of: part.item, at: part.place) {
                 let concern: Concern = tree.isPackage(directory) ? .package : .directory
-                for id in desk.presented[directory] ?? [] { body(id, concern) }
+                for id in desk.presented[directory] ?? [] where concern == .package || isAgreeing(id) {
+                    body(id, concern)
+                }
             }
         }
         // P17, B2.
@@ -43,6 +45,11 @@ extension Arbiter {
             return
         }
         forEachPresenter(below: part.item) { body($0, .below) }
+    }
+
+    /// P18.
+    private func isAgreeing(_ id: PresenterID) -> Bool {
+        desk.records[id]?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false
     }
 
     /// P19.

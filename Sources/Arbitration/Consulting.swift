@@ -106,6 +106,8 @@ extension Arbiter {
                     continue
                 }
                 spared.insert(.save)
+                // Of aware accesses each has made a presenter relinquish for itself.
+                if claim.isAware { continue }
                 let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
                 for turn in turns where turn.presenter == record.id && turn.isRelinquished {
                     spared.insert(.relinquishToReader)

@@ -47,7 +47,7 @@ extension Arbiter {
             begin(contest: holder, by: contestant)
         }
         // Y3.
-        if holder.onlyReads, parties[holder.id]?.programClass == .background {
+        if holder.onlyReads, holder.nature == .handle, parties[holder.id]?.programClass == .background {
             suspend(holder.id, .yielded, &effects)
         }
     }

@@ -7,7 +7,10 @@ extension Arbiter {
     mutating func lookForCycles(_ effects: inout [Effect]) {
         let round = Set(suspects)
         suspects.removeAll(keepingCapacity: true)
-        guard round.contains(where: { isInCycle($0) }), let cycle = firstCycle() else { return }
+        hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
+        // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
+        let roots = round.isSubset(of: hungOn) ? round : hungOn
+        guard roots.contains(where: { isInCycle($0) }), let cycle = firstCycle() else { return }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
@@ -21,12 +24,13 @@ extension Arbiter {
 
     /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
     private func isHungOn(_ claim: Claim) -> Bool {
+        if claim.isHeld { return false }
         if !claim.within.isEmpty || claim.answering != nil { return true }
         return parties[claim.id].map { holderKinship.hasRelative(of: $0) } ?? false
     }
 
     private func isInCycle(_ id: ClaimID) -> Bool {
-        guard let claim = claims[id], !claim.isHeld, claim.isIdentified, isHungOn(claim) else { return false }
+        guard let claim = claims[id], claim.isIdentified, isHungOn(claim) else { return false }
         return CycleSearch(self).mayLeadBack(to: claim) && CycleSearch(self).cycle(through: claim) != nil
     }
 

@@ -79,7 +79,7 @@ extension Arbiter {
     }
 
     private func isOfPlainDirectory(_ record: PresenterRecord) -> Bool {
-        record.item.map { tree.isDirectory($0) && !tree.isPackage($0) } ?? false
+        record.item.map(tree.isPlainDirectory) ?? false
     }
 
     /// N6: a plain directory has no contents of its own that could change.

@@ -58,6 +58,7 @@ extension Arbiter {
             claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
         let indexes =
             kinships.count + holderKinship.count + waiterKinship.count + nested.count + unnamed.count
+            + hungOn.count
             + aware.count
         let ofPresenters =
             desk.records.count + desk.presented.count + desk.byDirectory.count + desk.turns.count

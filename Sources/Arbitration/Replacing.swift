@@ -6,8 +6,6 @@ extension Arbiter {
     /// R1.
     mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
         moveHandles(from: document, to: orphan)
-        lookAgain(at: .item(document))
-        lookAgain(at: .item(orphan))
     }
 
     /// R2.
@@ -23,8 +21,6 @@ extension Arbiter {
             desk.leave(presenter)
             desk.enter(presenter, at: document)
         }
-        lookAgain(at: .item(document))
-        if let orphan { lookAgain(at: .item(orphan)) }
     }
 
     /// R2: where the oldest claim on an item says it is.

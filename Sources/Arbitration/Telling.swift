@@ -11,7 +11,7 @@ extension Arbiter {
         let cause = Cause(parties[id] ?? cause.party, cause.access)
         // Told when it was suspended (N4).
         if let id, let told = claims[id]?.toldStamp, told == stamp { return }
-        let isPlainDirectory = tree.isDirectory(item) && !tree.isPackage(item)
+        let isPlainDirectory = tree.isPlainDirectory(item)
         let silent = id.flatMap { desk.inquiries[$0]?.silent } ?? []
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }

@@ -26,6 +26,8 @@ struct Tree: Sendable {
 
     func isDirectory(_ item: ItemID) -> Bool { !nodes.isEmpty && nodes[item] != nil }
     func isPackage(_ item: ItemID) -> Bool { packages > 0 && nodes[item]?.isPackage ?? false }
+    /// Whether it is a directory in no package.
+    func isPlainDirectory(_ item: ItemID) -> Bool { nodes[item].map { $0.unit == nil } ?? false }
     func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
     func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// Runs the tests against each mutant, the quick ones first, until one of them fails.
+struct Hunt {
+    struct Stage {
+        let name: String
+        let arguments: [String]
+        var bound = 600.0
+    }
+
+    enum Verdict {
+        case caught(Failure)
+        /// A mutation made by hand was caught, but by no test that cites its rule.
+        case caughtByOthers([Failure])
+        case survived
+    }
+
+    static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
+    /// What takes longest comes last.
+    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness|PresenterWorld)Tests/"
+
+    static let stages = [
+        Stage(name: "scenarios", arguments: ["--filter", scenarios]),
+        Stage(
+            name: "other tests",
+            arguments: [
+                "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RulesTests/", "--skip",
+                slow,
+            ]),
+        Stage(name: "long tests", arguments: ["--filter", "^ArbitrationTests.*" + slow]),
+    ]
+
+    let binary: String
+    let citations: Citations
+    private var stages = Self.stages
+
+    init(binary: String, citations: Citations) {
+        self.binary = binary
+        self.citations = citations
+    }
+
+    /// Without a mutant everything has to pass; how long that takes bounds what follows.
+    mutating func measure() throws {
+        for index in stages.indices {
+            let (failures, seconds) = try run(stages[index], mutant: 0, isLax: false) { _ in false }
+            guard failures.isEmpty else {
+                throw Complaint(
+                    "Nothing is broken yet, and this fails already: "
+                        + failures.map(\.description).joined(separator: ", "))
+            }
+            stages[index].bound = 2 + 3 * seconds
+            print(
+                String(
+                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang",
+                    stages[index].name, seconds,
+                    stages[index].bound))
+        }
+    }
+
+    private func run(
+        _ stage: Stage, mutant: Int, isLax: Bool, until isEnough: ([Failure]) -> Bool
+    ) throws -> (failures: [Failure], seconds: Double) {
+        var environment = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
+        if isLax { environment["MUTANT_LAX"] = "1" }
+        return try TestRun(
+            binary: binary, arguments: stage.arguments, environment: environment, citations: citations,
+            bound: stage.bound
+        ).failures(until: isEnough)
+    }
+
+    /// A test that cites the rule has to fail, and not only because an invariant is watched there. Of an invariant it
+    /// is the assertion itself that catches. A generated mutant is caught by any failure.
+    private static func shows(_ failure: Failure, _ mutant: Mutant) -> Bool {
+        guard let rule = mutant.rule else { return true }
+        if case .crash(let message) = failure.how, message.hasPrefix("invariant \(rule)") { return true }
+        return failure.cited.contains(rule)
+    }
+
+    /// The verdicts on all of these: each stage in turn runs against those that are left.
+    ///
+    /// Before the last stage, which takes longest, the body is told who is left.
+    func verdicts(on mutants: [Mutant], _ body: ([Mutant]) -> Void) throws -> [Int: Verdict] {
+        var verdicts: [Int: Verdict] = [:]
+        var failures: [Int: [Failure]] = [:]
+        var left = mutants
+        for (index, stage) in stages.enumerated() {
+            if index == stages.count - 1 { body(left) }
+            failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
+            for mutant in left {
+                let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
+                if let shown { verdicts[mutant.number] = .caught(shown) }
+            }
+            left.removeAll { verdicts[$0.number] != nil }
+            print("\(stage.name): \(left.count) of \(mutants.count) are left")
+        }
+        for mutant in left {
+            verdicts[mutant.number] = failures[mutant.number].map { .caughtByOthers($0) } ?? .survived
+        }
+        return verdicts
+    }
+
+    /// The failures of a stage with each mutant, found by two processes at a time.
+    private func pass(of stage: Stage, over mutants: [Mutant]) throws -> [Int: [Failure]] {
+        let shared = Shared(mutants)
+        DispatchQueue.concurrentPerform(iterations: 2) { _ in
+            while let mutant = shared.next() {
+                do {
+                    let isLax = mutant.rule.map { !$0.hasPrefix("I") } ?? false
+                    let found = try run(stage, mutant: mutant.number, isLax: isLax) {
+                        $0.contains { Self.shows($0, mutant) }
+                    }.failures
+                    if !found.isEmpty { shared.add(found, mutant) }
+                } catch {
+                    shared.stop(error)
+                }
+            }
+        }
+        if let error = shared.error { throw error }
+        return shared.failures
+    }
+
+    private final class Shared: @unchecked Sendable {
+        // @unchecked: the lock guards every property.
+        private let lock = NSLock()
+        private var left: [Mutant]
+        private(set) var failures: [Int: [Failure]] = [:]
+        private(set) var error: (any Error)?
+
+        init(_ mutants: [Mutant]) { left = mutants.reversed() }
+
+        func next() -> Mutant? { lock.withLock { left.popLast() } }
+        func add(_ found: [Failure], _ mutant: Mutant) { lock.withLock { failures[mutant.number] = found } }
+
+        func stop(_ error: any Error) {
+            lock.withLock {
+                self.error = error
+                left = []
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// What the script prints in the end, and whether all is well.
+struct Report {
+    let chosen: [Mutant]
+    let verdicts: [Int: Hunt.Verdict]
+    let keys: [Int: String]
+    let survivors: Survivors
+    private(set) var complaints: [String] = []
+
+    private var caught: [String: Int] = [:]
+    private var survived = 0
+
+    init(chosen: [Mutant], verdicts: [Int: Hunt.Verdict], keys: [Int: String], survivors: Survivors) {
+        (self.chosen, self.verdicts, self.keys, self.survivors) = (chosen, verdicts, keys, survivors)
+    }
+
+    mutating func complain(_ text: String) { complaints.append(text) }
+
+    mutating func printList() {
+        print("\nBy hand, one rule each:\n")
+        for mutant in chosen where mutant.rule != nil { printByHand(mutant) }
+        print("\nGenerated:\n")
+        for mutant in chosen where mutant.rule == nil { printGenerated(mutant) }
+    }
+
+    private mutating func printByHand(_ mutant: Mutant) {
+        guard let rule = mutant.rule, let verdict = verdicts[mutant.number] else { return }
+        let what = "\(rule)  \(mutant.file):\(mutant.line)  \(mutant.why ?? "")"
+        switch verdict {
+        case .caught(let failure):
+            print("caught    \(what)\n            by \(failure.description)")
+            count(failure)
+        case .caughtByOthers(let failures):
+            let names = Set(failures.map(\.description)).sorted().prefix(5).joined(separator: ", ")
+            print("NO TEST   \(what)\n            caught by \(names), none of which cites \(rule)")
+            complaints.append("\(rule): no test that cites it fails when this is broken: \(mutant.why ?? "")")
+        case .survived:
+            print("SURVIVED  \(what)")
+            complaints.append("\(rule): nothing fails when this is broken: \(mutant.why ?? "")")
+            survived += 1
+        }
+    }
+
+    private mutating func printGenerated(_ mutant: Mutant) {
+        guard let verdict = verdicts[mutant.number], let key = keys[mutant.number] else { return }
+        let text = mutant.text.count > 90 ? mutant.text.prefix(87) + "..." : mutant.text[...]
+        let what = "\(mutant.file):\(mutant.line)  \(mutant.function)  `\(text)` \(mutant.change)"
+        let entry = survivors.entries[key]
+        switch verdict {
+        case .caughtByOthers: break
+        case .caught(let failure):
+            print("caught    \(what)\n            by \(failure.description)")
+            count(failure)
+            if let entry {
+                complaints.append("\(Survivors.path):\(entry.line): this is caught by now: strike it out.")
+            }
+        case .survived:
+            survived += 1
+            if let entry {
+                print("survived  \(what)\n            \(entry.reason)")
+            } else {
+                print("SURVIVED  \(what)\n            unlisted: \(key)")
+                complaints.append(
+                    "\(mutant.file):\(mutant.line): this survives and no reason is listed: \(key)")
+            }
+        }
+    }
+
+    private mutating func count(_ failure: Failure) {
+        let by =
+            switch failure.how {
+            case .hang: "hangs"
+            case .crash(let message): message.hasPrefix("invariant") ? "invariants" : "crashes"
+            case .issue: String(failure.test.prefix { $0 != "." })
+            }
+        caught[by, default: 0] += 1
+    }
+
+    /// Returns whether nothing is to be complained of.
+    mutating func conclude() -> Bool {
+        let percent = 100 * Double(survived) / Double(max(1, chosen.count))
+        if percent > Survivors.mostPercent {
+            complaints.append(
+                String(format: "%.1f %% survive, more than %.0f %%.", percent, Survivors.mostPercent))
+        }
+        print("\nCaught by:")
+        for (by, number) in caught.sorted(by: { ($0.value, $1.key) > ($1.value, $0.key) }) {
+            print(String(format: "  %5d  ", number) + by)
+        }
+        if !complaints.isEmpty { print("\nWrong:\n" + complaints.map { "  " + $0 }.joined(separator: "\n")) }
+        let byHand = chosen.count { $0.rule != nil }
+        print(
+            "\n\(chosen.count) mutants (\(byHand) by hand), \(caught.values.reduce(0, +)) caught as they should be, "
+                + String(format: "%d survived (%.1f %%).", survived, percent))
+        return complaints.isEmpty
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The mutants that no test can or need catch, each with a reason.
+///
+///     Granting.swift | Arbiter.settle(_:) | drop | effects.removeAll() | why it makes no difference
+///
+/// Of two that read the same in one function the second is marked: `… | text #2 | reason`.
+struct Survivors {
+    struct Entry {
+        let key: String
+        let reason: String
+        let line: Int
+    }
+
+    static let path = "Scripts/lib/mutation/survivors"
+    /// More than this may not survive, whatever the reasons.
+    static let mostPercent = 5.0
+
+    private(set) var entries: [String: Entry] = [:]
+
+    init(parsing text: String) throws {
+        for (number, line) in zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false))
+        where !line.isEmpty && !line.hasPrefix("#") {
+            guard let bar = line.range(of: " | ", options: .backwards) else {
+                throw Complaint("\(Self.path):\(number): a survivor needs a reason after a last ' | '.")
+            }
+            let key = String(line[..<bar.lowerBound])
+            guard entries[key] == nil else { throw Complaint("\(Self.path):\(number): it is listed twice.") }
+            entries[key] = Entry(key: key, reason: String(line[bar.upperBound...]), line: number)
+        }
+    }
+
+    /// The mutants by what the list calls them.
+    static func keys(of mutants: [Mutant]) -> [Int: String] {
+        var seen: [String: Int] = [:]
+        var keys: [Int: String] = [:]
+        for mutant in mutants where mutant.rule == nil {
+            let count = seen[mutant.key, default: 0] + 1
+            seen[mutant.key] = count
+            keys[mutant.number] = count == 1 ? mutant.key : "\(mutant.key) #\(count)"
+        }
+        return keys
+    }
+}

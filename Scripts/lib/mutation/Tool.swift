@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// The compiled part of Scripts/mutate.
+///
+///     tool prepare ROOT PACKAGE                     writes the package with all mutants in it
+///     tool hunt ROOT PACKAGE BINARY [CHOICE WORD]   runs the built tests against them
+@main
+struct Tool {
+    static func main() {
+        // What is printed is seen at once, in a file as well.
+        setlinebuf(stdout)
+        do {
+            try run(Array(CommandLine.arguments.dropFirst()))
+        } catch {
+            FileHandle.standardError.write(Data("mutate: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run(_ words: [String]) throws {
+        switch (words.first, words.count) {
+        case ("prepare", 3):
+            let here = words[1] + "/Scripts/lib/mutation"
+            try Preparing(root: words[1], package: words[2], here: here).run()
+        case ("hunt", 4), ("hunt", 6):
+            let choice = words.count == 6 ? (name: words[4], value: words[5]) : nil
+            try hunt(root: words[1], package: words[2], binary: words[3], choice)
+        default: throw Complaint("unknown words: \(words.joined(separator: " "))")
+        }
+    }
+
+    private static func hunt(
+        root: String, package: String, binary: String, _ choice: (name: String, value: String)?
+    ) throws {
+        let mutants = try Catalogue.read(package + "/mutants.json").mutants
+        let survivors = try Survivors(parsing: readText(root + "/" + Survivors.path))
+        let rules = Citations.rules(in: try readText(root + "/Sources/Arbitration/Arbitration.docc/Rules.md"))
+        let chosen = try choose(mutants, choice)
+        var hunt = Hunt(
+            binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"))
+        try hunt.measure()
+        let keys = Survivors.keys(of: mutants)
+        let verdicts = try hunt.verdicts(on: chosen) { left in
+            let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
+            for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
+        }
+        var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors)
+        if choice == nil {
+            for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
+                report.complain("Scripts/lib/mutation/by-rule: there is no mutation for rule \(rule).")
+            }
+            let known = Set(keys.values)
+            for entry in survivors.entries.values.sorted(by: { $0.line < $1.line })
+            where !known.contains(entry.key) {
+                report.complain("\(Survivors.path):\(entry.line): there is no such mutant any more.")
+            }
+        }
+        report.printList()
+        if !report.conclude() { exit(1) }
+    }
+
+    private static func choose(_ mutants: [Mutant], _ choice: (name: String, value: String)?) throws
+        -> [Mutant]
+    {
+        guard let choice else { return mutants }
+        var chosen: [Mutant]
+        switch choice.name {
+        case "--only": chosen = mutants.filter { $0.file == choice.value }
+        case "--rule": chosen = mutants.filter { $0.rule == choice.value }
+        case "--sample":
+            // Spread evenly, so that each file has its share; the same each time.
+            let count = min(Int(choice.value) ?? 0, mutants.count)
+            chosen = (0..<count).map { mutants[$0 * mutants.count / count] }
+        default: throw Complaint("unknown choice \(choice.name)")
+        }
+        if chosen.isEmpty { throw Complaint("there is no mutant for \(choice.name) \(choice.value).") }
+        return chosen
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// What the arbiter remembers: no more than it must, and nothing when all is over.
+@Suite("Remainders")
+struct RemainderTests {
+    /// Rule I4: the indexes of parties let go of each claim, however it came and went.
+    @Test func nothingIsLeftOfClaimsThatAreOver() {
+        var talk = Conversation()
+        let parties = [
+            Party.process(100), .process(101, below: 100), .process(200, below: 1),
+            .process(300, purpose: "a"),
+        ]
+        for (index, party) in parties.enumerated() {
+            talk.claim(UInt64(index), .write(.updating), 1, by: party, as: index == 3 ? .aware : .handle)
+        }
+        talk.tell(.withdrawn(ClaimID(2)))
+        for index in parties.indices { talk.tell(.ended(ClaimID(UInt64(index)))) }
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        talk.tick(at: talk.now + Bounds().wait)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
+    /// Rule I5: nothing is left of presenters either.
+    @Test func nothingIsLeftOfPresentersThatAreGone() {
+        var talk = Conversation()
+        talk.tell(.placed(ItemID(1), Directory(in: nil)))
+        talk.tell(.placed(ItemID(2), Directory(in: ItemID(1), isPackage: true)))
+        talk.present(1, 2, in: 1, by: .process(50))
+        talk.present(2, 20, in: 2, by: .process(51))
+        talk.present(3, nil, by: .process(52))
+        talk.claim(1, .read(), 20, in: 2, by: .process(100))
+        #expect(!talk.asked.isEmpty)
+        talk.tell(.shown(PresenterID(3), ItemID(21), at: Place(in: ItemID(2))))
+        for number in 1...3 as ClosedRange<UInt64> { talk.tell(.removed(PresenterID(number))) }
+        talk.tell(.ended(ClaimID(1)))
+        for item in [2, 1] as [UInt64] { talk.tell(.forgotten(ItemID(item))) }
+        talk.tick(at: talk.now + Bounds().wait)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
+    /// Rule I4: those who leave before anybody knew them leave nothing behind, nor do those who waited within an access.
+    @Test func nothingIsLeftOfThoseWhoWithdraw() {
+        var talk = Conversation()
+        talk.present(1, 1, by: .process(50))
+        talk.claim(1, .write(.updating), 1)
+        talk.tell(.withdrawn(ClaimID(1)))
+        talk.tell(.removed(PresenterID(1)))
+        talk.claim(2, .write(.updating), 2, as: .aware)
+        var nested = Request(ClaimID(3), .aware, Request.Part(ItemID(2), .write(.updating)))
+        nested.within = [ClaimID(2)]
+        talk.tell(.claimed(nested))
+        talk.tell(.withdrawn(ClaimID(3)))
+        talk.tell(.ended(ClaimID(2)))
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().holdAware)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
+    /// Rule T3: alarms of those who have gone do not pile up, and those of the others come when they should.
+    @Test func alarmsOfThoseWhoHaveGoneDoNotPileUp() {
+        var talk = Conversation()
+        talk.claim(1, .write(.updating), 1)
+        // Somebody goes on waiting, or all that is stale would come up and be dropped.
+        talk.claim(2, .write(.updating), 1)
+        var most = 0
+        for number in 3...2_000 as ClosedRange<UInt64> {
+            talk.now = talk.now + .milliseconds(1)
+            talk.claim(number, .write(.updating), 1)
+            talk.tell(.withdrawn(ClaimID(number)))
+            most = max(most, talk.arbiter.remembered)
+        }
+        #expect(most < 100, "\(most) records of one claim at a time")
+    }
+
+    /// Rules T3, P4: whatever was dropped between them, each request's time runs out when it should.
+    @Test func timeRunsOutInItsOrderWhenMostHaveGone() {
+        var talk = Conversation()
+        var open: [Question] = []
+        for number in 1...200 as ClosedRange<UInt64> {
+            talk.now = talk.now + .milliseconds(1)
+            let program = Party.process(Int32(1_000 + number))
+            talk.present(number, number, by: .process(Int32(number)), .relinquishToReader)
+            talk.claim(number, .read(), number, by: program)
+            open += talk.effects.compactMap { if case .ask(let question) = $0 { question } else { nil } }
+        }
+        #expect(open.count == 200)
+        for question in open where question.id.rawValue % 7 != 0 {
+            talk.tell(.answered(question.id, by: question.presenter, .done))
+            talk.tell(.ended(ClaimID(question.presenter.rawValue)))
+        }
+        // When the turns of those who have gone are over, most of the alarms are of nobody.
+        talk.tick(at: talk.now + .milliseconds(200))
+        var forfeited = 0
+        var wakes: [Instant] = [open[6].deadline]
+        while let wake = wakes.min() {
+            wakes = []
+            talk.tick(at: wake)
+            if let next = talk.wake { wakes.append(next) }
+            for case .forfeit(let question, _) in talk.effects {
+                #expect(question.deadline == talk.now)
+                forfeited += 1
+            }
+        }
+        #expect(forfeited == 28)
+    }
+
+    /// Rule T4: a moment that lies before the last one counts as that one.
+    @Test func timeNeverRunsBackwards() {
+        var talk = Conversation()
+        talk.now = Instant(nanoseconds: 0) + .seconds(100)
+        talk.claim(1, .write(.updating), 1, as: .aware)
+        talk.now = Instant(nanoseconds: 0) + .seconds(50)
+        talk.claim(2, .read(), 1)
+        #expect(talk.wake == Instant(nanoseconds: 0) + .seconds(100) + Bounds().wait)
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Turns, questions and answers.
+extension NaiveArbiter {
+    /// P1: chooses the presenters of a claim.
+    mutating func put(_ index: Int) {
+        guard let party = claims[index].party else { return }
+        claims[index].isPut = true
+        for presenter in presenters {
+            guard let isWriting = writes(index, to: presenter) else { continue }
+            if isOwn(presenter, party) {
+                claims[index].ownOf.append(presenter.id)
+                continue
+            }
+            let isExcused = isExcused(party, presenter)
+            if isExcused { excuse(party, presenter.id) }
+            let wanted = wanted(by: index, of: presenter, for: party)
+            endOthers(of: presenter.id, besides: party)
+            if wanted.isEmpty, isBelow(presenter, index) { continue }
+            join(index, presenter.id, party, isWriting, isExcused ? [] : wanted)
+        }
+    }
+
+    private mutating func join(
+        _ index: Int, _ presenter: PresenterID, _ party: Party, _ isWriting: Bool,
+        _ wanted: [(NaiveAsk, Access)]
+    ) {
+        let claim = claims[index]
+        let part = claim.parts.first { $0.access.isWrite } ?? claim.parts[0]
+        let cause = Cause(party, wanted.first?.1 ?? part.access)
+        let turn = turn(
+            of: presenter, cause, isWriting, isOfSocket: claim.isOfSocket,
+            isSilent: !isWriting && wanted.isEmpty)
+        guard let turn else { return }
+        claims[index].turns.append(turn)
+        change(turn) {
+            $0.end = nil
+            $0.cause = cause
+            for (ask, access) in wanted where $0.causes[ask] == nil {
+                $0.causes[ask] = Cause(party, access)
+                $0.order.append(ask)
+            }
+        }
+        let isForUnmodifiedRead = !claim.isOfSocket && claim.onlyReads
+        claims[index].wants += wanted.map { ask, access in
+            NaiveWant(
+                turn: turn, ask: ask, cause: Cause(party, access), isForUnmodifiedRead: isForUnmodifiedRead)
+        }
+    }
+
+    /// The turn that an access or a change belongs in: one that is open, or a new one.
+    mutating func turn(
+        of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool, isSilent: Bool = false
+    ) -> TurnID? {
+        if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) { return found.id }
+        // N3: one that has lasted long enough takes nobody in.
+        let last = turns.last { turn in
+            turn.presenter == presenter && turn.isWriting == isWriting
+                && turn.program.isExempt(from: cause.party)
+        }
+        if let last, last.end != nil { end(last.id) }
+        // P2: no turn in which nothing could be told.
+        if isSilent { return nil }
+        let turn = NaiveTurn(
+            id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
+            cause: cause)
+        turns.append(turn)
+        return turn.id
+    }
+
+    private func hasLasted(_ turn: NaiveTurn) -> Bool {
+        now >= turn.began + bounds.hold && !questions.contains { $0.turn == turn.id }
+    }
+
+    private func openTurn(
+        of presenter: PresenterID, _ party: Party, _ isWriting: Bool, _ isOfSocket: Bool
+    ) -> NaiveTurn? {
+        let all = turns.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
+        let own = all.filter { !hasLasted($0) }
+        if let turn = own.first(where: { $0.isWriting == isWriting }) { return turn }
+        // P22, B3: if there is none of its reads.
+        guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
+        return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
+    }
+
+    func members(of turn: TurnID) -> [Int] { claims.indices.filter { claims[$0].turns.contains(turn) } }
+
+    mutating func change(_ id: TurnID, _ body: (inout NaiveTurn) -> Void) {
+        if let index = turns.firstIndex(where: { $0.id == id }) { body(&turns[index]) }
+    }
+
+    private mutating func change(_ id: PresenterID, _ body: (inout NaivePresenter) -> Void) {
+        if let index = presenters.firstIndex(where: { $0.id == id }) { body(&presenters[index]) }
+    }
+
+    private mutating func excuse(_ party: Party, _ presenter: PresenterID) {
+        guard let process = party.process else { return }
+        let moment = now
+        change(presenter) { $0.excused[process] = moment }
+    }
+
+    /// P3: asks whatever can be asked.
+    mutating func goOnWithTurns() {
+        for id in turns.map(\.id) {
+            while let want = nextWant(of: id), !ask(want) {}
+        }
+    }
+
+    /// What a turn is to ask next: relinquishing first, else what was wanted first.
+    private func nextWant(of id: TurnID) -> NaiveWant? {
+        guard let turn = turns.first(where: { $0.id == id }), !turn.isForfeited else { return nil }
+        if questions.contains(where: { $0.turn == id }) { return nil }
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }), !presenter.isDemoted
+        else {
+            return nil
+        }
+        let waiting = claims.filter { !$0.isHeld && $0.turns.contains(id) }
+        let wants = (waiting.flatMap(\.wants) + turn.owed).filter { want in
+            want.turn == id && !turn.asked.contains(want.ask) && !isCovered(want.ask, in: turn)
+        }
+        let first = turn.order.first { ask in wants.contains { $0.ask == ask } }
+        return wants.first { $0.ask.request.isRelinquishment } ?? wants.first { $0.ask == first }
+            ?? wants.first
+    }
+
+    /// P22.
+    func isCovered(_ ask: NaiveAsk, in turn: NaiveTurn) -> Bool {
+        ask.request == .relinquishToReader && turn.asked.contains { $0.request == .relinquishToWriter }
+    }
+
+    /// Asks, unless P9 says no; then the want is forgotten.
+    private mutating func ask(_ want: NaiveWant) -> Bool {
+        guard let turn = turns.first(where: { $0.id == want.turn }) else { return true }
+        endOthers(of: turn.presenter, besides: want.cause.party)
+        if want.ask.request == .save, isSparedSaving(turn.presenter, want) {
+            let saving = questions.filter { $0.presenter == turn.presenter && $0.request == .save }.map(\.id)
+            change(turn.id) {
+                $0.asked.append(want.ask)
+                $0.awaited += saving
+            }
+            return false
+        }
+        let moment = now
+        if want.ask.request == .save {
+            change(turn.presenter) {
+                $0.lastAskedToSave = moment
+                if want.isForUnmodifiedRead { $0.saveAsked[want.cause.party.session] = moment }
+            }
+        }
+        let question = Question(
+            id: newQuestion(), presenter: turn.presenter, turn: turn.id, request: want.ask.request,
+            subitem: want.ask.subitem, cause: turn.causes[want.ask] ?? want.cause, asked: now,
+            deadline: now + span(of: want.ask.request))
+        change(turn.id) { $0.asked.append(want.ask) }
+        questions.append(question)
+        effects.append(.ask(question))
+        return true
+    }
+
+    /// P9.
+    private func isSparedSaving(_ id: PresenterID, _ want: NaiveWant) -> Bool {
+        guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
+        if bounds.askAgain == .zero { return false }
+        if questions.contains(where: { $0.presenter == id && $0.request == .save }) { return true }
+        guard want.isForUnmodifiedRead else { return false }
+        let session = want.cause.party.session
+        let moments = [session == 0 ? nil : presenter.saveAsked[session], presenter.lastSaved]
+        return moments.contains { $0.map { now.since($0) < bounds.askAgain } ?? false }
+    }
+
+    /// P4.
+    private func span(of request: PresenterRequest) -> Span {
+        switch request {
+        case .relinquishToReader, .relinquishToWriter: bounds.relinquish
+        case .save: bounds.save
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
+        }
+    }
+
+    mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
+        // P8.
+        change(presenter) { $0.forfeits = 0 }
+        guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else {
+            return
+        }
+        let concerned = turns(waitingFor: question)
+        questions.removeAll { $0.id == id }
+        if answer == .failed, !question.request.isRelinquishment {
+            for turn in concerned { failTurn(turn) }
+        }
+        goOnWithTurns()
+        leaveIfEmpty(question.turn)
+    }
+
+    /// The turn it was asked in, and those that wait for it, too (P9).
+    private func turns(waitingFor question: Question) -> [NaiveTurn] {
+        turns.filter { $0.id == question.turn || $0.awaited.contains(question.id) }
+    }
+
+    /// P13.
+    private mutating func failTurn(_ turn: NaiveTurn) {
+        change(turn.id) { $0.isRefused = true }
+        let failing = members(of: turn.id).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
+        for id in failing.map({ claims[$0].id }) {
+            if let index = index(of: id) { refuse(index, .presenterFailed) }
+        }
+    }
+
+    /// P7.
+    mutating func forfeit(_ question: Question) {
+        let concerned = turns(waitingFor: question)
+        questions.removeAll { $0.id == question.id }
+        change(question.presenter) { $0.forfeits += 1 }
+        excuse(question.cause.party, question.presenter)
+        for turn in concerned {
+            if turn.id != question.turn { excuse(turn.cause.party, question.presenter) }
+            change(turn.id) { $0.isForfeited = true }
+        }
+        let isDemoted = presenters.first { $0.id == question.presenter }?.isDemoted ?? false
+        effects.append(.forfeit(question, isDemoted: isDemoted))
+        leaveIfEmpty(question.turn)
+    }
+
+    /// P4.
+    mutating func extend(_ id: QuestionID) {
+        guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
+        let question = questions[index]
+        let latest = question.asked + bounds.progress
+        let deadline = max(question.deadline, min(now + span(of: question.request), latest))
+        questions[index].deadline = deadline
+        for claim in claims.indices where !claims[claim].isHeld {
+            if openQuestions(of: claim).contains(where: { $0.id == id }) {
+                let most = claims[claim].arrival + bounds.progress
+                claims[claim].deadline = max(claims[claim].deadline, min(deadline, most))
+            }
+        }
+    }
+}

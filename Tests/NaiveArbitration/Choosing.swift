@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Which presenters a claim concerns, and what it wants of them.
+extension NaiveArbiter {
+    private enum Position { case same, packageAbove, directoryAbove, below }
+
+    /// P1: whether its maker has to be known.
+    func isPresented(_ claim: Int) -> Bool {
+        claims[claim].nature != .episode
+            && presenters.contains { presenter in
+                if let party = claims[claim].party, presenter.isOwn(party) { return false }
+                return claims[claim].parts.contains { asks($0, of: presenter, in: claims[claim]) != nil }
+            }
+    }
+
+    /// P16, P17, P18, P19, P21.
+    private func position(of presenter: NaivePresenter, for part: Request.Part) -> Position? {
+        guard let item = presenter.item else { return nil }
+        if item == part.item {
+            if part.access.isStructural, !presenter.place.isSameName(as: part.place) { return nil }
+            return .same
+        }
+        if ancestors(of: part.item, at: part.place).contains(item) {
+            return isPackage(item) ? .packageAbove : .directoryAbove
+        }
+        if directories[part.item] != nil, ancestors(of: item, at: presenter.place).contains(part.item) {
+            return .below
+        }
+        return nil
+    }
+
+    /// What a part asks a presenter; nil if it does not concern it.
+    private func asks(_ part: Request.Part, of presenter: NaivePresenter, in claim: NaiveClaim) -> [NaiveAsk]?
+    {
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        switch position(of: presenter, for: part) {
+        case nil: return nil
+        case .same: return isCreation ? [] : itemAsks(part.access, nil)
+        case .packageAbove:
+            // P16.
+            return isCreation ? itemAsks(.write(.updating), nil) : itemAsks(part.access, part.item)
+        case .directoryAbove:
+            // P18.
+            guard part.access.isDeletion, !isCreation, presenter.implements(.accommodateSubitemDeletion)
+            else {
+                return nil
+            }
+            return [NaiveAsk(request: .accommodateSubitemDeletion, subitem: part.item)]
+        case .below:
+            // B2, P17.
+            if claim.nature == .batch { return itemAsks(part.access, nil) }
+            let isInPackage = unit(of: part.item, at: part.place) != nil
+            guard part.access.isStructural || isInPackage else { return nil }
+            let asks = itemAsks(part.access, nil)
+            return asks.filter { $0.request != .save }
+        }
+    }
+
+    /// P2.
+    private func itemAsks(_ access: Access, _ subitem: ItemID?) -> [NaiveAsk] {
+        let reader = NaiveAsk(request: .relinquishToReader, subitem: nil)
+        let writer = NaiveAsk(request: .relinquishToWriter, subitem: nil)
+        let save = NaiveAsk(request: .save, subitem: nil)
+        switch access {
+        case .read(let options): return options.contains(.withoutChanges) ? [reader] : [reader, save]
+        case .write(.forMerging): return [writer, save]
+        case .write(.forDeleting), .write(.forReplacing):
+            let request: PresenterRequest =
+                subitem == nil ? .accommodateDeletion : .accommodateSubitemDeletion
+            return [writer, NaiveAsk(request: request, subitem: subitem)]
+        case .write: return [writer]
+        }
+    }
+
+    /// Whether a presenter is concerned only because it shows something in what a claim is on.
+    func isBelow(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
+        claims[claim].parts.allSatisfy { part in
+            let position = position(of: presenter, for: part)
+            return position == nil || position == .below
+        }
+    }
+
+    /// P20: whether any part that concerns a presenter writes; nil if none concerns it.
+    func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
+        let parts = claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
+        return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
+    }
+
+    /// What a claim of a party asks a presenter, with the access that asks it, relinquishing first.
+    func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(NaiveAsk, Access)] {
+        let claim = claims[index]
+        // P5, P8.
+        if presenter.isSpared(party) || presenter.isDemoted { return [] }
+        var wanted: [(NaiveAsk, Access)] = []
+        for part in claim.parts {
+            for ask in asks(part, of: presenter, in: claim) ?? [] {
+                // P10.
+                let isQuiet = !part.access.isWrite && party.programClass != .ordinary
+                if isQuiet, ask.request == .save { continue }
+                if isSettled(ask, of: presenter, party, claim) { continue }
+                if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
+                    wanted.append((ask, part.access))
+                }
+            }
+        }
+        // P20: to a writer if any writes.
+        if writes(index, to: presenter) ?? false { wanted.removeAll { $0.0.request == .relinquishToReader } }
+        return wanted.filter { $0.0.request.isRelinquishment }
+            + wanted.filter { !$0.0.request.isRelinquishment }
+    }
+
+    /// P15: what is not asked within an aware access of the same program.
+    private func isSettled(
+        _ ask: NaiveAsk, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
+    ) -> Bool {
+        guard let item = presenter.item else { return false }
+        let outer = claims.filter { other in
+            other.nature == .aware && other.isHeld && other.id != claim.id
+                && (other.party?.isExempt(from: party) ?? false)
+                && wouldMeet(item, presenter.place, other)
+        }
+        if ask.request == .save { return !outer.isEmpty }
+        guard ask.request.isRelinquishment else { return false }
+        return turns.contains { turn in
+            turn.presenter == presenter.id && outer.contains { $0.turns.contains(turn.id) }
+                && (turn.asked.contains(ask) || isCovered(ask, in: turn))
+        }
+    }
+
+    /// P12: those that a claim would have been put to.
+    func wouldBeAsked(by index: Int) -> [PresenterID] {
+        let party = claims[index].party ?? .nobody
+        return presenters.filter { presenter in
+            !wanted(by: index, of: presenter, for: party).isEmpty && !isExcused(party, presenter)
+        }
+        .map(\.id)
+    }
+
+    /// P7.
+    func isExcused(_ party: Party, _ presenter: NaivePresenter) -> Bool {
+        guard let process = party.process, let last = presenter.excused[process] else { return false }
+        return now.since(last) < bounds.excused
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Contests, and how holders yield.
+extension NaiveArbiter {
+    /// Y1 and the background half of Y3; whether somebody yielded.
+    mutating func contest() -> Bool {
+        var hasYielded = false
+        for holder in claims.indices where claims[holder].isHeld {
+            if !isContested(holder) {
+                claims[holder].contestedSince = nil
+                continue
+            }
+            let isLookedAt = claims[holder].nature == .handle
+            if claims[holder].contestedSince == nil {
+                claims[holder].contestedSince = now
+                claims[holder].lastChange = now
+                claims[holder].seen = nil
+                claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
+            }
+            if claims[holder].onlyReads, claims[holder].party?.programClass == .background {
+                suspend(holder, .yielded)
+                hasYielded = true
+            }
+        }
+        return hasYielded
+    }
+
+    private func isContested(_ holder: Int) -> Bool {
+        let claim = claims[holder]
+        guard ![.nameChange, .episode].contains(claim.nature), !claim.isFullySuspended else { return false }
+        if turns.contains(where: { claim.turns.contains($0.id) && $0.hasAskedToRelinquish }) { return true }
+        return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
+    }
+
+    /// N4: who is suspended leaves its turns, and what it was seen to have changed is told.
+    mutating func suspend(_ index: Int, _ suspension: Suspension) {
+        claims[index].suspension = suspension
+        if suspension != .idle { claims[index].contestedSince = nil }
+        effects.append(.suspend(claims[index].id, suspension))
+        let claim = claims[index]
+        var stamp: UInt64?
+        if case .dirty(let seen) = claim.seen { stamp = seen }
+        if (stamp != nil && stamp != claim.toldStamp) || claim.seen == .untouched {
+            for part in claim.parts where part.access.isWrite {
+                let cause = Cause(claim.party ?? .nobody, part.access)
+                noteChange(part.item, part.place, cause, claim.id, nil)
+            }
+            claims[index].toldStamp = stamp
+        }
+        leaveTurns(index)
+    }
+
+    /// Y3, Y4, Y5.
+    mutating func observe(_ id: ClaimID, _ observation: Observation) {
+        guard let index = index(of: id), claims[index].contestedSince != nil else { return }
+        if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }
+        claims[index].seen = observation
+        let still = now.since(claims[index].lastChange)
+        switch observation {
+        case .clean:
+            claims[index].isClean = true
+            suspend(index, .yielded)
+        case .atEnd: suspend(index, .yielded)
+        case .reading where still >= bounds.readerIdle: suspend(index, .stoodStill)
+        case .dirty where still >= bounds.idle && claims[index].suspension == nil: suspend(index, .idle)
+        default: break
+        }
+    }
+
+    /// Y6.
+    func holdEnd(of claim: NaiveClaim) -> Instant? {
+        claim.contestedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : bounds.hold) }
+    }
+}

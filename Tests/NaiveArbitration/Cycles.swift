@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Deadlocks.
+extension NaiveArbiter {
+    /// One waiting claim for which another waits, and the holder in between if there is one.
+    private struct Step {
+        let next: Int
+        let holder: Int?
+    }
+
+    /// D1.
+    private func hangs(_ holder: Int, on waiter: Int) -> Bool {
+        guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
+        guard [.handle, .aware].contains(claims[holder].nature) else { return false }
+        guard let one = claims[holder].party, let other = claims[waiter].party else { return false }
+        if claims[waiter].request.within.contains(claims[holder].id) { return true }
+        guard areExempt(holder, waiter) else { return false }
+        let areThreads =
+            one.process == other.process && one.thread != 0 && other.thread != 0 && one.thread != other.thread
+        return !areThreads
+    }
+
+    /// D2: in the order of numbers.
+    private func steps(from waiter: Int) -> [Step] {
+        let open = openQuestions(of: waiter).map(\.id)
+        let answering = claims.indices.filter { other in
+            claims[other].party != nil && (claims[other].request.answering.map { open.contains($0) } ?? false)
+        }
+        var steps: [Step] = []
+        for other in obstacles(of: waiter) + answering {
+            if claims[other].isHeld {
+                let hung = claims.indices.filter { hangs(other, on: $0) }
+                steps += hung.map { Step(next: $0, holder: other) }
+            } else {
+                steps.append(Step(next: other, holder: nil))
+            }
+        }
+        return steps.sorted { ($0.next, $0.holder ?? -1) < ($1.next, $1.holder ?? -1) }
+    }
+
+    /// D2, D4: the cycle through the lowest claim that is in one.
+    private func cycle() -> [Step]? {
+        for start in claims.indices where !claims[start].isHeld {
+            var seen: Set<Int> = []
+            if let path = path(from: start, to: start, &seen) { return path }
+        }
+        return nil
+    }
+
+    private func path(from claim: Int, to goal: Int, _ seen: inout Set<Int>) -> [Step]? {
+        for step in steps(from: claim) {
+            if step.next == goal { return [step] }
+            guard seen.insert(step.next).inserted else { continue }
+            if let rest = path(from: step.next, to: goal, &seen) { return [step] + rest }
+        }
+        return nil
+    }
+
+    /// D3, D4; whether there was one.
+    mutating func breakCycle() -> Bool {
+        guard let steps = cycle() else { return false }
+        let waiting = steps.map(\.next).sorted()
+        let holders = steps.compactMap(\.holder)
+        var order: [Int] = [waiting[0]]
+        for step in steps {
+            if let holder = step.holder { order.append(holder) }
+            if step.next != waiting[0] { order.append(step.next) }
+        }
+        let (way, index) = remedy(waiting, holders)
+        let ids = order.map { claims[$0].id }
+        effects.append(.deadlock(Deadlock(cycle: ids, way, claims[index].id)))
+        switch way {
+        case .passes: claims[index].passes = true
+        case .suspends: suspend(index, .deadlocked)
+        case .refuses: refuse(index, .deadlock)
+        case .proceeds: grant(index, .proceeded)
+        }
+        return true
+    }
+
+    /// D3.
+    private func remedy(_ waiting: [Int], _ holders: [Int]) -> (Deadlock.Way, Int) {
+        let passing = waiting.first { index in
+            openQuestions(of: index).isEmpty && obstacles(of: index).allSatisfy { !claims[$0].isHeld }
+        }
+        if let passing { return (.passes, passing) }
+        let handles = holders.filter { claims[$0].nature == .handle }.sorted()
+        if let handle = handles.first(where: { claims[$0].onlyReads }) ?? handles.first {
+            return (.suspends, handle)
+        }
+        if let youngest = waiting.last(where: { claims[$0].isOfSocket }) { return (.refuses, youngest) }
+        return (.proceeds, waiting[waiting.count - 1])
+    }
+}

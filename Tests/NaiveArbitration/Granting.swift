@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Granting, and going on until nothing changes.
+extension NaiveArbiter {
+    mutating func settle() {
+        repeat {
+            repeat {
+                askWho()
+                repeat { goOnWithTurns() } while goOnWithClaims()
+                askWho()
+            } while contest()
+        } while breakCycle()
+    }
+
+    /// Takes the next step that a claim can take; whether there was one.
+    private mutating func goOnWithClaims() -> Bool {
+        let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }
+        if let index = free.first(where: { claims[$0].isPut && openQuestions(of: $0).isEmpty }) {
+            grantOrRefuse(index)
+            return true
+        }
+        for index in free where !claims[index].isPut {
+            if !isPresented(index) {
+                grant(index, .waited)
+                return true
+            }
+            if claims[index].party != nil {
+                put(index)
+                return true
+            }
+            // P1, X2.
+            identify(index)
+        }
+        return false
+    }
+
+    /// X2, X3.
+    private mutating func askWho() {
+        for waiter in claims.indices where !claims[waiter].isHeld {
+            let obstacles = obstacles(of: waiter)
+            for index in obstacles { identify(index) }
+            if !obstacles.isEmpty { identify(waiter) }
+        }
+    }
+
+    private mutating func identify(_ index: Int) {
+        guard !claims[index].isAskedWho, claims[index].party == nil else { return }
+        guard claims[index].nature != .episode else { return }
+        claims[index].isAskedWho = true
+        effects.append(.identify(claims[index].id))
+    }
+
+    /// P12: a write that nobody agreed to is refused by policy.
+    private mutating func grantOrRefuse(_ index: Int) {
+        let claim = claims[index]
+        let isBusy = bounds.policy == .fail && !claim.onlyReads && !claim.isOfSocket
+        if isBusy, !unanswered(of: index).isEmpty { refuse(index, .busy) } else { grant(index, .waited) }
+    }
+
+    mutating func grant(_ index: Int, _ basis: Grant.Basis) {
+        let passed = passed(by: index).map { Grant.Passed(claim: claims[$0].id, isClean: claims[$0].isClean) }
+        let isTold = !claims[index].onlyReads || claims[index].isOfSocket
+        let unanswered = isTold ? unanswered(of: index) : []
+        claims[index].isHeld = true
+        effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
+    }
+
+    /// G5.
+    private func passed(by index: Int) -> [Int] {
+        if claims[index].nature == .batch { return [] }
+        return claims.indices.filter { other in
+            other != index && claims[other].isHeld && !areExempt(other, index)
+                && [.handle, .request, .aware].contains(claims[other].nature)
+                && claims[index].parts.contains { part in
+                    part.access.isWrite
+                        && claims[other].parts.contains { $0.item == part.item && $0.access.isWrite }
+                }
+        }
+    }
+
+    /// P12.
+    private func unanswered(of index: Int) -> [PresenterID] {
+        let claim = claims[index]
+        guard claim.isPut else { return claim.nature == .episode ? [] : wouldBeAsked(by: index) }
+        return presenters.map(\.id).filter { id in
+            turns.contains { turn in
+                turn.presenter == id && claim.turns.contains(turn.id)
+                    && (turn.isRefused || turn.isForfeited || isOpen(turn))
+            }
+        }
+    }
+
+    /// Whether somebody still owes it an answer.
+    func isOpen(_ turn: NaiveTurn) -> Bool {
+        questions.contains { $0.turn == turn.id || turn.awaited.contains($0.id) }
+    }
+
+    /// T1.
+    mutating func runOut(_ index: Int) {
+        let claim = claims[index]
+        if claim.isOfSocket || (bounds.policy == .fail && !claim.onlyReads) {
+            refuse(index, .busy)
+        } else {
+            grant(index, .proceeded)
+        }
+    }
+}

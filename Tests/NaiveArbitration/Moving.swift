@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Items that change hands, names and places.
+extension NaiveArbiter {
+    /// R1.
+    mutating func moveHandles(_ document: ItemID, _ orphan: ItemID) {
+        for index in claims.indices where claims[index].isHeld && claims[index].nature == .handle {
+            changeParts(of: index, on: document) { Request.Part(orphan, $0.access) }
+        }
+    }
+
+    /// R2, P11.
+    mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
+        if let orphan { moveHandles(document, orphan) }
+        let left = claims.flatMap(\.parts).first { $0.item == document && $0.place.directory != nil }
+        for index in claims.indices {
+            changeParts(of: index, on: incoming) {
+                Request.Part(document, $0.access, at: left?.place ?? $0.place, via: $0.via)
+            }
+        }
+        for index in presenters.indices where presenters[index].item == incoming {
+            presenters[index].item = document
+        }
+    }
+
+    private mutating func changeParts(
+        of index: Int, on item: ItemID, _ body: (Request.Part) -> Request.Part
+    ) {
+        claims[index].parts = claims[index].parts.map { $0.item == item ? body($0) : $0 }
+    }
+
+    /// S7.
+    mutating func relink(_ link: ItemID, _ item: ItemID, _ place: Place) {
+        for index in claims.indices where !claims[index].isHeld {
+            for number in claims[index].parts.indices where claims[index].parts[number].via == link {
+                let part = claims[index].parts[number]
+                claims[index].parts[number] = Request.Part(item, part.access, at: place, via: link)
+                if part.item != item { retarget(index, part.item, item) }
+            }
+        }
+    }
+
+    /// Its presenters are others now, so they are chosen anew.
+    private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
+        effects.append(.retarget(claims[index].id, from: from, to: to))
+        claims[index].isPut = false
+        leaveTurns(index)
+    }
+
+    /// S5, S6, N2, N7.
+    mutating func noteMove(_ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?) {
+        tellMove(item, move, Cause(party, .write(.forMoving)), claim)
+        if directories[item] != nil { directories[item]?.parent = move.to.directory }
+        for index in presenters.indices where presenters[index].item == item {
+            if presenters[index].place.isSameName(as: move.from) { presenters[index].place = move.to }
+        }
+        for index in claims.indices {
+            for number in claims[index].parts.indices {
+                let part = claims[index].parts[number]
+                guard part.item == item, part.place.isSameName(as: move.from) else { continue }
+                follow(index, number, move)
+            }
+        }
+    }
+
+    /// S6: what is to be replaced is a name.
+    private mutating func follow(_ index: Int, _ number: Int, _ move: Move) {
+        let part = claims[index].parts[number]
+        if part.access == .write(.forReplacing), let leaving = move.leaving {
+            claims[index].parts[number] = Request.Part(leaving, part.access, at: part.place, via: part.via)
+            if !claims[index].isHeld { retarget(index, part.item, leaving) }
+        } else {
+            claims[index].parts[number] = Request.Part(part.item, part.access, at: move.to, via: part.via)
+        }
+    }
+
+    private mutating func tellMove(_ item: ItemID, _ move: Move, _ cause: Cause, _ claim: ClaimID?) {
+        let old = chain(from: move.from.directory)
+        let new = chain(from: move.to.directory)
+        for presenter in presenters {
+            guard let shown = presenter.item else { continue }
+            if shown == item {
+                guard presenter.place.isSameName(as: move.from) else { continue }
+                note(.moved, to: presenter, cause, claim)
+            } else if old.contains(shown) {
+                note(.subitem(.moved, item, move.to, from: move.from), to: presenter, cause, claim)
+            } else if new.contains(shown) {
+                note(.subitem(.appeared, item, move.to, from: nil), to: presenter, cause, claim)
+            } else if directories[item] != nil, ancestors(of: shown, at: presenter.place).contains(item) {
+                note(.moved, to: presenter, cause, claim)
+            }
+        }
+    }
+
+    private func chain(from directory: ItemID?) -> [ItemID] {
+        directory.map { [$0] + ancestors(of: $0, at: Place()) } ?? []
+    }
+}

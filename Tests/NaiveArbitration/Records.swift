@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// One live claim.
+package struct NaiveClaim: Sendable {
+    package let request: Request
+    package internal(set) var parts: [Request.Part]
+    package internal(set) var isHeld = false
+    package internal(set) var party: Party?
+    package internal(set) var suspension: Suspension?
+    package internal(set) var contestedSince: Instant?
+    var isAskedWho = false
+    var isClean = false
+    let arrival: Instant
+    var deadline: Instant
+    var nextLook: Instant?
+    var seen: Observation?
+    var lastChange = Instant(nanoseconds: 0)
+    /// D3.
+    var passes = false
+    /// Whether its presenters were chosen.
+    var isPut = false
+    /// What it stakes, found out anew after each step.
+    var stakes: [NaiveStake] = []
+    /// The plain directories above it, and of these those whose contents it has staked to read (S4).
+    var below: Set<ItemID> = []
+    var entered: Set<ItemID> = []
+    var turns: [TurnID] = []
+    /// P6: the presenters whose own what it writes is.
+    var ownOf: [PresenterID] = []
+    var wants: [NaiveWant] = []
+    /// The stamp up to which its changes were told when it was suspended (N4).
+    var toldStamp: UInt64?
+
+    init(request: Request, arrival: Instant, deadline: Instant) {
+        self.request = request
+        self.arrival = arrival
+        parts = request.parts
+        self.deadline = deadline
+    }
+
+    package var id: ClaimID { request.claim }
+    var nature: Request.Nature { request.nature }
+    var isOfSocket: Bool { nature == .aware || nature == .batch }
+    var isFullySuspended: Bool { suspension != nil && suspension != .idle }
+    var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
+}
+
+/// One thing to ask a presenter.
+struct NaiveAsk: Hashable, Sendable {
+    let request: PresenterRequest
+    let subitem: ItemID?
+}
+
+/// What a claim wants to be asked in one of its turns.
+struct NaiveWant: Hashable, Sendable {
+    let turn: TurnID
+    let ask: NaiveAsk
+    let cause: Cause
+    /// P9.
+    let isForUnmodifiedRead: Bool
+}
+
+/// One registration.
+package struct NaivePresenter: Sendable {
+    package let presenter: Presenter
+    package internal(set) var item: ItemID?
+    package internal(set) var place: Place
+    var forfeits = 0
+    /// P7: the last access of each process that forfeited.
+    var excused: [ProcessID: Instant] = [:]
+    /// P9: when it was last asked to save, by session.
+    var saveAsked: [Int32: Instant] = [:]
+    var lastAskedToSave: Instant?
+    var lastSaved: Instant?
+
+    init(presenter: Presenter) {
+        self.presenter = presenter
+        item = presenter.item
+        place = presenter.place
+    }
+
+    package var id: PresenterID { presenter.id }
+    var party: Party { presenter.party }
+    /// P8.
+    var isDemoted: Bool { forfeits >= 3 }
+
+    func implements(_ request: PresenterRequest) -> Bool {
+        presenter.messages.contains(PresenterMessages(request))
+    }
+
+    func implements(_ notice: PresenterNotice) -> Bool {
+        presenter.messages.contains(PresenterMessages(notice))
+    }
+
+    /// P5.
+    func isOwn(_ party: Party) -> Bool {
+        if let purpose = party.purpose { return purpose == self.party.purpose }
+        return party.process != nil && party.process == self.party.process
+    }
+
+    /// P6.
+    func isWorkedForBy(_ party: Party) -> Bool { party.works(for: self.party) }
+
+    /// P5: aware accesses of its own process with another purpose are put to it.
+    func isSpared(_ party: Party) -> Bool {
+        if isOwn(party) { return true }
+        let isAwareSelf = party.purpose != nil && party.process == self.party.process
+        return isWorkedForBy(party) && !isAwareSelf
+    }
+}
+
+/// What one program does, as one presenter hears of it.
+package struct NaiveTurn: Sendable {
+    package let id: TurnID
+    package let presenter: PresenterID
+    let program: Party
+    let isWriting: Bool
+    let began: Instant
+    /// The last access or change in it.
+    var cause: Cause
+    var asked: [NaiveAsk] = []
+    /// P3: who wanted it first.
+    var causes: [NaiveAsk: Cause] = [:]
+    /// In the order in which they were first wanted.
+    var order: [NaiveAsk] = []
+    /// Saves that other turns asked for (P9).
+    var awaited: [QuestionID] = []
+    /// What is to be asked though no claim waits for it (P2, `lost`).
+    var owed: [NaiveWant] = []
+    var isForfeited = false
+    var isRefused = false
+    var end: Instant?
+    var moved: Cause?
+    var changed: Cause?
+    /// N9: the item is gone.
+    var gone: Cause?
+    var subitems: [NaiveNews] = []
+
+    var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
+}
+
+/// What happened to something in a presented directory (N8).
+struct NaiveNews: Sendable {
+    enum Kind: Sendable { case appeared, moved, changed, deleted }
+    let item: ItemID
+    /// In the order in which they are told.
+    var kinds: [Kind]
+    var place: Place
+    var former: Place?
+    var causes: [Kind: Cause]
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What can be staked: an item, or apart from it the contents of a plain directory.
+enum NaiveThing: Hashable, Sendable {
+    case item(ItemID)
+    case contents(ItemID)
+}
+
+struct NaiveStake: Sendable {
+    let thing: NaiveThing
+    let isWrite: Bool
+}
+
+/// Where things are, and what claims stake.
+extension NaiveArbiter {
+    /// The directories above, the nearest first.
+    func ancestors(of item: ItemID, at place: Place) -> [ItemID] {
+        var chain: [ItemID] = []
+        var next = directories[item].map { $0.parent } ?? place.directory
+        while let directory = next, !chain.contains(directory) {
+            chain.append(directory)
+            next = directories[directory]?.parent
+        }
+        return chain
+    }
+
+    func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
+
+    /// The outermost package at or above.
+    func unit(of item: ItemID, at place: Place) -> ItemID? {
+        ([item] + ancestors(of: item, at: place)).last { isPackage($0) }
+    }
+
+    func isPlain(_ directory: ItemID) -> Bool {
+        directories[directory] != nil && unit(of: directory, at: Place()) == nil
+    }
+
+    /// S1, S2, S3; two in one thing count as one (G1).
+    func stakes(of claim: NaiveClaim) -> [NaiveStake] {
+        // B1.
+        if claim.nature == .batch { return [] }
+        var found: [NaiveStake] = []
+        for stake in claim.parts.flatMap({ stakes($0.item, $0.place, $0.access) }) {
+            if let index = found.firstIndex(where: { $0.thing == stake.thing }) {
+                if stake.isWrite { found[index] = stake }
+            } else {
+                found.append(stake)
+            }
+        }
+        return found
+    }
+
+    private func stakes(_ item: ItemID, _ place: Place, _ access: Access) -> [NaiveStake] {
+        var stakes = [NaiveStake(thing: .item(item), isWrite: access.isWrite)]
+        if let unit = unit(of: item, at: place), unit != item {
+            stakes.append(NaiveStake(thing: .item(unit), isWrite: access.isWrite))
+        }
+        for directory in ancestors(of: item, at: place) where isPlain(directory) {
+            stakes.append(NaiveStake(thing: .contents(directory), isWrite: false))
+        }
+        if access.isStructural, isPlain(item) {
+            stakes.append(NaiveStake(thing: .contents(item), isWrite: true))
+        }
+        return stakes
+    }
+
+    /// Whether each writes, for everything that both stake and one of them writes.
+    func meetings(_ one: Int, _ other: Int) -> [(Bool, Bool)] {
+        let theirs = claims[other].stakes
+        return claims[one].stakes.compactMap { stake in
+            let thing = stake.thing
+            guard let yours = theirs.first(where: { $0.thing == thing })?.isWrite else { return nil }
+            let mine = stake.isWrite
+            guard mine || yours else { return nil }
+            if case .contents(let directory) = thing {
+                guard mine && yours || claims[mine ? other : one].entered.contains(directory) else {
+                    return nil
+                }
+            }
+            return (mine, yours)
+        }
+    }
+
+    func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
+
+    /// Finds out what everybody stakes; and S4: what is read of contents is entered when somebody writes them, and goes with the last who does; a change of
+    /// names enters, of those who are there already, aware claims only.
+    mutating func enter() {
+        let all = claims.map { stakes(of: $0) }
+        for index in claims.indices { claims[index].stakes = all[index] }
+        for index in claims.indices {
+            var read: Set<ItemID> = []
+            for stake in all[index] {
+                guard case .contents(let directory) = stake.thing, !stake.isWrite else { continue }
+                read.insert(directory)
+                let writers = claims.indices.filter { other in
+                    other != index && all[other].contains { $0.thing == stake.thing && $0.isWrite }
+                }
+                let isNew = !claims[index].below.contains(directory)
+                let isForced =
+                    claims[index].nature == .aware || writers.contains { claims[$0].nature != .nameChange }
+                if writers.isEmpty {
+                    claims[index].entered.remove(directory)
+                } else if isNew || isForced {
+                    claims[index].entered.insert(directory)
+                }
+            }
+            claims[index].below = read
+            claims[index].entered.formIntersection(read)
+        }
+    }
+
+    /// Whether somebody who writes the item now would meet what a claim stakes (P15).
+    func wouldMeet(_ item: ItemID, _ place: Place, _ claim: NaiveClaim) -> Bool {
+        let ours = stakes(item, place, .write(.updating))
+        return claim.stakes.contains { theirs in
+            ours.contains { $0.thing == theirs.thing && ($0.isWrite || theirs.isWrite) }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Who is in whose way.
+extension NaiveArbiter {
+    func isFree(_ claimant: Int) -> Bool { obstacles(of: claimant).isEmpty }
+
+    /// G2, Q1, Q2, Q3, X4, D3.
+    func obstacles(of claimant: Int) -> [Int] {
+        let claim = claims[claimant]
+        // G4, B1.
+        if claim.nature == .episode || claim.nature == .batch { return [] }
+        return claims.indices.filter { other in
+            if other == claimant { return false }
+            if claims[other].isHeld { return keepsOut(other, claimant) || holdsBack(other, claimant) }
+            if claim.nature == .nameChange || claim.passes { return false }
+            return other < claimant && meets(other, claimant) && !areExempt(other, claimant)
+                && !isHeldUp(other, by: claim.party)
+        }
+    }
+
+    /// X1, X5.
+    func areExempt(_ one: Int, _ other: Int) -> Bool {
+        guard let party = claims[one].party, let otherParty = claims[other].party else { return false }
+        return party.isExempt(from: otherParty)
+    }
+
+    func keepsOut(_ holder: Int, _ claimant: Int) -> Bool {
+        // G4.
+        if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
+        if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
+        let isIdle = claims[holder].suspension == .idle
+        return meetings(holder, claimant).contains { _, isWrite in !isIdle || isWrite }
+    }
+
+    /// X4.
+    private func holdsBack(_ holder: Int, _ claimant: Int) -> Bool {
+        // G4.
+        if claims[holder].suspension == nil || claims[claimant].nature == .nameChange { return false }
+        if claims[holder].party != nil, claims[claimant].party != nil { return false }
+        return meetings(holder, claimant).contains { $0 && $1 }
+    }
+
+    /// Q3, P6.
+    private func isHeldUp(_ waiter: Int, by party: Party?) -> Bool {
+        guard let party else { return false }
+        if owed(to: waiter).contains(where: { $0.isWorkedForBy(party) }) { return true }
+        return claims.indices.contains { other in
+            if claims[other].isHeld {
+                return (claims[other].party?.isExempt(from: party) ?? false) && keepsOut(other, waiter)
+            }
+            return other < waiter && meets(other, waiter) && !areExempt(other, waiter)
+                && isHeldUp(other, by: party)
+        }
+    }
+
+    /// The open questions a claim waits for.
+    func openQuestions(of claim: Int) -> [Question] {
+        questions.filter { question in
+            turns.contains { turn in
+                claims[claim].turns.contains(turn.id)
+                    && (question.turn == turn.id || turn.awaited.contains(question.id))
+            }
+        }
+    }
+
+    /// The presenters that owe a claim an answer.
+    private func owed(to claim: Int) -> [NaivePresenter] {
+        let ids = openQuestions(of: claim).map(\.presenter)
+        return presenters.filter { ids.contains($0.id) }
+    }
+}

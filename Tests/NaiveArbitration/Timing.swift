@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Time.
+extension NaiveArbiter {
+    /// What is due, in the order of T4.
+    private struct Due: Comparable {
+        enum Subject { case question(Question), turn(TurnID), claim(ClaimID) }
+        let moment: Instant
+        let kind: Int
+        let number: UInt64
+        let subject: Subject
+
+        static func < (one: Self, other: Self) -> Bool {
+            (one.moment, one.kind, one.number) < (other.moment, other.kind, other.number)
+        }
+        static func == (one: Self, other: Self) -> Bool { !(one < other) && !(other < one) }
+    }
+
+    /// The earliest moment at which something must happen (T3).
+    package var nextMoment: Instant? {
+        dues.filter { due in
+            guard case .turn(let id) = due.subject else { return true }
+            return turns.contains { $0.id == id && isWorthTelling($0) }
+        }
+        .min()?.moment
+    }
+
+    /// A turn that ends without a word need not end in time.
+    func isWorthTelling(_ turn: NaiveTurn) -> Bool {
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return false }
+        return !notices(at: turn, presenter).isEmpty
+    }
+
+    private var dues: [Due] {
+        var dues = questions.map {
+            Due(moment: $0.deadline, kind: 0, number: $0.id.rawValue, subject: .question($0))
+        }
+        for turn in turns {
+            guard let end = turn.end else { continue }
+            dues.append(Due(moment: end, kind: 1, number: turn.id.rawValue, subject: .turn(turn.id)))
+        }
+        for claim in claims {
+            guard let moment = moment(of: claim) else { continue }
+            dues.append(Due(moment: moment, kind: 2, number: claim.id.rawValue, subject: .claim(claim.id)))
+        }
+        return dues
+    }
+
+    private func moment(of claim: NaiveClaim) -> Instant? {
+        guard claim.isHeld else { return claim.deadline }
+        guard let end = holdEnd(of: claim) else { return nil }
+        return min(end, claim.nextLook ?? end)
+    }
+
+    /// T4.
+    mutating func tick() {
+        while let due = dues.min(), due.moment <= now {
+            switch due.subject {
+            case .question(let question): forfeit(question)
+            case .turn(let id): end(id)
+            case .claim(let id): if let index = index(of: id) { happen(index) }
+            }
+            settle()
+        }
+    }
+
+    private mutating func happen(_ index: Int) {
+        let claim = claims[index]
+        if !claim.isHeld {
+            runOut(index)
+        } else if let end = holdEnd(of: claim), end <= now {
+            // Y6.
+            suspend(index, .held)
+        } else {
+            // Y2.
+            effects.append(.observe(claim.id))
+            let fifth = min(bounds.readerIdle, bounds.idle).nanoseconds / 5
+            claims[index].nextLook = now + max(Span(nanoseconds: fifth), .milliseconds(5))
+        }
+    }
+}

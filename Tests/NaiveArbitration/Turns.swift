@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How turns end (N3, N5, N8).
+extension NaiveArbiter {
+    /// A turn that nobody is left in and that has nothing to tell is over at once.
+    mutating func leaveTurns(_ index: Int) {
+        let left = claims[index].turns
+        claims[index].turns = []
+        claims[index].wants = []
+        for id in left { forgetWants(of: id) }
+        for id in left where members(of: id).isEmpty {
+            guard let turn = turns.first(where: { $0.id == id }), !isOwing(turn) else { continue }
+            if !isWorthTelling(turn), turn.gone == nil {
+                drop(id)
+            } else if claims[index].isOfSocket, claims[index].suspension == nil {
+                end(id)
+            } else {
+                trail(id)
+            }
+        }
+    }
+
+    /// P3: what nobody waits for any more.
+    private mutating func forgetWants(of id: TurnID) {
+        let wanted = claims.filter { !$0.isHeld }.flatMap(\.wants).filter { $0.turn == id }.map(\.ask)
+        change(id) { turn in
+            turn.order.removeAll { !wanted.contains($0) }
+            for ask in turn.causes.keys where !wanted.contains(ask) { turn.causes[ask] = nil }
+        }
+    }
+
+    /// Whether somebody is still to be asked, or to answer, what no claim waits for.
+    func isOwing(_ turn: NaiveTurn) -> Bool {
+        turn.owed.contains { want in
+            !turn.asked.contains(want.ask)
+                || questions.contains {
+                    $0.turn == turn.id && $0.request == want.ask.request && $0.subitem == want.ask.subitem
+                }
+        }
+    }
+
+    mutating func trail(_ id: TurnID) {
+        let moment = now + bounds.trailing
+        change(id) { $0.end = moment }
+    }
+
+    /// What was owed to nobody has been asked and answered.
+    mutating func leaveIfEmpty(_ id: TurnID) {
+        guard let turn = turns.first(where: { $0.id == id }) else { return }
+        if !questions.contains(where: { $0.turn == id }) {
+            change(id) { $0.owed = [] }
+            if members(of: id).isEmpty, turn.end == nil { trail(id) }
+        }
+    }
+
+    /// N5.
+    mutating func endOthers(of presenter: PresenterID, besides party: Party) {
+        let others = turns.filter { turn in
+            turn.presenter == presenter && turn.end != nil && !turn.program.isExempt(from: party)
+        }
+        for turn in others { end(turn.id) }
+    }
+
+    /// N3.
+    mutating func end(_ id: TurnID) {
+        guard let turn = turns.first(where: { $0.id == id }) else { return }
+        drop(id)
+        guard let presenter = presenters.first(where: { $0.id == turn.presenter }) else { return }
+        if turn.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            tellOthers(besides: turn, presenter)
+        }
+        effects += notices(at: turn, presenter).map { .tell($0) }
+    }
+
+    /// N3: what the program did in turns that asked nobody to relinquish.
+    private mutating func tellOthers(besides turn: NaiveTurn, _ presenter: NaivePresenter) {
+        for other in turns where other.presenter == turn.presenter && !other.hasAskedToRelinquish {
+            guard other.program.isExempt(from: turn.program) else { continue }
+            effects += notices(at: other, presenter).map { .tell($0) }
+            if other.end != nil {
+                drop(other.id)
+            } else {
+                change(other.id) {
+                    ($0.moved, $0.changed, $0.gone) = (nil, nil, nil)
+                    $0.subitems = []
+                }
+            }
+        }
+    }
+
+    /// Without a word.
+    mutating func drop(_ id: TurnID) {
+        turns.removeAll { $0.id == id }
+        for index in claims.indices {
+            claims[index].turns.removeAll { $0 == id }
+            claims[index].wants.removeAll { $0.turn == id }
+        }
+    }
+
+    func notices(at turn: NaiveTurn, _ presenter: NaivePresenter) -> [Notice] {
+        var notices: [Notice] = []
+        if let cause = turn.moved, turn.gone == nil, presenter.implements(.didMove) {
+            notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
+        }
+        // N9.
+        let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
+        var changed = turn.gone == nil ? turn.changed : isAccommodated ? nil : turn.gone
+        let items = itemNotices(turn, presenter, isAccommodated, &changed)
+        if let changed, presenter.implements(.didChange) {
+            notices.append(Notice(.didChange, to: turn.presenter, in: turn.id, changed))
+        }
+        notices += items
+        if turn.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            notices.append(Notice(.reacquire, to: turn.presenter, in: turn.id, turn.cause))
+        }
+        return notices
+    }
+
+    /// N6; a package that implements nothing better is told that it changed.
+    func itemNotices(
+        _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool, _ changed: inout Cause?
+    ) -> [Notice] {
+        var notices: [Notice] = []
+        for news in turn.subitems {
+            if news.item == presenter.item, news.kinds == [.deleted], isAccommodated { continue }
+            for kind in news.kinds {
+                guard let cause = news.causes[kind] else { continue }
+                if presenter.implements(kind.notice) {
+                    let former = kind == .moved ? news.former : nil
+                    let subitem = Notice.Subitem(news.item, at: news.place, from: former)
+                    notices.append(Notice(kind.notice, of: subitem, to: turn.presenter, in: turn.id, cause))
+                } else if let item = presenter.item, isPackage(item) {
+                    changed = cause
+                }
+            }
+        }
+        return notices
+    }
+}
+
+extension NaiveNews.Kind {
+    fileprivate var notice: PresenterNotice {
+        switch self {
+        case .appeared: .subitemDidAppear
+        case .moved: .subitemDidMove
+        case .changed, .deleted: .subitemDidChange
+        }
+    }
+}
