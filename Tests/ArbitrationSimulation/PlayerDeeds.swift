@@ -47,7 +47,7 @@ extension Player {
     private mutating func goOn(_ claim: ClaimID) {
         switch plans[claim] {
         case .use:
-            let span = chance.isLucky(85) ? chance.milliseconds(0...900) : chance.milliseconds(2_000...15_000)
+            let span = chance.isLucky(90) ? chance.milliseconds(0...900) : chance.milliseconds(2_000...9_000)
             schedule(.finish(claim), in: span)
             if chance.isLucky(25) { schedule(.nest(claim), in: chance.milliseconds(0...300)) }
         case .prepare:

@@ -94,8 +94,17 @@ struct ConsentChecker: Checker {
                     continue
                 }
                 if ledger.isOwn(party, showing) || party.works(for: showing.party) { continue }
+                // P15: what was relinquished to an access that this is made within counts as well.
+                let parties =
+                    [party]
+                    + ledger.claims.values.compactMap {
+                        $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim) ? $0.party : nil
+                    }
                 let present = turns.values.filter { turn in
-                    turn.presenter == id && turn.causes.contains { Ledger.areOneProgram($0, party) }
+                    turn.presenter == id
+                        && turn.causes.contains { cause in
+                            parties.contains { Ledger.areOneProgram(cause, $0) }
+                        }
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
                     if isCovered(claim, request, ledger) { continue }

@@ -24,11 +24,15 @@ struct NoticeChecker: Checker {
     private var debtors: Set<ClaimID> = []
     /// The stamp that was told when a claim was suspended.
     /// When something was asked in a turn for the first time.
+    /// Claims that are live, or were not long ago, and when that was.
+    private var recent: [ClaimID: (party: Party?, arrived: Instant, last: Instant)] = [:]
     private var began: [TurnID: Instant] = [:]
     private var toldStamps: [ClaimID: UInt64] = [:]
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         noteDebtors(ledger)
+        for claim in ledger.claims.values { recent[claim.id] = (claim.party, claim.arrived, ledger.now) }
+        recent = recent.filter { ledger.now <= $1.last + ledger.bounds.trailing + ledger.bounds.trailing }
         switch event {
         case .changed(let item, let place, let cause, let claim, let stamp):
             let isNew = claim.map { toldStamps[$0] != stamp } ?? true
@@ -303,14 +307,18 @@ extension NoticeChecker {
             hasLasted(related.map { dues[$0] }, party, ledger)
             || began[notice.turn].map { $0 + ledger.bounds.hold <= ledger.now } ?? false
         // An appearance and a deletion include the rest.
+        let isBack =
+            related.contains { dues[$0].what == .deleted } && related.contains { dues[$0].what == .appeared }
         let isAll =
-            notice.kind == .subitemDidAppear
+            isBack || notice.kind == .subitemDidAppear
             || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
         for index in related where isAll || kinds.contains(dues[index].what) {
             // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
             // it for `hold` there are several.
             // What happened just now may belong in the next turn.
-            if dues[index].party == party, dues[index].number < ledger.number, !isOld { gone.insert(index) } else { dues[index].isCertain = false }
+            // What may be told is told apart from what must be, if it is.
+            let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
+            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched { gone.insert(index) } else { dues[index].isCertain = false }
         }
         dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
     }
@@ -319,9 +327,7 @@ extension NoticeChecker {
     private func hasLasted(_ dues: [Due], _ party: Party, _ ledger: Ledger) -> Bool {
         let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
         return dues.contains { isOld($0.moment) }
-            || ledger.claims.values.contains {
-                isOld($0.arrived) && isRelated($0.party ?? .nobody, party)
-            }
+            || recent.values.contains { isOld($0.arrived) && isRelated($0.party ?? .nobody, party) }
     }
 
     /// N8: of all that happened to one thing in a turn one notice is chosen.
