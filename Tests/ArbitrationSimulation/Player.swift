@@ -172,7 +172,9 @@ package struct Player: Sendable {
         pass(.seconds(5))
         for presenter in performance.ledger.showings.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
-        for directory in performance.ledger.directories.keys.sorted(by: { land.depth(of: $0) > land.depth(of: $1) })
+        for directory in performance.ledger.directories.keys.sorted(by: {
+            land.depth(of: $0) > land.depth(of: $1)
+        })
         where land.nodes[directory] == nil {
             forgetIfUnused(directory)
         }

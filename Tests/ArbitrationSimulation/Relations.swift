@@ -64,7 +64,9 @@ extension Ledger {
     }
 
     /// Whether two claims meet, and on something the second stakes to write if that is asked.
-    func meet(_ one: Entry, _ other: Entry, certain: Bool, onWrites: Bool = false, onBoth: Bool = false) -> Bool {
+    func meet(_ one: Entry, _ other: Entry, certain: Bool, onWrites: Bool = false, onBoth: Bool = false)
+        -> Bool
+    {
         for stake in one.stakes {
             for second in other.stakes where second.thing == stake.thing {
                 guard stake.isWrite || second.isWrite else { continue }

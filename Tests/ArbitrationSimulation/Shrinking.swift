@@ -97,7 +97,9 @@ extension Performance {
         }
     }
 
-    private func isHeld(_ claim: ClaimID?) -> Bool { claim.map { ledger.claims[$0]?.isHeld ?? false } ?? true }
+    private func isHeld(_ claim: ClaimID?) -> Bool {
+        claim.map { ledger.claims[$0]?.isHeld ?? false } ?? true
+    }
 
     private func isUnused(_ directory: ItemID) -> Bool {
         ledger.directories[directory] != nil
