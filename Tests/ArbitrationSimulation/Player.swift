@@ -68,7 +68,9 @@ package struct Player: Sendable {
     private let crowd: Int
     private let onStep: (@Sendable (Step) -> Void)?
 
-    package init(seed: UInt64, isTold: Bool = false, onStep: (@Sendable (Step) -> Void)? = nil) {
+    package init(
+        seed: UInt64, distort: Distortion? = nil, onStep: (@Sendable (Step) -> Void)? = nil
+    ) {
         var chance = Chance(seed)
         // One world in fifty is large.
         let isLarge = seed % 50 == 0
@@ -80,7 +82,7 @@ package struct Player: Sendable {
         self.seed = seed
         self.chance = chance
         self.onStep = onStep
-        performance = Performance(bounds: bounds, isTold: isTold)
+        performance = Performance(bounds: bounds, distort: distort)
     }
 
     private static func bounds(_ chance: inout Chance) -> Bounds {
@@ -172,7 +174,9 @@ package struct Player: Sendable {
         pass(.seconds(5))
         for presenter in performance.ledger.showings.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
-        for directory in performance.ledger.directories.keys.sorted(by: { land.depth(of: $0) > land.depth(of: $1) })
+        for directory in performance.ledger.directories.keys.sorted(by: {
+            land.depth(of: $0) > land.depth(of: $1)
+        })
         where land.nodes[directory] == nil {
             forgetIfUnused(directory)
         }

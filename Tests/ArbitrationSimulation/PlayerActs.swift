@@ -139,7 +139,9 @@ extension Player {
             return part(chance.isLucky(70) ? land.files : land.files + land.directories, .write(option))
         case 9: return part(everything.filter { $0 != Landscape.root }, .write(.forMoving))
         case 10: return part(everything.filter { $0 != Landscape.root }, .write(.forDeleting))
-        default: return part(land.files, .write(chance.isLucky(60) ? .forReplacing : .contentIndependentMetadataOnly))
+        default:
+            return part(
+                land.files, .write(chance.isLucky(60) ? .forReplacing : .contentIndependentMetadataOnly))
         }
     }
 
@@ -159,13 +161,17 @@ extension Player {
             if chance.isLucky(30) { party = cast.aware.first { $0.process == maker.process } ?? maker }
             if chance.isLucky(25) {
                 party.purpose = nil
-                guard let part = part(land.files, chance.isLucky(50) ? .read() : .write(.updating)) else { return }
+                guard let part = part(land.files, chance.isLucky(50) ? .read() : .write(.updating)) else {
+                    return
+                }
                 return claim(Request(nextClaim(), .handle, part), by: party, .use)
             }
             let isBatch = ledger.claims[outer]?.isBatch ?? false
             access(by: party, within: chance.isLucky(60) && !isBatch ? [outer] : [])
         } else {
-            guard let part = part(land.files, chance.isLucky(50) ? .read() : .write(.updating)) else { return }
+            guard let part = part(land.files, chance.isLucky(50) ? .read() : .write(.updating)) else {
+                return
+            }
             claim(Request(nextClaim(), .handle, part), by: maker, .use)
         }
     }
@@ -173,7 +179,8 @@ extension Player {
     /// Two programs that take two files in opposite orders.
     mutating func cross() {
         let files = land.files
-        guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files), one != other,
+        guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files),
+            one != other,
             let place = land.nodes[one]?.names.first, let otherPlace = land.nodes[other]?.names.first
         else { return }
         let parts = [
@@ -185,7 +192,9 @@ extension Player {
         var outer: [ClaimID] = []
         for index in 0..<2 {
             outer.append(nextClaim())
-            claim(Request(outer[index], kinds[index] ? .aware : .handle, parts[index]), by: parties[index], .use)
+            claim(
+                Request(outer[index], kinds[index] ? .aware : .handle, parts[index]), by: parties[index], .use
+            )
         }
         for index in 0..<2 {
             var request = Request(nextClaim(), kinds[index] ? .aware : .handle, parts[1 - index])
@@ -200,7 +209,9 @@ extension Player {
         guard let party = chance.one(of: cast.editors), ledger.showings.count < 24 else { return }
         lastPresenter += 1
         let id = PresenterID(lastPresenter)
-        let kinds = [land.files, land.files, land.directories, land.directories.filter { ledger.isPackage($0) }]
+        let kinds = [
+            land.files, land.files, land.directories, land.directories.filter { ledger.isPackage($0) },
+        ]
         let items = kinds[chance.below(kinds.count)]
         let shown = chance.isLucky(8) ? nil : part(items, .read())
         let messages: PresenterMessages =

@@ -31,7 +31,9 @@ extension Player {
         case .silent: if chance.isLucky(30) { schedule(.answer(id, presenter, .done), in: span * 2) }
         case .failing: schedule(.answer(id, presenter, .failed), in: chance.milliseconds(0...200))
         case .working:
-            for round in 1...(1 + UInt64(chance.below(6))) { schedule(.progress(id), in: round * span * 2 / 3) }
+            for round in 1...(1 + UInt64(chance.below(6))) {
+                schedule(.progress(id), in: round * span * 2 / 3)
+            }
             if chance.isLucky(70) { schedule(.answer(id, presenter, .done), in: span * 3) }
         case .dying: schedule(.leave(presenter), in: chance.milliseconds(0...300))
         case .lying:

@@ -79,7 +79,8 @@ extension Player {
             switch part.access {
             case .write(.forDeleting): delete(part, entry.id)
             case .write(.forMoving): move(part, entry.id)
-            case .write(.forReplacing): if land.nodes[part.item] == nil { create(part, entry) } else { change(part, entry.id) }
+            case .write(.forReplacing):
+                if land.nodes[part.item] == nil { create(part, entry) } else { change(part, entry.id) }
             default: change(part, entry.id)
             }
         }
@@ -93,11 +94,13 @@ extension Player {
         let stamp = chance.isLucky(60) ? (stamps[claim] ?? 0) + 1 : stamps[claim] ?? 1
         tell(
             .changed(
-                part.item, at: part.place, Cause(maker(claim), .write(.updating)), under: claim, stamp: stamp))
+                part.item, at: part.place, Cause(maker(claim), .write(.updating)), under: claim, stamp: stamp)
+        )
     }
 
     private mutating func create(_ part: Request.Part, _ entry: Ledger.Entry) {
-        guard entry.nature == .handle, let directory = part.place.directory, land.nodes[directory] != nil else {
+        guard entry.nature == .handle, let directory = part.place.directory, land.nodes[directory] != nil
+        else {
             return
         }
         graves[part.item] = nil
@@ -169,7 +172,8 @@ extension Player {
 
     /// A document is renamed aside or unlinked by a program that will fill its name again.
     mutating func beginSave() {
-        guard let part = part(land.files.filter { land.nodes[$0]?.names.count == 1 }, .write(.updating)) else {
+        guard let part = part(land.files.filter { land.nodes[$0]?.names.count == 1 }, .write(.updating))
+        else {
             return
         }
         let party = chance.isLucky(30) ? anyone(of: cast.editors, &chance) : program()

@@ -28,6 +28,9 @@ extension Ledger {
         return found
     }
 
+    /// Whether an item is a directory in no package.
+    func isPlain(_ item: ItemID) -> Bool { directories[item] != nil && unit(item, Place()) == nil }
+
     func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
 
     /// The outermost package at or above an item.
@@ -64,7 +67,9 @@ extension Ledger {
     }
 
     /// Whether two claims meet, and on something the second stakes to write if that is asked.
-    func meet(_ one: Entry, _ other: Entry, certain: Bool, onWrites: Bool = false, onBoth: Bool = false) -> Bool {
+    func meet(_ one: Entry, _ other: Entry, certain: Bool, onWrites: Bool = false, onBoth: Bool = false)
+        -> Bool
+    {
         for stake in one.stakes {
             for second in other.stakes where second.thing == stake.thing {
                 guard stake.isWrite || second.isWrite else { continue }

@@ -34,12 +34,16 @@ package struct Totals: Sendable, CustomStringConvertible {
         case .relinked: count("fact: relinked")
         case .presented(let presenter):
             let kind =
-                presenter.item.map { ledger.directories[$0].map { $0.isPackage ? "package" : "folder" } ?? "file" }
+                presenter.item.map {
+                    ledger.directories[$0].map { $0.isPackage ? "package" : "folder" } ?? "file"
+                }
             count("presenter of \(kind ?? "nothing yet")")
         case .shown: count("presenter shown later")
         case .removed: count("presenter removed")
         case .answered(let id, _, let answer):
-            count(ledger.questions[id] == nil ? "answer: late, twice or to nothing" : "answer: \(answer.rawValue)")
+            count(
+                ledger.questions[id] == nil
+                    ? "answer: late, twice or to nothing" : "answer: \(answer.rawValue)")
         case .progressed: count("fact: progress")
         case .changed: count("fact: changed")
         case .created: count("fact: created")

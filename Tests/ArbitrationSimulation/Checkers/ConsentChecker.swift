@@ -151,10 +151,11 @@ struct ConsentChecker: Checker {
 
     /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
     private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
-        (request == .save && covered.contains(claim.id)) || ledger.claims.values.contains {
-            $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
-                && (request == .save || $0.suspension != nil)
-        }
+        (request == .save && covered.contains(claim.id))
+            || ledger.claims.values.contains {
+                $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
+                    && (request == .save || $0.suspension != nil)
+            }
     }
 
     /// P12.
@@ -185,8 +186,9 @@ struct ConsentChecker: Checker {
             }
         }
         guard !claim.onlyReads, let party = claim.party, claim.nature != .episode else { return }
-        for turn in turns.values 
-        where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) && turn.number >= claim.number {
+        for turn in turns.values
+        where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) && turn.number >= claim.number
+        {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural

@@ -41,7 +41,9 @@ struct DeadlockChecker: Checker {
                 report.blame("\(claim.id) is no held handle, and is suspended for a deadlock")
             }
             let reader = handles.first { $0.onlyReads }
-            if let reader, !claim.onlyReads { report.blame("\(claim.id) is suspended instead of \(reader.id)") }
+            if let reader, !claim.onlyReads {
+                report.blame("\(claim.id) is suspended instead of \(reader.id)")
+            }
         case .refuses:
             if !handles.isEmpty { report.blame("\(claim.id) is refused though a handle could yield") }
             if claim.id != aware.last?.id && claim.id != aware.map(\.id).max() {

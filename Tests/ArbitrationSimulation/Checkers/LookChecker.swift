@@ -16,7 +16,9 @@ struct LookChecker: Checker {
         switch effect {
         case .identify(let id):
             if !asked.insert(id).inserted { report.blame("\(id) is asked about twice") }
-            guard let claim = ledger.claims[id] else { return report.blame("\(id) is unknown, and asked about") }
+            guard let claim = ledger.claims[id] else {
+                return report.blame("\(id) is unknown, and asked about")
+            }
             if claim.nature == .episode { report.blame("\(id) is an episode, and asked about") }
             if claim.party != nil { report.blame("\(id) is known, and asked about") }
         case .observe(let id):

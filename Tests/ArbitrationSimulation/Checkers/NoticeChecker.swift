@@ -41,7 +41,8 @@ struct NoticeChecker: Checker {
         case .created(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             tellAbove(act, .appeared, ledger)
-            for showing in ledger.showings.values where showing.item == item && showing.implements(.didChange) {
+            for showing in ledger.showings.values where showing.item == item && showing.implements(.didChange)
+            {
                 add(.changed, to: showing, of: nil, act, isCertain: false, ledger)
             }
         case .deleted(let item, let place, let party, let claim):
@@ -125,7 +126,9 @@ struct NoticeChecker: Checker {
             if showing.implements(notice) {
                 add(what, to: showing, of: act.item, act, isCertain: isCertain, ledger)
             } else {
-                if what == .appeared { add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger) }
+                if what == .appeared {
+                    add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger)
+                }
                 // A plain directory may be a package when it is told.
                 guard showing.implements(.didChange) else { continue }
                 let isSure = isCertain && position == .packageAbove
@@ -136,7 +139,7 @@ struct NoticeChecker: Checker {
 
     private mutating func changed(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
         for showing in ledger.showings.values where showing.item == act.item {
-            let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
+            let isPlain = ledger.isPlain(act.item)
             if isPlain, showing.implements(.subitemDidChange) {
                 add(.changed, to: showing, of: act.item, act, isCertain: isCertain, ledger)
             } else if !isPlain, showing.implements(.didChange) {
@@ -156,15 +159,17 @@ struct NoticeChecker: Checker {
             where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil {
                 dues[index].isCertain = false
             }
-            let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
+            let isPlain = ledger.isPlain(act.item)
             if showing.implements(.didChange) {
                 add(
-                    .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true, ledger)
+                    .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true,
+                    ledger)
             }
             if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
         // N8: a deletion includes what was before, for one who does not hear of deletions as well.
-        for index in dues.indices where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+        for index in dues.indices
+        where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
             dues[index].isCertain = false
         }
         // What appeared in the same turn is not told of at all.
@@ -299,7 +304,8 @@ extension NoticeChecker {
         if !related.contains(where: { kinds.contains(dues[$0].what) }) {
             return report.blame(
                 "\(notice.presenter) is told \(notice.kind.rawValue) "
-                    + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen")
+                    + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen"
+            )
         }
         checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         var gone: Set<Int> = []
@@ -318,7 +324,11 @@ extension NoticeChecker {
             // What happened just now may belong in the next turn.
             // What may be told is told apart from what must be, if it is.
             let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
-            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched { gone.insert(index) } else { dues[index].isCertain = false }
+            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched {
+                gone.insert(index)
+            } else {
+                dues[index].isCertain = false
+            }
         }
         dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
     }

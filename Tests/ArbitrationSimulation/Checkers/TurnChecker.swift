@@ -87,7 +87,9 @@ struct TurnChecker: Checker {
         if !turn.isRelinquished, turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
         turn.toldAt = ledger.number
         if rank < turn.rank {
-            if turn.subitems < 256 { report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)") }
+            if turn.subitems < 256 {
+                report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)")
+            }
             (turn.subitems, turn.told) = (0, [:])
         }
         turn.rank = rank
@@ -129,7 +131,8 @@ struct TurnChecker: Checker {
         let part = claim.parts[0]
         for (id, turn) in turns where !turn.isOver && turn.isRelinquished {
             guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
-                showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last, cause.party == party,
+                showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last,
+                cause.party == party,
                 cause.access == part.access, !ledger.isOwn(party, showing)
             else { continue }
             members[claim.id, default: [:]][id] = part.item
@@ -140,7 +143,9 @@ struct TurnChecker: Checker {
         members = members.filter { ledger.claims[$0.key] != nil }
         guard ledger.isQuiet else { return }
         for (id, turn) in turns where turn.isRelinquished && !turn.isOver {
-            guard let showing = ledger.showings[turn.presenter], showing.implements(.reacquire) else { continue }
+            guard let showing = ledger.showings[turn.presenter], showing.implements(.reacquire) else {
+                continue
+            }
             report.blame("\(turn.presenter) was never let in again after \(id)")
         }
         turns = [:]
