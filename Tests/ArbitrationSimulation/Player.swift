@@ -69,12 +69,12 @@ package struct Player: Sendable {
     private let onStep: (@Sendable (Step) -> Void)?
 
     package init(
-        seed: UInt64, distort: Distortion? = nil, onStep: (@Sendable (Step) -> Void)? = nil
+        seed: UInt64, isBrief: Bool = false, distort: Distortion? = nil, onStep: (@Sendable (Step) -> Void)? = nil
     ) {
         var chance = Chance(seed)
         // One world in fifty is large.
-        let isLarge = seed % 50 == 0
-        length = isLarge ? 500 : 30 + chance.below(80)
+        let isLarge = seed % 50 == 0 && !isBrief
+        length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
         crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
         shyness = chance.one(of: [0, 10, 40]) ?? 0
         bounds = Self.bounds(&chance)

@@ -12,7 +12,7 @@ struct SimulationTests {
     func worlds() {
         var totals = Totals()
         for seed in Self.seeds {
-            var player = Player(seed: seed)
+            var player = Player(seed: seed, isBrief: true)
             player.play()
             totals.add(player.performance.totals)
             guard let finding = player.findings.first else { continue }
@@ -61,8 +61,11 @@ struct SimulationTests {
         ),
         ("questions are not forfeited", "QuestionChecker", { if case .forfeit = $0 { [] } else { [$0] } }),
         (
-            "nobody is asked to make way", "ConsentChecker",
-            { if case .ask(let question) = $0, question.request == .relinquishToWriter { [] } else { [$0] } }
+            "whoever is asked about is granted unasked", "ConsentChecker",
+            { effect in
+                guard case .identify(let claim) = effect else { return [effect] }
+                return [effect, .grant(claim, Grant(basis: .waited))]
+            }
         ),
         ("waits do not run out", "WaitChecker", { if case .refuse(_, .busy) = $0 { [] } else { [$0] } }),
         (
@@ -111,7 +114,7 @@ struct SimulationTests {
     func faulty(index: Int) {
         let fault = Self.faults[index]
         for seed in Self.seeds {
-            var player = Player(seed: seed, distort: fault.distort)
+            var player = Player(seed: seed, isBrief: true, distort: fault.distort)
             player.play()
             if player.findings.contains(where: { $0.checker == fault.checker }) { return }
         }
@@ -121,7 +124,7 @@ struct SimulationTests {
     @Test("a failing world is shortened to what matters, and still fails")
     func shortening() throws {
         let fault = Self.faults[0]
-        var player = Player(seed: 3, distort: fault.distort)
+        var player = Player(seed: 3, isBrief: true, distort: fault.distort)
         player.play()
         let finding = try #require(player.findings.first)
         var shrinking = Shrinking(
