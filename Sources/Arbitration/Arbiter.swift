@@ -40,6 +40,8 @@ public struct Arbiter: Sendable {
     var refused: [ClaimID: LastWait] = [:]
 
     // What the event at hand has left to do; empty between events.
+    /// What claims have been moved to or from: whoever stakes it is looked at again, once a step (R3).
+    var touched: Set<Resource> = []
     /// Waiting claims that may have nothing in their way any more.
     var unsettled: [ClaimID] = []
     /// Holders whose contest may have begun or ended.

@@ -10,7 +10,8 @@ extension Arbiter {
         hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
         // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
         let roots = round.isSubset(of: hungOn) ? round : hungOn
-        guard roots.contains(where: { isInCycle($0) }), let cycle = firstCycle() else { return }
+        var survey = CycleSurvey(self)
+        guard survey.mayFindCycle(from: roots), let cycle = firstCycle(among: survey.reached) else { return }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
@@ -29,19 +30,12 @@ extension Arbiter {
         return parties[claim.id].map { holderKinship.hasRelative(of: $0) } ?? false
     }
 
-    private func isInCycle(_ id: ClaimID) -> Bool {
-        guard let claim = claims[id], claim.isIdentified, isHungOn(claim) else { return false }
-        return CycleSearch(self).mayLeadBack(to: claim) && CycleSearch(self).cycle(through: claim) != nil
-    }
-
-    /// D2.
-    func firstCycle() -> CycleSearch.Cycle? {
-        for id in waits.keys.sorted() {
-            guard let claim = claims[id], claim.isIdentified,
+    /// D2. All claims but those given are known to be in none.
+    func firstCycle(among claims: Set<ClaimID>? = nil) -> CycleSearch.Cycle? {
+        for id in claims?.sorted() ?? waits.keys.sorted() where waits[id] != nil {
+            guard let claim = self.claims[id], claim.isIdentified,
                 let cycle = CycleSearch(self).cycle(through: claim)
-            else {
-                continue
-            }
+            else { continue }
             return cycle
         }
         return nil
@@ -99,6 +93,16 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
+    /// D1: claims made to give the answers that a claim waits for.
+    func claimsAnswering(for claim: Claim) -> [ClaimID] {
+        guard desk.inquiries[claim.id] != nil else { return [] }
+        let questions = openQuestions(for: claim.id).map(\.id)
+        return waits.keys.filter { id in
+            guard let claim = claims[id], claim.isIdentified else { return false }
+            return claim.answering.map(questions.contains) ?? false
+        }
+    }
+
     /// The waiting claims on which a held one hangs, in the order of their numbers.
     public func waited(by holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
@@ -121,32 +125,6 @@ struct CycleSearch {
     private let arbiter: Arbiter
 
     init(_ arbiter: Arbiter) { self.arbiter = arbiter }
-
-    /// Whether there may be a cycle: who holds up whom (Q3) is not looked at, so there may be none, but each claim and each
-    /// queue is looked at once, however long they are.
-    func mayLeadBack(to start: Claim) -> Bool {
-        var unexplored = [start]
-        var queues = EarlierWaiters(arbiter)
-        var (reached, explored): (Set<ClaimID>, Set<Resource>) = ([], [])
-        while let claim = unexplored.popLast() {
-            var next = claimsAnswering(for: claim)
-            claim.forEachStake { stake in
-                if explored.insert(stake.resource).inserted, let held = arbiter.dockets[stake.resource]?.held
-                {
-                    for holder in Array(held.writers) + Array(held.readers) {
-                        next += arbiter.waited(by: holder)
-                    }
-                }
-                queues.takeNew(before: claim, at: stake) { earlier in
-                    next.append(earlier.id)
-                    return true
-                }
-            }
-            if next.contains(start.id) { return true }
-            unexplored += next.filter { reached.insert($0).inserted }.compactMap { arbiter.claims[$0] }
-        }
-        return false
-    }
 
     /// Depth first, lower numbers first.
     func cycle(through start: Claim) -> Cycle? {
@@ -183,7 +161,7 @@ struct CycleSearch {
             guard let present = found[next] else { return found[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
         }
-        for id in claimsAnswering(for: claim) { note(id, nil) }
+        for id in arbiter.claimsAnswering(for: claim) { note(id, nil) }
         arbiter.forEachObstacle(of: claim) { obstacle in
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
             for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }
@@ -191,15 +169,6 @@ struct CycleSearch {
         return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    /// D1: claims made to give the answers that a claim waits for.
-    private func claimsAnswering(for claim: Claim) -> [ClaimID] {
-        guard arbiter.desk.inquiries[claim.id] != nil else { return [] }
-        let questions = arbiter.openQuestions(for: claim.id).map(\.id)
-        return arbiter.waits.keys.filter { id in
-            guard let claim = arbiter.claims[id], claim.isIdentified else { return false }
-            return claim.answering.map(questions.contains) ?? false
-        }
-    }
 }
 
 extension Arbiter {

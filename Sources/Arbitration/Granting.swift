@@ -84,7 +84,9 @@ extension Arbiter {
 extension Arbiter {
     mutating func settle(_ effects: inout [Effect]) {
         while true {
-            if !unsettled.isEmpty {
+            if !touched.isEmpty {
+                lookAgain()
+            } else if !unsettled.isEmpty {
                 reconsider(&effects)
             } else if !newHolders.isEmpty {
                 unsettleRelatives()

@@ -60,7 +60,7 @@ extension Arbiter {
         assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
         assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
         assert(
-            unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty,
+            unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty && touched.isEmpty,
             "I4: something is left to do")
         assert(
             contests.contestants.allSatisfy { waits[$0] != nil }, "I3: contestant")

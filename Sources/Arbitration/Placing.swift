@@ -139,8 +139,7 @@ extension Arbiter {
         claims[id] = claim
         dispute(claim)
         enter(claim)
-        let resources = Set(former.stakes + claim.stakes).map(\.resource)
-        for resource in Set(resources).sorted() { lookAgain(at: resource) }
+        touched.formUnion((former.stakes + claim.stakes).map(\.resource))
         releaseWatchers(of: id)
     }
 }

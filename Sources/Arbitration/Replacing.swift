@@ -59,7 +59,13 @@ extension Arbiter {
     }
 
     /// R3: reconsiders everybody who stakes something, whomever they watch.
-    mutating func lookAgain(at resource: Resource) {
+    mutating func lookAgain() {
+        let resources = touched.sorted()
+        touched = []
+        for resource in resources { lookAgain(at: resource) }
+    }
+
+    private mutating func lookAgain(at resource: Resource) {
         guard let docket = dockets[resource] else { return }
         // One who waits for two things carries what happens here over to those who wait for the other (Q3).
         if docket.waiting.readers.contains(where: hasManyStakes)

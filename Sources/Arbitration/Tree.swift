@@ -73,7 +73,9 @@ extension Tree {
     mutating func place(_ item: ItemID, _ directory: Directory) -> Bool {
         var parent = directory.parent
         // What cannot be is not believed: nothing is below itself.
-        if let above = parent, above == item || isBelow(above, at: Place(), item) {
+        if let above = parent,
+            above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
+        {
             parent = nodes[item]?.parent
         }
         if let parent { expect(parent) }

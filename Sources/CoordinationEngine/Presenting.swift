@@ -116,11 +116,9 @@ extension Engine {
             submit(.presented(Presenter(id, of: nil, by: party, messages)))
             return id
         }
-        settle(document) { item, place in
-            submit(.presented(Presenter(id, of: item, at: place, by: party, messages)))
-        } undo: {
-            submit(.removed(id))
-        }
+        let (item, place) = (document.item, document.place)
+        submit(.presented(Presenter(id, of: item, at: place, by: party, messages)))
+        follow(document, of: id, from: (item, place))
         return id
     }
 
@@ -129,25 +127,20 @@ extension Engine {
         let entry = state.withLock { $0.presenters[presenter] }
         guard let entry else { return document.release() }
         entry.document.withLock { $0 = document }
-        settle(document) { item, place in
-            submit(.shown(presenter, item, at: place))
-        } undo: {
-            submit(.removed(presenter))
-            submit(.presented(Presenter(presenter, of: nil, by: entry.party, entry.messages)))
-        }
+        let (item, place) = (document.item, document.place)
+        submit(.shown(presenter, item, at: place))
+        follow(document, of: presenter, from: (item, place))
     }
 
     /// A document may have become part of another before the arbiter knew of its presenter, which would be left
     /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
-    private func settle(
-        _ document: any TrackedDocument, _ say: (ItemID, Place) -> Void, undo: () -> Void
+    private func follow(
+        _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
     ) {
-        var (item, place) = (document.item, document.place)
-        say(item, place)
-        while document.item != item || document.place != place {
-            (item, place) = (document.item, document.place)
-            undo()
-            say(item, place)
+        var told = told
+        while document.item != told.item || document.place != told.place {
+            told = (document.item, document.place)
+            submit(.shown(presenter, told.item, at: told.place))
         }
     }
 

@@ -121,7 +121,7 @@ extension NaiveArbiter {
                 && wouldMeet(item, presenter.place, other)
         }
         if ask.request == .save { return !outer.isEmpty }
-        guard ask.request.isRelinquishment else { return false }
+        guard ask.request.isRelinquishment, !claim.isOfSocket else { return false }
         return turns.contains { turn in
             turn.presenter == presenter.id && outer.contains { $0.turns.contains(turn.id) }
                 && (turn.asked.contains(ask) || isCovered(ask, in: turn))

@@ -18,7 +18,7 @@ extension NaiveArbiter {
                 claims[holder].seen = nil
                 claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
             }
-            if claims[holder].onlyReads, claims[holder].party?.programClass == .background {
+            if isLookedAt, claims[holder].onlyReads, claims[holder].party?.programClass == .background {
                 suspend(holder, .yielded)
                 hasYielded = true
             }

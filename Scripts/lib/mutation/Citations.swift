@@ -40,10 +40,12 @@ final class Citations: @unchecked Sendable {
         return found
     }
 
+    /// What is in brackets is a publication: `[S2]` beside a scenario's number is no rule.
     private func comments(ofScenario name: String) -> String {
         let data = FileManager.default.contents(atPath: tests + "/Scenarios/\(name).scenario") ?? Data()
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
-        return lines.filter { $0.hasPrefix("#") }.joined(separator: "\n")
+        let comments = lines.filter { $0.hasPrefix("#") }.joined(separator: "\n")
+        return comments.replacing(#/\[[^\]]*\]/#, with: "")
     }
 
     /// A test from the comment above it to the brace that ends it.

@@ -42,14 +42,28 @@ final class Places: Sendable {
         let (placed, item) = directory.state.withLock { ($0.placed, $0.item) }
         if placed == item { return item }
         for item in departed.take() { engine.forget(item) }
+        // From above, and without recursion: how deep a tree is is its owner's choice.
+        for above in unplaced(above: directory).reversed() {
+            enter(above, as: above.state.withLock { $0.item })
+        }
         enter(directory, as: item)
         return item
+    }
+
+    /// The directories above one of which the engine does not know, the nearest first.
+    private func unplaced(above directory: Node) -> [Node] {
+        var found: [Node] = []
+        while let parent = (found.last ?? directory).parent {
+            if parent.state.withLock({ $0.placed == $0.item }) { break }
+            found.append(parent)
+        }
+        return found
     }
 
     private func enter(_ directory: Node, as item: ItemID) {
         while true {
             let parent = directory.parent
-            let above = parent.map { ensure($0) }
+            let above = parent.map { parent in parent.state.withLock { $0.item } }
             engine.place(item, Directory(in: above, isPackage: Packages.isPackage(directory)))
             // A rename that came between found nothing to correct.
             let isTrue = directory.state.withLock { state in

@@ -51,7 +51,8 @@ extension CoordinatedFilesystem {
     ) -> Bool {
         // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
         if status.isDirectory { return isDirectory && engine.isAttended && node.isEmptyDirectory }
-        guard status.isRegularFile else { return false }
+        // Swap, lock and backup files are nobody's documents, and nobody is asked about them.
+        guard status.isRegularFile, !(engine.isAttended && change.isPrivate) else { return false }
         guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
         else {
             return true

@@ -94,7 +94,7 @@ extension CoordinatedFilesystem {
 
 extension NameChange {
     /// Whether the name is that of a program's own helper file, which is nobody else's business.
-    fileprivate var isPrivate: Bool { ItemClass(of: name.bytes) == .private }
+    var isPrivate: Bool { ItemClass(of: name.bytes) == .private }
 }
 
 extension Handle {
