@@ -65,7 +65,7 @@ package struct Player: Sendable {
     /// A program that is not identified at once, in percent of the claims.
     let shyness: Int
     private let length: Int
-    private let crowd: Int
+    let crowd: Int
     private let onStep: (@Sendable (Step) -> Void)?
 
     package init(
