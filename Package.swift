@@ -92,7 +92,7 @@ let package = Package(
         // Worlds in virtual time: the language of scenario files, and worlds played at random with checkers.
         .target(
             name: "ArbitrationSimulation", dependencies: ["Arbitration", "Coordination"],
-            path: "Tests/ArbitrationSimulation", swiftSettings: rules),
+            path: "Tests/ArbitrationSimulation", swiftSettings: rules + quick),
         .executableTarget(
             name: "simulate", dependencies: ["ArbitrationSimulation"], path: "Tests/Simulate",
             swiftSettings: rules),
