@@ -33,6 +33,9 @@ extension Checker {
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {}
 }
 
+/// What becomes of an effect before anybody sees it: so it is shown that the checkers can complain.
+package typealias Distortion = @Sendable (Effect) -> [Effect]
+
 /// Steps told to an arbiter, in virtual time, with the checkers beside it.
 ///
 /// The same steps give the same performance: whatever is random is decided by whoever makes the steps.
@@ -44,13 +47,15 @@ package struct Performance: Sendable {
     /// Everything that was said, if somebody wants to read it.
     package private(set) var story: [String] = []
     private let isTold: Bool
+    private let distort: Distortion?
     private var makers: [ClaimID: Party] = [:]
     private var checkers: [any Checker] = [
         GrantChecker(), WaitChecker(), QueueChecker(), LookChecker(), DeadlockChecker(), QuestionChecker(),
         ConsentChecker(), TurnChecker(), NoticeChecker(),
     ]
 
-    package init(bounds: Bounds, isTold: Bool = false) {
+    package init(bounds: Bounds, isTold: Bool = false, distort: Distortion? = nil) {
+        self.distort = distort
         ledger = Ledger(bounds: bounds)
         arbiter = Arbiter(bounds: bounds)
         self.isTold = isTold
@@ -91,6 +96,7 @@ package struct Performance: Sendable {
         for index in checkers.indices { hear(index, event, &report) }
         var effects: [Effect] = []
         arbiter.handle(event, at: ledger.now, into: &effects)
+        if let distort { effects = effects.flatMap(distort) }
         for effect in effects {
             if isTold { story.append("        \(describe(effect))") }
             totals.count(effect, ledger)

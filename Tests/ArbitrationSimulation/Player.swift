@@ -65,14 +65,16 @@ package struct Player: Sendable {
     /// A program that is not identified at once, in percent of the claims.
     let shyness: Int
     private let length: Int
-    private let crowd: Int
+    let crowd: Int
     private let onStep: (@Sendable (Step) -> Void)?
 
-    package init(seed: UInt64, isTold: Bool = false, onStep: (@Sendable (Step) -> Void)? = nil) {
+    package init(
+        seed: UInt64, isBrief: Bool = false, distort: Distortion? = nil, onStep: (@Sendable (Step) -> Void)? = nil
+    ) {
         var chance = Chance(seed)
         // One world in fifty is large.
-        let isLarge = seed % 50 == 0
-        length = isLarge ? 500 : 30 + chance.below(80)
+        let isLarge = seed % 50 == 0 && !isBrief
+        length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
         crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
         shyness = chance.one(of: [0, 10, 40]) ?? 0
         bounds = Self.bounds(&chance)
@@ -80,7 +82,7 @@ package struct Player: Sendable {
         self.seed = seed
         self.chance = chance
         self.onStep = onStep
-        performance = Performance(bounds: bounds, isTold: isTold)
+        performance = Performance(bounds: bounds, distort: distort)
     }
 
     private static func bounds(_ chance: inout Chance) -> Bounds {

@@ -35,7 +35,7 @@ extension Player {
 
     /// An item with one of its names; a crowd meets at few places.
     mutating func part(_ items: [ItemID], _ access: Access) -> Request.Part? {
-        let few = chance.isLucky(60) ? Array(items.prefix(3)) : items
+        let few = chance.isLucky(crowd > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
         guard let item = chance.one(of: few), let place = chance.one(of: land.nodes[item]?.names ?? []) else {
             return nil
         }

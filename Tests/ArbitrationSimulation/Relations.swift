@@ -28,6 +28,9 @@ extension Ledger {
         return found
     }
 
+    /// Whether an item is a directory in no package.
+    func isPlain(_ item: ItemID) -> Bool { directories[item] != nil && unit(item, Place()) == nil }
+
     func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
 
     /// The outermost package at or above an item.

@@ -6,9 +6,11 @@ package struct Shrinking {
     private let bounds: Bounds
     private let checker: String
     private var budget: Int
+    private let distort: Distortion?
 
     /// Looks for a shorter way to the same checker's complaint; `tries` bounds the time it takes.
-    package init(bounds: Bounds, checker: String, tries: Int) {
+    package init(bounds: Bounds, checker: String, tries: Int, distort: Distortion? = nil) {
+        self.distort = distort
         self.bounds = bounds
         self.checker = checker
         budget = tries
@@ -40,7 +42,7 @@ package struct Shrinking {
     /// The steps that make sense, up to the complaint; nil if there is none.
     private mutating func failing(_ steps: [Step]) -> [Step]? {
         budget -= 1
-        var performance = Performance(bounds: bounds)
+        var performance = Performance(bounds: bounds, distort: distort)
         var done: [Step] = []
         for step in steps where performance.allows(step) {
             // Time that passes in several steps passes in one.

@@ -12,7 +12,7 @@ struct SimulationTests {
     func worlds() {
         var totals = Totals()
         for seed in Self.seeds {
-            var player = Player(seed: seed)
+            var player = Player(seed: seed, isBrief: true)
             player.play()
             totals.add(player.performance.totals)
             guard let finding = player.findings.first else { continue }
@@ -44,20 +44,98 @@ struct SimulationTests {
         "answer: late, twice or to nothing",
     ]
 
-    @Test("a broken promise is found, and its world is shortened to what matters")
-    func planted() {
-        let party = { (number: Int32) in
-            Party(process: ProcessID(number: number, started: 1), ancestors: [])
+    /// What an arbiter with a fault would say, and which checker must complain of it.
+    static let faults: [(name: String, checker: String, distort: Distortion)] = [
+        (
+            "nobody hears of changes", "NoticeChecker",
+            { if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] } }
+        ),
+        (
+            "nobody hears of what is in a folder", "NoticeChecker",
+            { if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] } }
+        ),
+        ("all is told twice", "TurnChecker", { if case .tell = $0 { [$0, $0] } else { [$0] } }),
+        (
+            "nobody is let in again", "TurnChecker",
+            { if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] } }
+        ),
+        ("questions are not forfeited", "QuestionChecker", { if case .forfeit = $0 { [] } else { [$0] } }),
+        (
+            "whoever is asked about is granted unasked", "ConsentChecker",
+            { effect in
+                guard case .identify(let claim) = effect else { return [effect] }
+                return [effect, .grant(claim, Grant(basis: .waited))]
+            }
+        ),
+        ("waits do not run out", "WaitChecker", { if case .refuse(_, .busy) = $0 { [] } else { [$0] } }),
+        (
+            "those who wait are forgotten", "QueueChecker",
+            { if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] } }
+        ),
+        (
+            "who is gone over is not listed", "GrantChecker",
+            { effect in
+                guard case .grant(let claim, let grant) = effect else { return [effect] }
+                return [.grant(claim, Grant(basis: grant.basis, unanswered: grant.unanswered))]
+            }
+        ),
+        (
+            "who did not agree is not listed", "ConsentChecker",
+            { effect in
+                guard case .grant(let claim, let grant) = effect else { return [effect] }
+                return [.grant(claim, Grant(basis: grant.basis, passed: grant.passed))]
+            }
+        ),
+        (
+            "nobody is suspended by time", "LookChecker",
+            { if case .suspend(_, .held) = $0 { [] } else { [$0] } }
+        ),
+        (
+            "everybody is asked about twice", "LookChecker",
+            { if case .identify = $0 { [$0, $0] } else { [$0] } }
+        ),
+        (
+            "cycles are told backwards", "DeadlockChecker",
+            { effect in
+                guard case .deadlock(let told) = effect else { return [effect] }
+                return [.deadlock(Deadlock(cycle: told.cycle.reversed(), told.way, told.claim))]
+            }
+        ),
+        (
+            "whoever waits is granted", "GrantChecker",
+            { effect in
+                guard case .identify(let claim) = effect else { return [effect] }
+                return [effect, .grant(claim, Grant(basis: .waited))]
+            }
+        ),
+    ]
+
+    @Test("each checker complains of a fault", arguments: faults.indices)
+    func faulty(index: Int) {
+        let fault = Self.faults[index]
+        for seed in Self.seeds {
+            var player = Player(seed: seed, isBrief: true, distort: fault.distort)
+            player.play()
+            if player.findings.contains(where: { $0.checker == fault.checker }) { return }
         }
-        let item = ItemID(2)
-        let read = { (number: UInt64) in
-            Request(ClaimID(number), .handle, Request.Part(item, .read(), at: Place(in: ItemID(1))))
-        }
-        // A claim is made twice with one number: no file system does that, and the checkers say so before the arbiter.
-        var performance = Performance(bounds: Bounds())
-        performance.perform(.event(.placed(ItemID(1), Directory(in: nil))))
-        performance.perform(.claim(read(1), by: party(10)))
-        #expect(performance.findings.isEmpty)
-        #expect(performance.totals["grant: free"] == 1)
+        Issue.record("\(fault.name), and the \(fault.checker) does not complain")
+    }
+
+    @Test("a failing world is shortened to what matters, and still fails")
+    func shortening() throws {
+        let fault = Self.faults[0]
+        var player = Player(seed: 3, isBrief: true, distort: fault.distort)
+        player.play()
+        let finding = try #require(player.findings.first)
+        var shrinking = Shrinking(
+            bounds: player.bounds, checker: finding.checker, tries: 300, distort: fault.distort)
+        let steps = shrinking.shrink(player.steps)
+        #expect(steps.count < player.steps.count / 2)
+        var performance = Performance(bounds: player.bounds, distort: fault.distort)
+        for step in steps { performance.perform(step) }
+        #expect(performance.findings.first?.checker == finding.checker)
+        // The scenario language has words for every step.
+        var world = World()
+        for step in steps { #expect(world.run(Command.text(step)) != "cannot read this command") }
     }
 }

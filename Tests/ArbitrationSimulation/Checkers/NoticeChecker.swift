@@ -139,7 +139,7 @@ struct NoticeChecker: Checker {
 
     private mutating func changed(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
         for showing in ledger.showings.values where showing.item == act.item {
-            let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
+            let isPlain = ledger.isPlain(act.item)
             if isPlain, showing.implements(.subitemDidChange) {
                 add(.changed, to: showing, of: act.item, act, isCertain: isCertain, ledger)
             } else if !isPlain, showing.implements(.didChange) {
@@ -159,7 +159,7 @@ struct NoticeChecker: Checker {
             where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil {
                 dues[index].isCertain = false
             }
-            let isPlain = ledger.directories[act.item].map { !$0.isPackage } ?? false
+            let isPlain = ledger.isPlain(act.item)
             if showing.implements(.didChange) {
                 add(
                     .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true,
