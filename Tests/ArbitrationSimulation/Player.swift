@@ -69,7 +69,8 @@ package struct Player: Sendable {
     private let onStep: (@Sendable (Step) -> Void)?
 
     package init(
-        seed: UInt64, isBrief: Bool = false, distort: Distortion? = nil, onStep: (@Sendable (Step) -> Void)? = nil
+        seed: UInt64, isBrief: Bool = false, distort: Distortion? = nil,
+        onStep: (@Sendable (Step) -> Void)? = nil
     ) {
         var chance = Chance(seed)
         // One world in fifty is large.
