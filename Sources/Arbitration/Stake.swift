@@ -24,9 +24,6 @@ struct Stake: Hashable, Sendable {
         self.resource = resource
         self.isWrite = isWrite
     }
-
-    /// Readers never meet readers.
-    func meets(_ other: Stake) -> Bool { resource == other.resource && (isWrite || other.isWrite) }
 }
 
 extension [Stake] {
