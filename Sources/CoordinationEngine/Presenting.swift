@@ -132,6 +132,19 @@ extension Engine {
         follow(document, of: presenter, from: (item, place))
     }
 
+    /// A document is another file now, which may be in another directory: there its presenters are from now on.
+    package func placePresenters(of document: ItemID) {
+        let entries = state.withLock { state in
+            state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
+        }
+        for (id, entry) in entries {
+            guard let document = entry.document.withLock({ $0 }) else { continue }
+            let (item, place) = (document.item, document.place)
+            submit(.shown(id, item, at: place))
+            follow(document, of: id, from: (item, place))
+        }
+    }
+
     /// A document may have become part of another before the arbiter knew of its presenter, which would be left
     /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
     private func follow(
