@@ -157,16 +157,6 @@ extension Engine {
         }
     }
 
-    /// A document may have become part of another before the arbiter knew of an access to it, which would keep out nobody
-    /// where it is: whatever is held on the number it had is held on the one that it has.
-    package func follow(_ document: any TrackedDocument, claimedAs item: ItemID) {
-        var told = item
-        while case let present = document.item, present != told {
-            submit(.replaced(document: present, incoming: told, orphan: nil))
-            told = present
-        }
-    }
-
     /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
     package func remove(_ presenter: PresenterID) {
         let entry = state.withLock { $0.presenters.removeValue(forKey: presenter) }
