@@ -23,8 +23,8 @@ struct ConsentChecker: Checker {
     private var refusable: Set<QuestionID> = []
     /// Which event made a presenter refuse or forfeit last.
     private var refused: [PresenterID: Int] = [:]
-    /// Claims that were made within others at some time.
-    private var covered: Set<ClaimID> = []
+    /// P15: claims that were made within others at some time, and who has relinquished to those.
+    private var covered: [ClaimID: Set<PresenterID>] = [:]
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch event {
@@ -40,11 +40,24 @@ struct ConsentChecker: Checker {
             }
         default: break
         }
-        for claim in ledger.claims.values where !claim.isHeld && isCovered(claim, .save, ledger) {
-            covered.insert(claim.id)
-        }
+        noteCovers(ledger)
         for question in ledger.questions.values where question.request == .save {
             saves[question.presenter] = ledger.now
+        }
+    }
+
+    private mutating func noteCovers(_ ledger: Ledger) {
+        covered = covered.filter { ledger.claims[$0.key] != nil }
+        let outer = ledger.claims.values.filter { $0.isHeld && $0.nature == .aware && $0.party != nil }
+        if outer.isEmpty { return }
+        for claim in ledger.claims.values where !claim.isHeld {
+            for cover in outer where ledger.areExempt(cover, claim) {
+                let relinquished = turns.values.filter { turn in
+                    turn.asked.contains(where: \.isRelinquishment)
+                        && turn.causes.contains { Ledger.areOneProgram($0, cover.party ?? .nobody) }
+                }
+                covered[claim.id, default: []].formUnion(relinquished.map(\.presenter))
+            }
         }
     }
 
@@ -107,7 +120,7 @@ struct ConsentChecker: Checker {
                         }
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
-                    if isCovered(claim, request, ledger) { continue }
+                    if isCovered(claim, request, id, ledger) { continue }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     // P22.
@@ -149,13 +162,17 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
-    private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
-        (request == .save && covered.contains(claim.id))
-            || ledger.claims.values.contains {
-                $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
-                    && (request == .save || $0.suspension != nil)
-            }
+    /// P15: within another access nobody is asked to save, nor to relinquish again.
+    private func isCovered(
+        _ claim: Ledger.Entry, _ request: PresenterRequest, _ id: PresenterID, _ ledger: Ledger
+    ) -> Bool {
+        if request == .save, covered[claim.id] != nil { return true }
+        let isAware = claim.nature == .aware || claim.isBatch
+        if request.isRelinquishment, !isAware, covered[claim.id]?.contains(id) ?? false { return true }
+        return ledger.claims.values.contains {
+            $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
+                && (request == .save || $0.suspension != nil)
+        }
     }
 
     /// P12.
@@ -192,7 +209,7 @@ struct ConsentChecker: Checker {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
-                }), !isCovered(claim, .save, ledger), showing.number < claim.number,
+                }), !isCovered(claim, .save, turn.presenter, ledger), showing.number < claim.number,
                 ledger.upheaval < claim.number
             else { continue }
             report.blame("\(claim.id) does not list \(turn.presenter), who did not agree")

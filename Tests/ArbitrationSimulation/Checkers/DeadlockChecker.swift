@@ -84,7 +84,7 @@ struct DeadlockChecker: Checker {
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
         // Who is not known yet may turn out to be a relative.
         let waiting = ledger.waiting.filter { $0.party != nil }
-        if waiting.count < 2 && !waiting.contains(where: { !$0.request.within.isEmpty }) { return }
+        if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
         // Quadratic and worse; the largest worlds are looked at now and then.
         if waiting.count * ledger.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
@@ -98,6 +98,10 @@ struct DeadlockChecker: Checker {
                     next[claim.id, default: []].append(other.id)
                 }
             }
+        }
+        // D1: one that waits for an answer waits for what is made to give it.
+        for (question, asker) in ledger.askers {
+            next[asker, default: []] += waiting.filter { $0.request.answering == question }.map(\.id)
         }
         if let start = Self.cycle(in: next) { report.blame("a deadlock is left, with \(start) in it") }
     }
