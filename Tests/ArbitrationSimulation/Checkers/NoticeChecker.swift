@@ -20,6 +20,7 @@ struct NoticeChecker: Checker {
     }
 
     var dues: [Due] = []
+    private var families = Families()
     /// Claims that are live, or were not long ago.
     var recent: [ClaimID: Recent] = [:]
     /// Turns in which something was asked, and that is not over: who wanted it last.
@@ -70,6 +71,7 @@ struct NoticeChecker: Checker {
         case .replaced(let document, let incoming, _): becomes(incoming, document)
         case .vacated(let document, _): becomes(document, document)
         case .placed(let item, _): isMarked(item, ledger)
+        case .identified(_, let party): families.note(party)
         case .answered(let id, _, _): close(id, ledger)
         case .removed(let id):
             dues.removeAll { $0.presenter == id }
@@ -143,6 +145,7 @@ struct NoticeChecker: Checker {
         evenIfGone: Bool = false, _ ledger: Ledger
     ) {
         if ledger.isOwn(act.party, showing) { return }
+        families.note(act.party)
         // P6.
         let id = showing.presenter.id
         let known = act.claim.flatMap { debts[$0] }
@@ -189,6 +192,13 @@ struct NoticeChecker: Checker {
             case .moved: .subitemDidMove
             case .changed, .deleted: .subitemDidChange
             }
+        if what == .appeared {
+            // N8: an appearance includes them.
+            for index in dues.indices
+            where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+                if [.moved, .changed].contains(dues[index].what) { dues[index].isCertain = false }
+            }
+        }
         for (id, showing) in ledger.showings where !except.contains(id) {
             let position = ledger.position(of: showing, to: act.item, act.place)
             guard position == .packageAbove || position == .plainAbove else { continue }
@@ -353,6 +363,8 @@ struct NoticeChecker: Checker {
             changed(act, isCertain: false, ledger)
         }
     }
+
+    func isRelated(_ one: Party, _ other: Party) -> Bool { families.areRelated(one, other) }
 
     func isSameProgram(_ one: Party, _ other: Party) -> Bool { Ledger.areOneProgram(one, other) }
 

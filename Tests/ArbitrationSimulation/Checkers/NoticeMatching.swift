@@ -83,7 +83,12 @@ extension NoticeChecker {
                 $0.question.presenter == due.presenter && $0.last + trailing >= ledger.now
                     && ($0.question.request == .save || isRelated($0.question.cause.party, due.party))
             }
-            if isAsked || isAtWork(due.presenter, ledger, { isRelated($0, due.party) }) { continue }
+            let isFollowed = dues.contains {
+                $0.presenter == due.presenter && $0.moment + trailing >= ledger.now && isRelated($0.party, due.party)
+            }
+            if isAsked || isFollowed || isAtWork(due.presenter, ledger, { isRelated($0, due.party) }) {
+                continue
+            }
             report.blame("\(due.presenter) is not told in time: \(Self.text(due))")
         }
     }
@@ -154,11 +159,41 @@ extension NoticeChecker {
         case .reacquire: []
         }
     }
+}
 
-    /// Whether two parties may be in one turn: one program, or relatives of one.
-    func isRelated(_ one: Party, _ other: Party) -> Bool {
-        if isSameProgram(one, other) { return true }
-        let line = Set(one.ancestors + [one.process].compactMap { $0 })
-        return !line.isDisjoint(with: other.ancestors + [other.process].compactMap { $0 })
+/// Parties that may be in one turn: one program with each other, or with one that is one program with both.
+///
+/// To be one program is not transitive: two children of one process are not, but each is with that.
+struct Families: Sendable {
+    private enum Trait: Hashable {
+        case process(ProcessID)
+        case purpose(Purpose)
+        case nobody
+    }
+
+    private var family: [Trait: Int] = [:]
+
+    private static func traits(_ party: Party) -> [Trait] {
+        let processes = (party.process.map { [$0] } ?? []) + party.ancestors
+        let purposes = party.purpose.map { [Trait.purpose($0)] } ?? []
+        return processes.isEmpty && purposes.isEmpty
+            ? [.nobody] : purposes + processes.map { .process($0) }
+    }
+
+    mutating func note(_ party: Party) {
+        let traits = Self.traits(party)
+        let known = Set(traits.compactMap { family[$0] })
+        if known.count == 1, traits.allSatisfy({ family[$0] != nil }) { return }
+        let one = known.min() ?? family.count
+        for (trait, old) in family where known.contains(old) { family[trait] = one }
+        for trait in traits { family[trait] = one }
+    }
+
+    func areRelated(_ one: Party, _ other: Party) -> Bool {
+        if one == other { return true }
+        guard let first = Self.traits(one).first.flatMap({ family[$0] }),
+            let second = Self.traits(other).first.flatMap({ family[$0] })
+        else { return !Set(Self.traits(one)).isDisjoint(with: Self.traits(other)) }
+        return first == second
     }
 }

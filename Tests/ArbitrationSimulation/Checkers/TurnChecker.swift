@@ -40,7 +40,9 @@ struct TurnChecker: Checker {
         switch effect {
         case .ask(let question): check(question, ledger, &report)
         case .tell(let notice): check(notice, ledger, &report)
-        case .grant(let id, _): if let claim = ledger.claims[id] { join(claim, ledger) }
+        // Who went ahead was not put to its presenters, maybe.
+        case .grant(let id, let grant):
+            if grant.basis != .proceeded, let claim = ledger.claims[id] { join(claim, ledger) }
         default: break
         }
     }
