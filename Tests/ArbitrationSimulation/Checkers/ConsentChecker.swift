@@ -12,6 +12,8 @@ struct ConsentChecker: Checker {
         var asked: Set<PresenterRequest> = []
         /// Somebody refused or forfeited.
         var isUnanswered = false
+        /// P9: it may have waited for a save that another asked for.
+        var mayBeUnanswered = false
         var isOver = false
     }
 
@@ -21,6 +23,7 @@ struct ConsentChecker: Checker {
     private var turnOf: [QuestionID: TurnID] = [:]
     /// A relinquishment cannot be refused.
     private var refusable: Set<QuestionID> = []
+    private var saving: Set<QuestionID> = []
     /// Which event made a presenter refuse or forfeit last.
     private var refused: [PresenterID: Int] = [:]
     /// P15: claims that were made within others at some time, and who has relinquished to those.
@@ -36,6 +39,7 @@ struct ConsentChecker: Checker {
             turnOf[id] = nil
             if answer == .failed, refusable.contains(id) {
                 turns[turn]?.isUnanswered = true
+                if saving.contains(id) { spread(presenter) }
                 refused[presenter] = ledger.number
             }
         default: break
@@ -44,6 +48,10 @@ struct ConsentChecker: Checker {
         for question in ledger.questions.values where question.request == .save {
             saves[question.presenter] = ledger.now
         }
+    }
+
+    private mutating func spread(_ presenter: PresenterID) {
+        for (id, turn) in turns where turn.presenter == presenter { turns[id]?.mayBeUnanswered = true }
     }
 
     private mutating func noteCovers(_ ledger: Ledger) {
@@ -74,9 +82,13 @@ struct ConsentChecker: Checker {
             turns[question.turn] = turn
             turnOf[question.id] = question.turn
             if !question.request.isRelinquishment { refusable.insert(question.id) }
-            if question.request == .save { saves[question.presenter] = ledger.now }
+            if question.request == .save {
+                saves[question.presenter] = ledger.now
+                saving.insert(question.id)
+            }
         case .forfeit(let question, _):
             turns[question.turn]?.isUnanswered = true
+            if question.request == .save { spread(question.presenter) }
             refused[question.presenter] = ledger.number
             turnOf[question.id] = nil
         case .tell(let notice):
@@ -193,7 +205,9 @@ struct ConsentChecker: Checker {
             }
             let isOpen = ledger.questions.values.contains { $0.presenter == id }
             let hasRefused =
-                turns.values.contains { $0.presenter == id && $0.isUnanswered }
+                turns.values.contains {
+                    $0.presenter == id && ($0.isUnanswered || $0.mayBeUnanswered)
+                }
                 || refused[id].map { $0 >= claim.number } ?? false
             if !isOpen, !hasRefused, grant.basis != .proceeded {
                 report.blame("\(claim.id) lists \(id), who refused nothing")
