@@ -21,10 +21,12 @@ extension Arbiter {
 
     private mutating func inquire(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         desk.inquiries[claim.id] = Inquiry()
+        claims[claim.id]?.isPut = true
         // D2: from now on it waits for answers.
         suspects.append(claim.id)
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
+            _ = goesOnExcused(party, by: id)
             guard let turn = enter(claim, wish, party, turnOf: id, &effects) else { continue }
             begun.append(turn)
         }
@@ -37,17 +39,19 @@ extension Arbiter {
     }
 
     /// P20: what a claim wants of each presenter it concerns, but for the party's own.
-    private mutating func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
+    func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
         var concerned: [(PresenterID, Concern, Request.Part)] = []
         claim.forEachPart { part in
-            forEachConcerned(by: part, isBatch: claim.nature == .batch) { concerned.append(($0, $1, part)) }
+            forEachConcerned(by: part, of: claim) { concerned.append(($0, $1, part)) }
         }
         var wishes: [PresenterID: Wish] = [:]
         for (id, concern, part) in concerned {
             guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { continue }
             let isSpared = isSpared(record.presenter.party, by: party)
-            let demands = isSpared ? [] : demands(of: claim, part, concern, party, on: id)
-            let isWitness = concern == .below ? part.access.isStructural : concern != .directory
+            // P7: one who is excused need not be asked, whatever it is.
+            let isAsked = !isSpared && !isExcused(party, by: id)
+            let demands = isAsked ? demands(of: claim, part, concern, party, on: id) : []
+            let isWitness = concern == .item || concern == .package
             wishes[id, default: Wish(access: part.access)].add(
                 demands, for: part.access, isWitness: isWitness)
         }
@@ -75,6 +79,10 @@ extension Arbiter {
             for (demand, access) in demands {
                 desk.turns.values[entry].want(demand, Cause(party, access), by: claim.id)
             }
+            // Of two purposes neither hears what was relinquished to the other.
+            if desk.turns.values[entry].party.purpose == nil, party.purpose != nil {
+                desk.turns.values[entry].party = party
+            }
             desk.turns.values[entry].members.append(claim.id)
             desk.turns.values[entry].cause = Cause(party, wish.access)
             desk.turns.values[entry].end = nil
@@ -92,137 +100,14 @@ extension Arbiter {
         return id
     }
 
-    /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
-    private func spared(
-        by claim: Claim, _ part: Request.Part, _ record: PresenterRecord
-    ) -> Set<PresenterRequest> {
-        guard !aware.isEmpty else { return [] }
-        let unit = tree.unit(of: part.item, at: part.place)
-        var spared: Set<PresenterRequest> = []
-        for item in Set([part.item, unit, record.item]) {
-            guard let held = item.flatMap({ dockets[.item($0)]?.held }) else { continue }
-            for id in Array(held.writers) + Array(held.readers) {
-                guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
-                    continue
-                }
-                spared.insert(.save)
-                // Of aware accesses each has made a presenter relinquish for itself.
-                if claim.isAware { continue }
-                let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
-                for turn in turns where turn.presenter == record.id && turn.isRelinquished {
-                    spared.insert(.relinquishToReader)
-                    if turn.isWrite { spared.insert(.relinquishToWriter) }
-                }
-            }
-        }
-        return spared
-    }
-
-    /// P5: whether a presenter need not be asked about a party's accesses.
-    func isSpared(_ presenter: Party, by party: Party) -> Bool {
-        // Two coordinators of one program may well need to keep out of each other's way.
-        if party.purpose != nil, party.process == presenter.process { return false }
-        return party.works(for: presenter)
-    }
-
-    /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
-    func isOwn(_ party: Party, _ presenter: Party) -> Bool {
-        if let purpose = party.purpose { return purpose == presenter.purpose }
-        return party.process != nil && party.process == presenter.process
-    }
-
-    /// P2, P16 to P18, B2: what a presenter is asked for a part.
-    private mutating func demands(
-        of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
-    ) -> [Demand] {
-        guard let record = desk.records[id], !record.isDemoted else { return [] }
-        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
-        var requests: [PresenterRequest] = []
-        switch concern {
-        case .item, .package:
-            // A file that is created takes a name nobody has: those who show it were asked before.
-            if isCreation {
-                requests = concern == .package ? [.relinquishToWriter] : []
-            } else {
-                requests = self.requests(for: claim, part.access, party, record)
-            }
-        case .below where claim.nature == .batch:
-            requests = self.requests(for: claim, part.access, party, record)
-        case .below where part.access.isDeletion: requests = [.relinquishToWriter, .accommodateDeletion]
-        case .below: requests = [part.access.isWrite ? .relinquishToWriter : .relinquishToReader]
-        case .directory: requests = part.access.isDeletion && !isCreation ? [.accommodateDeletion] : []
-        }
-        let isAbove = concern == .package || concern == .directory
-        let spared = spared(by: claim, part, record)
-        let demands = requests.map { request in
-            request == .accommodateDeletion && isAbove
-                ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
-        }.filter { demand in
-            record.presenter.messages.contains(PresenterMessages(demand.request))
-                && !spared.contains(demand.request)
-        }
-        // P7: one who is excused need not be asked, whatever it is.
-        return demands.isEmpty || isExcused(party, by: id) ? [] : demands
-    }
-
-    /// P2: what presenters of the item are asked.
-    private func requests(
-        for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
-    ) -> [PresenterRequest] {
-        switch access {
-        case .read(let options):
-            return !options.contains(.withoutChanges) && mayAskToSave(party, record)
-                ? [.relinquishToReader, .save] : [.relinquishToReader]
-        case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
-            return [.relinquishToWriter]
-        case .write(.forMerging): return [.relinquishToWriter, .save]
-        case .write(.forDeleting), .write(.forReplacing): return [.relinquishToWriter, .accommodateDeletion]
-        }
-    }
-
-    /// P7.
-    mutating func isExcused(_ party: Party, by id: PresenterID) -> Bool {
-        guard let process = party.process, let until = desk.records[id]?.excused[process] else {
-            return false
-        }
-        guard now <= until else {
-            desk.records[id]?.excused[process] = nil
-            return false
-        }
-        desk.records[id]?.excused[process] = now + bounds.excused
-        return true
-    }
-
-    /// P9, P10: whether a presenter may be asked to save for somebody who reads.
-    private func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
-        if party.purpose != nil { return true }
-        guard party.programClass == .ordinary else { return false }
-        // Whoever comes while it is saving waits for that save, however far it has got.
-        if desk.openSave(of: record.id) != nil { return true }
-        if let saved = record.saved, isRecent(saved) { return false }
-        return !(record.savesAsked[party.session].map(isRecent) ?? false)
-    }
-
-    /// P9.
-    private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
-
-    private mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
-        guard var asked = desk.records[id]?.savesAsked else { return }
-        asked = asked.filter { isRecent($0.value) }
-        // Who has no session that we know is nobody's neighbour.
-        if session != 0 { asked[session] = now }
-        desk.records[id]?.savesAsked = asked
-        desk.records[id]?.saveAsked = now
-    }
-
     /// Asks a turn's next request, or lets its members go on.
     mutating func askNext(in id: TurnID, _ effects: inout [Effect]) {
         guard var turn = desk.turns[id], turn.question == nil else { return }
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
-        if let record = desk.records[turn.presenter] {
-            endTrailingTurns(of: record, but: turn.party, &effects)
-        }
         let want = turn.wanted.removeFirst()
+        if let record = desk.records[turn.presenter] {
+            endTrailingTurns(of: record, but: want.cause.party, &effects)
+        }
         // P9: somebody else's reading may have made it save since this was wanted.
         if want.demand.request == .save, !want.cause.access.isWrite,
             let record = desk.records[turn.presenter],
@@ -246,7 +131,7 @@ extension Arbiter {
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
         turn.question = question.id
-        if want.claims.isEmpty { turn.lossQuestion = question.id }
+        if want.loss != nil { turn.lossQuestion = question.id }
         desk.turns[id] = turn
         desk.open(question)
         if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
@@ -259,7 +144,6 @@ extension Arbiter {
     mutating func stopAsking(for id: ClaimID) {
         for turn in desk.inquiries[id]?.turns ?? [] {
             desk.turns[turn]?.stopAsking(for: id)
-            if let turn = desk.turns[turn], turn.isSettled { unsettled += turn.members }
         }
     }
 
@@ -280,50 +164,6 @@ extension Arbiter {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish
         case .save: bounds.save
         case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
-        }
-    }
-
-    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
-    mutating func unanswered(by claim: Claim) -> [PresenterID] {
-        guard !claim.onlyReads || claim.isAware else { return [] }
-        guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
-        return inquiry.turns.compactMap { desk.turns[$0] }
-            .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
-    }
-
-    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
-    private mutating func unasked(by claim: Claim) -> [PresenterID] {
-        guard concernsPresenters(claim) else { return [] }
-        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
-        return wishes.filter { !$0.value.demands.isEmpty }.keys.sorted()
-    }
-}
-
-extension Turn {
-    /// Whether a request was made or is about to be.
-    func wants(_ demand: Demand) -> Bool {
-        asked.contains(demand) || wanted.contains { $0.demand == demand }
-    }
-
-    /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
-    mutating func want(_ demand: Demand, _ cause: Cause, by claim: ClaimID) {
-        // P7.
-        if hasForfeited { return }
-        let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
-        if asked.contains(demand) || (demand.request == .relinquishToReader && hasLetWritersIn) { return }
-        if let place = wanted.firstIndex(where: { $0.demand == demand }) {
-            wanted[place].claims.append(claim)
-        } else {
-            wanted.append(Want(demand: demand, cause: cause, claims: [claim]))
-        }
-    }
-
-    /// P3: what was wanted for one claim alone is not asked any more.
-    mutating func stopAsking(for claim: ClaimID) {
-        wanted = wanted.compactMap { want in
-            guard want.claims.contains(claim) else { return want }
-            let left = want.claims.filter { $0 != claim }
-            return left.isEmpty ? nil : Want(demand: want.demand, cause: want.cause, claims: left)
         }
     }
 }
