@@ -149,7 +149,7 @@ struct NoticeChecker: Checker {
         // P6.
         let id = showing.presenter.id
         let known = act.claim.flatMap { debts[$0] }
-        if what == .changed, known?.always.contains(id) ?? false, isPut(act.claim, to: showing, ledger) {
+        if known?.always.contains(id) ?? false, isPut(act.claim, to: showing, ledger) {
             return
         }
         let isForItsSake =
@@ -178,7 +178,8 @@ struct NoticeChecker: Checker {
         else { return false }
         return claim.parts.contains { part in
             let position = ledger.position(of: showing, to: part.item, part.place)
-            return !part.access.isStructural && (position == .of || position == .packageAbove)
+            let isThisName = !part.access.isStructural || showing.place.isSameName(as: part.place)
+            return position == .packageAbove || (position == .of && isThisName)
         }
     }
 

@@ -84,7 +84,8 @@ extension NoticeChecker {
                     && ($0.question.request == .save || isRelated($0.question.cause.party, due.party))
             }
             let isFollowed = dues.contains {
-                $0.presenter == due.presenter && $0.moment + trailing >= ledger.now && isRelated($0.party, due.party)
+                $0.presenter == due.presenter && $0.moment + trailing >= ledger.now
+                    && isRelated($0.party, due.party)
             }
             if isAsked || isFollowed || isAtWork(due.presenter, ledger, { isRelated($0, due.party) }) {
                 continue

@@ -134,6 +134,8 @@ struct TurnChecker: Checker {
     private mutating func join(_ claim: Ledger.Entry, _ ledger: Ledger) {
         guard let party = claim.party, claim.parts.count == 1, claim.nature != .episode else { return }
         let part = claim.parts[0]
+        // N3: whoever comes when it has lasted `hold` begins another.
+        if claim.arrived + ledger.bounds.hold <= ledger.now { return }
         for (id, turn) in turns where !turn.isOver && turn.isRelinquished {
             guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
                 showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last,
