@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArbitrationSimulation
 import Coordination
+import Testing
 
 /// What an arbiter with a fault would say, and which checker must complain of it, in which words.
 struct Fault: Sendable, CustomTestStringConvertible, CustomStringConvertible {
