@@ -266,7 +266,9 @@ extension Ledger {
             showings[question.presenter]?.forfeits += 1
             showings[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wake = moment
-        case .identify, .observe, .retarget, .tell: break
+        // P1: its presenters are chosen anew.
+        case .retarget(let id, _, _): askers = askers.filter { $1 != id }
+        case .identify, .observe, .tell: break
         }
     }
 }
