@@ -58,6 +58,53 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
+    /// A presenter that has relinquished to a program which has its item.
+    private func relinquished(distort: @escaping Distortion) -> Performance {
+        let (item, presenter) = (ItemID(7), PresenterID(1))
+        let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+        var performance = Performance(bounds: Bounds(), distort: distort)
+        performance.perform(.event(.presented(Presenter(presenter, of: item, at: Place(), by: editor, .all))))
+        performance.perform(.claim(Self.writing(1, item), by: Self.program(100)))
+        performance.perform(.event(.answered(QuestionID(1), by: presenter, .done)))
+        return performance
+    }
+
+    private static func writing(_ number: UInt64, _ item: ItemID) -> Request {
+        Request(ClaimID(number), .handle, Request.Part(item, .write(.updating)))
+    }
+
+    private static func program(_ number: Int32) -> Party {
+        Party(process: ProcessID(number: number, started: 1), ancestors: [])
+    }
+
+    @Test("a presenter that is let in while somebody is at work is complained of")
+    func tooEarly() {
+        var performance = relinquished { effect in
+            guard case .observe(ClaimID(1)) = effect else { return [effect] }
+            let cause = Cause(Self.program(100), .write(.updating))
+            return [effect, .tell(Notice(.reacquire, to: PresenterID(1), in: TurnID(1), cause))]
+        }
+        performance.perform(.claim(Self.writing(2, ItemID(7)), by: Self.program(200)))
+        #expect(performance.findings.isEmpty)
+        performance.perform(.advance(.milliseconds(20)))
+        let findings = performance.findings.map(\.description)
+        #expect(findings.contains { $0.contains("TurnChecker: p1 is let in while #1 is at work") })
+    }
+
+    @Test("a presenter that is kept out for ever is complained of while others go on")
+    func tooLate() {
+        var performance = relinquished {
+            if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
+        }
+        performance.perform(.claim(Self.writing(2, ItemID(8)), by: Self.program(200)))
+        performance.perform(.event(.ended(ClaimID(1))))
+        performance.perform(.late(.seconds(60)))
+        #expect(performance.findings.isEmpty)
+        performance.perform(.late(.seconds(600)))
+        let findings = performance.findings.map(\.description)
+        #expect(findings.contains { $0.contains("TurnChecker: p1 has not been let in again") })
+    }
+
     @Test("what is left when all is over is complained of")
     func leftovers() {
         var performance = Performance(bounds: Bounds())
