@@ -24,6 +24,8 @@ struct ConsentChecker: Checker {
     /// A relinquishment cannot be refused.
     private var refusable: Set<QuestionID> = []
     private var saving: Set<QuestionID> = []
+    /// Whoever has a purpose.
+    private var purposeful: Set<Party> = []
     /// Which event made a presenter refuse or forfeit last.
     private var refused: [PresenterID: Int] = [:]
     /// P15: claims that were made within others at some time, and who has relinquished to those.
@@ -34,12 +36,13 @@ struct ConsentChecker: Checker {
         case .removed(let id):
             turns = turns.filter { $1.presenter != id }
             saves[id] = nil
+        case .identified(_, let party): if party.purpose != nil { purposeful.insert(party) }
         case .answered(let id, let presenter, let answer):
+            if answer == .failed, saving.contains(id) { spread(presenter) }
             guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
             turnOf[id] = nil
             if answer == .failed, refusable.contains(id) {
                 turns[turn]?.isUnanswered = true
-                if saving.contains(id) { spread(presenter) }
                 refused[presenter] = ledger.number
             }
         default: break
@@ -48,6 +51,12 @@ struct ConsentChecker: Checker {
         for question in ledger.questions.values where question.request == .save {
             saves[question.presenter] = ledger.now
         }
+    }
+
+    /// A turn that a process began without a purpose may have become that of one of its purposes (Terms).
+    private func mayShareTurn(_ cause: Party, _ party: Party) -> Bool {
+        Ledger.areOneProgram(cause, party)
+            || purposeful.contains { $0.purpose == party.purpose && Ledger.areOneProgram(cause, $0) }
     }
 
     private mutating func spread(_ presenter: PresenterID) {
@@ -128,7 +137,7 @@ struct ConsentChecker: Checker {
                 let present = turns.values.filter { turn in
                     turn.presenter == id
                         && turn.causes.contains { cause in
-                            parties.contains { Ledger.areOneProgram(cause, $0) }
+                            parties.contains { mayShareTurn(cause, $0) }
                         }
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {

@@ -61,7 +61,7 @@ struct DeadlockChecker: Checker {
     private func waits(_ one: Ledger.Entry, for other: Ledger.Entry, _ ledger: Ledger) -> Bool {
         if one.isHeld { return hangs(one, on: other, certain: false) }
         if ledger.standsInTheWay(other, of: one, certain: false) { return true }
-        guard !other.isHeld, let id = other.request.answering, let question = ledger.questions[id],
+        guard let id = other.request.answering, let question = ledger.questions[id],
             let showing = ledger.showings[question.presenter]
         else { return false }
         // Or it was, when it asked.
@@ -101,7 +101,11 @@ struct DeadlockChecker: Checker {
         }
         // D1: one that waits for an answer waits for what is made to give it.
         for (question, asker) in ledger.askers {
-            next[asker, default: []] += waiting.filter { $0.request.answering == question }.map(\.id)
+            let answerers = ledger.claims.values.filter {
+                $0.request.answering == question && $0.party != nil
+            }
+            let inner = waiting.filter { !Set($0.request.within).isDisjoint(with: answerers.map(\.id)) }
+            next[asker, default: []] += answerers.filter { !$0.isHeld }.map(\.id) + inner.map(\.id)
         }
         if let start = Self.cycle(in: next) { report.blame("a deadlock is left, with \(start) in it") }
     }

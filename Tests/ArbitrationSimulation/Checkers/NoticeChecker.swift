@@ -10,6 +10,8 @@ struct NoticeChecker: Checker {
         let presenter: PresenterID
         /// Nil for what it shows itself.
         var subitem: ItemID?
+        /// What it happened to.
+        let origin: ItemID
         let what: What
         let party: Party
         /// Whether it must be told; else it may.
@@ -165,7 +167,7 @@ struct NoticeChecker: Checker {
             }
         dues.append(
             Due(
-                presenter: id, subitem: subitem, what: what, party: act.party,
+                presenter: id, subitem: subitem, origin: act.item, what: what, party: act.party,
                 isCertain: isCertain && !isForItsSake && !isIncluded && (evenIfGone || !showing.isGone),
                 number: ledger.number,
                 moment: ledger.now))
@@ -196,7 +198,7 @@ struct NoticeChecker: Checker {
         if what == .appeared {
             // N8: an appearance includes them.
             for index in dues.indices
-            where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+            where dues[index].origin == act.item && isRelated(dues[index].party, act.party) {
                 if [.moved, .changed].contains(dues[index].what) { dues[index].isCertain = false }
             }
         }
@@ -264,7 +266,7 @@ struct NoticeChecker: Checker {
         }
         // N8: a deletion includes what was before, for one who does not hear of deletions as well.
         for index in dues.indices
-        where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+        where dues[index].origin == act.item && isRelated(dues[index].party, act.party) {
             dues[index].isCertain = false
         }
         // What appeared in the same turn is not told of at all.
@@ -329,7 +331,7 @@ struct NoticeChecker: Checker {
                 dues.append(copy)
             }
         }
-        for index in dues.indices where dues[index].subitem == incoming || dues[index].subitem == document {
+        for index in dues.indices where dues[index].origin == incoming || dues[index].origin == document {
             dues[index].isCertain = false
         }
     }

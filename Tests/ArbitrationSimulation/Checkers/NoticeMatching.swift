@@ -16,8 +16,9 @@ extension NoticeChecker {
         }
         let kinds = Self.kinds(notice, related.map { dues[$0].what })
         // N9: the cause is the last thing of its kind that happened, so it is one that nobody was told of yet.
-        guard let cause = related.last(where: { kinds.contains(dues[$0].what) && dues[$0].party == party })
-        else {
+        let matching = related.filter { kinds.contains(dues[$0].what) && dues[$0].party == party }
+        // What happened just now may belong in the next turn.
+        guard let cause = matching.last(where: { dues[$0].number < ledger.number }) ?? matching.last else {
             return report.blame(
                 "\(notice.presenter) is told \(notice.kind.rawValue) "
                     + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen"

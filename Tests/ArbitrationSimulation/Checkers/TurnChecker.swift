@@ -140,7 +140,8 @@ struct TurnChecker: Checker {
             guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
                 showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last,
                 cause.party == party,
-                cause.access == part.access, !ledger.isOwn(party, showing)
+                cause.access == part.access, !ledger.isOwn(party, showing),
+                !party.works(for: showing.party)
             else { continue }
             members[claim.id, default: [:]][id] = part.item
         }
