@@ -27,6 +27,8 @@ struct NoticeChecker: Checker {
     var recent: [ClaimID: Recent] = [:]
     /// Turns in which something was asked, and that is not over: who wanted it last.
     var open: [TurnID: Asked] = [:]
+    /// P9: when presenters owed a save last, for which several turns may wait.
+    var saveOwed: [PresenterID: Instant] = [:]
     /// For whom each claim's maker owed an answer while it waited.
     private var debts: [ClaimID: Debts] = [:]
     /// The stamp that was told when a claim was suspended.
@@ -53,7 +55,10 @@ struct NoticeChecker: Checker {
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         noteDebts(ledger)
         noteRecent(ledger)
-        for question in ledger.questions.values { open[question.turn]?.last = ledger.now }
+        for question in ledger.questions.values {
+            open[question.turn]?.last = ledger.now
+            if question.request == .save { saveOwed[question.presenter] = ledger.now }
+        }
         switch event {
         case .changed(let item, let place, let cause, let claim, let stamp):
             let isNew = claim.map { toldStamps[$0] != stamp } ?? true
@@ -74,7 +79,9 @@ struct NoticeChecker: Checker {
         case .vacated(let document, _): becomes(document, document)
         case .placed(let item, _): isMarked(item, ledger)
         case .identified(_, let party): families.note(party)
-        case .answered(let id, _, _): close(id, ledger)
+        case .answered(let id, let presenter, _):
+            close(id, ledger)
+            if saveOwed[presenter] != nil { saveOwed[presenter] = ledger.now }
         case .removed(let id):
             dues.removeAll { $0.presenter == id }
             open = open.filter { $1.question.presenter != id }
@@ -313,8 +320,9 @@ struct NoticeChecker: Checker {
             let isPackage = ledger.isPackage(shown)
             if showing.implements(.subitemDidMove) {
                 add(.moved, to: showing, of: item, act, isCertain: true, ledger)
-            } else if isPackage, showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: true, ledger)
+            } else if showing.implements(.didChange) {
+                // A plain directory may be a package when it is told.
+                add(.changed, to: showing, of: nil, act, isCertain: isPackage, ledger)
             }
             _ = id
         }
@@ -344,6 +352,7 @@ struct NoticeChecker: Checker {
         // Who went ahead was not put to its presenters, maybe.
         case .grant(let id, let grant): if grant.basis == .proceeded { debts[id]?.always = [] }
         case .forfeit(let question, _):
+            if question.request == .save { saveOwed[question.presenter] = ledger.now }
             close(question.id, ledger)
             for id in debts.keys { debts[id]?.always.remove(question.presenter) }
         case .tell(let notice): check(notice, ledger, &report)
@@ -377,7 +386,7 @@ struct NoticeChecker: Checker {
         for due in dues where due.isCertain {
             report.blame("\(due.presenter) was never told: \(Self.text(due))")
         }
-        (dues, debts, toldStamps, open) = ([], [:], [:], [:])
+        (dues, debts, toldStamps, open, saveOwed) = ([], [:], [:], [:], [:])
     }
 
     static func text(_ due: Due) -> String {

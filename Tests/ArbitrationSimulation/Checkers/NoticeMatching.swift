@@ -80,15 +80,18 @@ extension NoticeChecker {
         let trailing = ledger.bounds.trailing
         for due in dues where due.isCertain && due.moment + trailing < ledger.now {
             let isAsked = open.values.contains {
-                // P9: it may wait for a save that somebody else asked for.
                 $0.question.presenter == due.presenter && $0.last + trailing >= ledger.now
-                    && ($0.question.request == .save || isRelated($0.question.cause.party, due.party))
+                    && isRelated($0.question.cause.party, due.party)
             }
             let isFollowed = dues.contains {
                 $0.presenter == due.presenter && $0.moment + trailing >= ledger.now
                     && isRelated($0.party, due.party)
             }
-            if isAsked || isFollowed || isAtWork(due.presenter, ledger, { isRelated($0, due.party) }) {
+            // P9: it may wait for a save that somebody else asked for.
+            let isSaved = saveOwed[due.presenter].map { $0 + trailing >= ledger.now } ?? false
+            if isAsked || isSaved || isFollowed
+                || isAtWork(due.presenter, ledger, { isRelated($0, due.party) })
+            {
                 continue
             }
             report.blame("\(due.presenter) is not told in time: \(Self.text(due))")
