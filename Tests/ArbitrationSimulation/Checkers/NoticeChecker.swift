@@ -192,6 +192,13 @@ struct NoticeChecker: Checker {
         }
     }
 
+    /// N8: whether an appearance or a deletion may stand for what is due to those above, or for its fallback (N6).
+    private func includes(_ act: Act, _ due: Due, _ ledger: Ledger) -> Bool {
+        guard due.origin == act.item, isRelated(due.party, act.party) else { return false }
+        if due.subitem != nil { return true }
+        return due.what == .changed && ledger.showings[due.presenter]?.item != act.item
+    }
+
     /// N6: those above, with the fallback of packages.
     private mutating func tellAbove(
         _ act: Act, _ what: What, isCertain: Bool = true, except: Set<PresenterID> = [], _ ledger: Ledger
@@ -205,7 +212,7 @@ struct NoticeChecker: Checker {
         if what == .appeared {
             // N8: an appearance includes them.
             for index in dues.indices
-            where dues[index].origin == act.item && isRelated(dues[index].party, act.party) {
+            where includes(act, dues[index], ledger) && dues[index].number < ledger.number {
                 if [.moved, .changed].contains(dues[index].what) { dues[index].isCertain = false }
             }
         }
@@ -273,7 +280,7 @@ struct NoticeChecker: Checker {
         }
         // N8: a deletion includes what was before, for one who does not hear of deletions as well.
         for index in dues.indices
-        where dues[index].origin == act.item && isRelated(dues[index].party, act.party) {
+        where includes(act, dues[index], ledger) {
             dues[index].isCertain = false
         }
         // What appeared in the same turn is not told of at all.
