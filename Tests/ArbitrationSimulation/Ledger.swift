@@ -62,6 +62,8 @@ struct Ledger {
     var showings: [PresenterID: Showing] = [:]
     /// Asked, and neither answered nor forfeited.
     var questions: [QuestionID: Question] = [:]
+    /// For which waiting claim each of them was asked, if it can have been one alone.
+    var askers: [QuestionID: ClaimID] = [:]
     /// The moment asked for and not used up.
     var wake: Instant?
     /// How many events there have been.
@@ -109,10 +111,10 @@ extension Ledger {
             showings[id]?.number = number
         case .removed(let id):
             showings[id] = nil
-            questions = questions.filter { $1.presenter != id }
+            for question in questions.values where question.presenter == id { close(question.id) }
         case .answered(let id, let presenter, _):
             showings[presenter]?.forfeits = 0
-            if questions[id]?.presenter == presenter { questions[id] = nil }
+            if questions[id]?.presenter == presenter { close(id) }
         case .progressed(let id): progress(id)
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wake = nil
@@ -153,7 +155,12 @@ extension Ledger {
         guard let question = questions[id] else { return }
         let extended = min(now + span(for: question.request), question.asked + bounds.progress)
         if extended > question.deadline { questions[id]?.deadline = extended }
-        for claim in claims.keys where claims[claim]?.isHeld == false { claims[claim]?.isExtended = true }
+        let showing = showings[question.presenter]
+        for (claim, entry) in claims where !entry.isHeld {
+            // Or it was concerned, when it asked.
+            let isConcerned = showing.map { concerns($0, entry) } ?? false
+            if isConcerned || upheaval >= entry.number { claims[claim]?.isExtended = true }
+        }
     }
 
     /// P4.
@@ -219,6 +226,28 @@ extension Ledger {
 
 /// What effects change.
 extension Ledger {
+    private mutating func close(_ id: QuestionID) {
+        questions[id] = nil
+        askers[id] = nil
+    }
+
+    /// The one claim that can have wanted an answer.
+    func asker(of question: Question) -> ClaimID? {
+        guard let showing = showings[question.presenter] else { return nil }
+        // What is lost already is put to presenters for nobody.
+        let lost = question.subitem ?? showing.item
+        if question.request.isDeletion, lost.map(gone.contains) ?? true { return nil }
+        let candidates = claims.values.filter { claim in
+            !claim.isHeld && claim.nature != .episode
+                && (claim.party.map { Self.areOneProgram($0, question.cause.party) } ?? true)
+                && (concerns(showing, claim) || upheaval >= claim.number)
+        }
+        guard candidates.count == 1, let only = candidates.first, only.party == question.cause.party,
+            upheaval < only.number, showing.number < only.number
+        else { return nil }
+        return only.id
+    }
+
     mutating func note(_ effect: Effect) {
         switch effect {
         case .grant(let id, _): claims[id]?.isHeld = true
@@ -229,13 +258,17 @@ extension Ledger {
         case .deadlock(let deadlock):
             if deadlock.way == .passes { claims[deadlock.claim]?.passes = true }
             if deadlock.way == .proceeds { claims[deadlock.claim]?.isExpired = true }
-        case .ask(let question): questions[question.id] = question
+        case .ask(let question):
+            questions[question.id] = question
+            askers[question.id] = asker(of: question)
         case .forfeit(let question, _):
-            questions[question.id] = nil
+            close(question.id)
             showings[question.presenter]?.forfeits += 1
             showings[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wake = moment
-        case .identify, .observe, .retarget, .tell: break
+        // P1: its presenters are chosen anew.
+        case .retarget(let id, _, _): askers = askers.filter { $1 != id }
+        case .identify, .observe, .tell: break
         }
     }
 }

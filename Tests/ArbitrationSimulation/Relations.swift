@@ -110,11 +110,14 @@ extension Ledger {
     /// Q3; P6 only as far as it is asked what is possible.
     func isHeldUp(_ waiter: Entry, by party: Party?, certain: Bool) -> Bool {
         guard let party else { return false }
-        if !certain, isDebtor(party) { return true }
+        let debts = questions.values.filter { question in
+            showings[question.presenter].map { party.works(for: $0.party) } ?? false
+        }
         let theirs = claims.values.filter { $0.isHeld && $0.party?.isExempt(from: party) ?? false }
-        if theirs.isEmpty { return false }
+        if theirs.isEmpty && debts.isEmpty { return false }
         var (unexplored, seen) = ([waiter], Set([waiter.id]))
         while let next = unexplored.popLast() {
+            if debts.contains(where: { isOwed($0, to: next, certain: certain) }) { return true }
             let isTheirs = theirs.contains {
                 // G4: whether a handle holds up a change of names, which does not wait for it, is a matter of words.
                 (!certain || next.nature != .nameChange || $0.nature == .aware)
@@ -132,11 +135,23 @@ extension Ledger {
         return false
     }
 
-    /// Whether somebody works for a presenter that owes an answer.
-    func isDebtor(_ party: Party) -> Bool {
-        questions.values.contains { question in
-            showings[question.presenter].map { party.works(for: $0.party) } ?? false
+    /// P6: presenters that owe an answer and for whom somebody works.
+    func creditors(of party: Party) -> Set<PresenterID> {
+        var found: Set<PresenterID> = []
+        for question in questions.values where !found.contains(question.presenter) {
+            guard let showing = showings[question.presenter], party.works(for: showing.party) else {
+                continue
+            }
+            found.insert(question.presenter)
         }
+        return found
+    }
+
+    /// P6: whether a claim waits for this answer.
+    private func isOwed(_ question: Question, to claim: Entry, certain: Bool) -> Bool {
+        if certain { return askers[question.id] == claim.id }
+        guard let showing = showings[question.presenter] else { return false }
+        return upheaval >= claim.number || concerns(showing, claim)
     }
 
     /// Whether one claim stands in the way of another that waits, or is about to.

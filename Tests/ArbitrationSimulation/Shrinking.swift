@@ -8,12 +8,12 @@ package struct Shrinking {
     private var budget: Int
     private let distort: Distortion?
 
-    /// Looks for a shorter way to the same checker's complaint; `tries` bounds the time it takes.
+    /// Looks for a shorter way to the same checker's complaint; `tries`, of a hundred steps each, bound the time it takes.
     package init(bounds: Bounds, checker: String, tries: Int, distort: Distortion? = nil) {
         self.distort = distort
         self.bounds = bounds
         self.checker = checker
-        budget = tries
+        budget = tries * 100
     }
 
     /// Delta debugging: halves, quarters and so on are left out as long as it still fails.
@@ -41,7 +41,6 @@ package struct Shrinking {
 
     /// The steps that make sense, up to the complaint; nil if there is none.
     private mutating func failing(_ steps: [Step]) -> [Step]? {
-        budget -= 1
         var performance = Performance(bounds: bounds, distort: distort)
         var done: [Step] = []
         for step in steps where performance.allows(step) {
@@ -51,6 +50,7 @@ package struct Shrinking {
             } else {
                 done.append(step)
             }
+            budget -= 1
             performance.perform(step)
             guard let finding = performance.findings.first else { continue }
             return finding.checker == checker ? done : nil

@@ -12,6 +12,8 @@ struct ConsentChecker: Checker {
         var asked: Set<PresenterRequest> = []
         /// Somebody refused or forfeited.
         var isUnanswered = false
+        /// P9: it may have waited for a save that another asked for.
+        var mayBeUnanswered = false
         var isOver = false
     }
 
@@ -21,17 +23,22 @@ struct ConsentChecker: Checker {
     private var turnOf: [QuestionID: TurnID] = [:]
     /// A relinquishment cannot be refused.
     private var refusable: Set<QuestionID> = []
+    private var saving: Set<QuestionID> = []
+    /// Whoever has a purpose.
+    private var purposeful: Set<Party> = []
     /// Which event made a presenter refuse or forfeit last.
     private var refused: [PresenterID: Int] = [:]
-    /// Claims that were made within others at some time.
-    private var covered: Set<ClaimID> = []
+    /// P15: claims that were made within others at some time, and who has relinquished to those.
+    private var covered: [ClaimID: Set<PresenterID>] = [:]
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch event {
         case .removed(let id):
             turns = turns.filter { $1.presenter != id }
             saves[id] = nil
+        case .identified(_, let party): if party.purpose != nil { purposeful.insert(party) }
         case .answered(let id, let presenter, let answer):
+            if answer == .failed, saving.contains(id) { spread(presenter) }
             guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
             turnOf[id] = nil
             if answer == .failed, refusable.contains(id) {
@@ -40,11 +47,34 @@ struct ConsentChecker: Checker {
             }
         default: break
         }
-        for claim in ledger.claims.values where !claim.isHeld && isCovered(claim, .save, ledger) {
-            covered.insert(claim.id)
-        }
+        noteCovers(ledger)
         for question in ledger.questions.values where question.request == .save {
             saves[question.presenter] = ledger.now
+        }
+    }
+
+    /// A turn that a process began without a purpose may have become that of one of its purposes (Terms).
+    private func mayShareTurn(_ cause: Party, _ party: Party) -> Bool {
+        Ledger.areOneProgram(cause, party)
+            || purposeful.contains { $0.purpose == party.purpose && Ledger.areOneProgram(cause, $0) }
+    }
+
+    private mutating func spread(_ presenter: PresenterID) {
+        for (id, turn) in turns where turn.presenter == presenter { turns[id]?.mayBeUnanswered = true }
+    }
+
+    private mutating func noteCovers(_ ledger: Ledger) {
+        covered = covered.filter { ledger.claims[$0.key] != nil }
+        let outer = ledger.claims.values.filter { $0.isHeld && $0.nature == .aware && $0.party != nil }
+        if outer.isEmpty { return }
+        for claim in ledger.claims.values where !claim.isHeld {
+            for cover in outer where ledger.areExempt(cover, claim) {
+                let relinquished = turns.values.filter { turn in
+                    turn.asked.contains(where: \.isRelinquishment)
+                        && turn.causes.contains { Ledger.areOneProgram($0, cover.party ?? .nobody) }
+                }
+                covered[claim.id, default: []].formUnion(relinquished.map(\.presenter))
+            }
         }
     }
 
@@ -61,9 +91,13 @@ struct ConsentChecker: Checker {
             turns[question.turn] = turn
             turnOf[question.id] = question.turn
             if !question.request.isRelinquishment { refusable.insert(question.id) }
-            if question.request == .save { saves[question.presenter] = ledger.now }
+            if question.request == .save {
+                saves[question.presenter] = ledger.now
+                saving.insert(question.id)
+            }
         case .forfeit(let question, _):
             turns[question.turn]?.isUnanswered = true
+            if question.request == .save { spread(question.presenter) }
             refused[question.presenter] = ledger.number
             turnOf[question.id] = nil
         case .tell(let notice):
@@ -103,11 +137,11 @@ struct ConsentChecker: Checker {
                 let present = turns.values.filter { turn in
                     turn.presenter == id
                         && turn.causes.contains { cause in
-                            parties.contains { Ledger.areOneProgram(cause, $0) }
+                            parties.contains { mayShareTurn(cause, $0) }
                         }
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
-                    if isCovered(claim, request, ledger) { continue }
+                    if isCovered(claim, request, id, ledger) { continue }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     // P22.
@@ -149,13 +183,17 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: within another access nobody is asked to save; what was relinquished to that is seen from its turn.
-    private func isCovered(_ claim: Ledger.Entry, _ request: PresenterRequest, _ ledger: Ledger) -> Bool {
-        (request == .save && covered.contains(claim.id))
-            || ledger.claims.values.contains {
-                $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
-                    && (request == .save || $0.suspension != nil)
-            }
+    /// P15: within another access nobody is asked to save, nor to relinquish again.
+    private func isCovered(
+        _ claim: Ledger.Entry, _ request: PresenterRequest, _ id: PresenterID, _ ledger: Ledger
+    ) -> Bool {
+        if request == .save, covered[claim.id] != nil { return true }
+        let isAware = claim.nature == .aware || claim.isBatch
+        if request.isRelinquishment, !isAware, covered[claim.id]?.contains(id) ?? false { return true }
+        return ledger.claims.values.contains {
+            $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
+                && (request == .save || $0.suspension != nil)
+        }
     }
 
     /// P12.
@@ -176,7 +214,9 @@ struct ConsentChecker: Checker {
             }
             let isOpen = ledger.questions.values.contains { $0.presenter == id }
             let hasRefused =
-                turns.values.contains { $0.presenter == id && $0.isUnanswered }
+                turns.values.contains {
+                    $0.presenter == id && ($0.isUnanswered || $0.mayBeUnanswered)
+                }
                 || refused[id].map { $0 >= claim.number } ?? false
             if !isOpen, !hasRefused, grant.basis != .proceeded {
                 report.blame("\(claim.id) lists \(id), who refused nothing")
@@ -192,7 +232,7 @@ struct ConsentChecker: Checker {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
-                }), !isCovered(claim, .save, ledger), showing.number < claim.number,
+                }), !isCovered(claim, .save, turn.presenter, ledger), showing.number < claim.number,
                 ledger.upheaval < claim.number
             else { continue }
             report.blame("\(claim.id) does not list \(turn.presenter), who did not agree")

@@ -61,7 +61,7 @@ struct DeadlockChecker: Checker {
     private func waits(_ one: Ledger.Entry, for other: Ledger.Entry, _ ledger: Ledger) -> Bool {
         if one.isHeld { return hangs(one, on: other, certain: false) }
         if ledger.standsInTheWay(other, of: one, certain: false) { return true }
-        guard !other.isHeld, let id = other.request.answering, let question = ledger.questions[id],
+        guard let id = other.request.answering, let question = ledger.questions[id],
             let showing = ledger.showings[question.presenter]
         else { return false }
         // Or it was, when it asked.
@@ -84,7 +84,7 @@ struct DeadlockChecker: Checker {
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
         // Who is not known yet may turn out to be a relative.
         let waiting = ledger.waiting.filter { $0.party != nil }
-        if waiting.count < 2 && !waiting.contains(where: { !$0.request.within.isEmpty }) { return }
+        if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
         // Quadratic and worse; the largest worlds are looked at now and then.
         if waiting.count * ledger.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
@@ -98,6 +98,14 @@ struct DeadlockChecker: Checker {
                     next[claim.id, default: []].append(other.id)
                 }
             }
+        }
+        // D1: one that waits for an answer waits for what is made to give it.
+        for (question, asker) in ledger.askers {
+            let answerers = ledger.claims.values.filter {
+                $0.request.answering == question && $0.party != nil
+            }
+            let inner = waiting.filter { !Set($0.request.within).isDisjoint(with: answerers.map(\.id)) }
+            next[asker, default: []] += answerers.filter { !$0.isHeld }.map(\.id) + inner.map(\.id)
         }
         if let start = Self.cycle(in: next) { report.blame("a deadlock is left, with \(start) in it") }
     }

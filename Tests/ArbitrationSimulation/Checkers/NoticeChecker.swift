@@ -10,6 +10,8 @@ struct NoticeChecker: Checker {
         let presenter: PresenterID
         /// Nil for what it shows itself.
         var subitem: ItemID?
+        /// What it happened to.
+        let origin: ItemID
         let what: What
         let party: Party
         /// Whether it must be told; else it may.
@@ -20,19 +22,43 @@ struct NoticeChecker: Checker {
     }
 
     var dues: [Due] = []
-    /// Claims whose makers worked for a presenter while it owed an answer.
-    private var debtors: Set<ClaimID> = []
+    private var families = Families()
+    /// Claims that are live, or were not long ago.
+    var recent: [ClaimID: Recent] = [:]
+    /// Turns in which something was asked, and that is not over: who wanted it last.
+    var open: [TurnID: Asked] = [:]
+    /// P9: when presenters owed a save last, for which several turns may wait.
+    var saveOwed: [PresenterID: Instant] = [:]
+    /// For whom each claim's maker owed an answer while it waited.
+    private var debts: [ClaimID: Debts] = [:]
     /// The stamp that was told when a claim was suspended.
-    /// When something was asked in a turn for the first time.
-    /// Claims that are live, or were not long ago, and when that was.
-    private var recent: [ClaimID: (party: Party?, arrived: Instant, last: Instant)] = [:]
-    private var began: [TurnID: Instant] = [:]
     private var toldStamps: [ClaimID: UInt64] = [:]
 
+    struct Recent {
+        let entry: Ledger.Entry
+        var last: Instant
+        var isOver = false
+    }
+
+    struct Asked {
+        let question: Question
+        /// When it was owed last.
+        var last: Instant
+    }
+
+    /// P6: whose own save an access may be, and whose it surely is.
+    private struct Debts {
+        var ever: Set<PresenterID>
+        var always: Set<PresenterID>
+    }
+
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
-        noteDebtors(ledger)
-        for claim in ledger.claims.values { recent[claim.id] = (claim.party, claim.arrived, ledger.now) }
-        recent = recent.filter { ledger.now <= $1.last + ledger.bounds.trailing + ledger.bounds.trailing }
+        noteDebts(ledger)
+        noteRecent(ledger)
+        for question in ledger.questions.values {
+            open[question.turn]?.last = ledger.now
+            if question.request == .save { saveOwed[question.presenter] = ledger.now }
+        }
         switch event {
         case .changed(let item, let place, let cause, let claim, let stamp):
             let isNew = claim.map { toldStamps[$0] != stamp } ?? true
@@ -41,10 +67,7 @@ struct NoticeChecker: Checker {
         case .created(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             tellAbove(act, .appeared, ledger)
-            for showing in ledger.showings.values where showing.item == item && showing.implements(.didChange)
-            {
-                add(.changed, to: showing, of: nil, act, isCertain: false, ledger)
-            }
+            returned(act, ledger)
         case .deleted(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             deleted(act, isCertain: true, ledger)
@@ -55,7 +78,13 @@ struct NoticeChecker: Checker {
         case .replaced(let document, let incoming, _): becomes(incoming, document)
         case .vacated(let document, _): becomes(document, document)
         case .placed(let item, _): isMarked(item, ledger)
-        case .removed(let id): dues.removeAll { $0.presenter == id }
+        case .identified(_, let party): families.note(party)
+        case .answered(let id, let presenter, _):
+            close(id, ledger)
+            if saveOwed[presenter] != nil { saveOwed[presenter] = ledger.now }
+        case .removed(let id):
+            dues.removeAll { $0.presenter == id }
+            open = open.filter { $1.question.presenter != id }
         default: break
         }
     }
@@ -78,10 +107,44 @@ struct NoticeChecker: Checker {
         }
     }
 
-    private mutating func noteDebtors(_ ledger: Ledger) {
-        if ledger.questions.isEmpty { return }
-        for claim in ledger.claims.values {
-            if let party = claim.party, ledger.isDebtor(party) { debtors.insert(claim.id) }
+    private mutating func noteRecent(_ ledger: Ledger) {
+        if ledger.showings.isEmpty {
+            if !recent.isEmpty { recent = [:] }
+            return
+        }
+        let span = Span(nanoseconds: ledger.bounds.trailing.nanoseconds * 2)
+        for (id, known) in recent where ledger.claims[id] == nil {
+            if !known.isOver {
+                recent[id]?.last = ledger.now
+                recent[id]?.isOver = true
+            } else if ledger.now > known.last + span {
+                recent[id] = nil
+            }
+        }
+        for claim in ledger.claims.values { recent[claim.id] = Recent(entry: claim, last: ledger.now) }
+    }
+
+    private mutating func close(_ id: QuestionID, _ ledger: Ledger) {
+        for (turn, asked) in open where asked.question.id == id { open[turn]?.last = ledger.now }
+    }
+
+    private mutating func noteDebts(_ ledger: Ledger) {
+        debts = debts.filter { ledger.claims[$0.key] != nil }
+        if ledger.questions.isEmpty, debts.isEmpty { return }
+        for claim in ledger.claims.values where !claim.isHeld {
+            guard let party = claim.party else { continue }
+            let creditors = ledger.questions.isEmpty ? [] : ledger.creditors(of: party)
+            debts[claim.id, default: Debts(ever: [], always: creditors)].ever.formUnion(creditors)
+            debts[claim.id]?.always.formIntersection(creditors)
+        }
+    }
+
+    /// P6: who was asked just now may owe the answer to somebody behind whom the party's claims go on.
+    private mutating func noteDebts(to question: Question, _ ledger: Ledger) {
+        guard let showing = ledger.showings[question.presenter] else { return }
+        for claim in ledger.claims.values where !claim.isHeld {
+            guard let party = claim.party, party.works(for: showing.party) else { continue }
+            debts[claim.id, default: Debts(ever: [], always: [])].ever.insert(question.presenter)
         }
     }
 
@@ -91,23 +154,49 @@ struct NoticeChecker: Checker {
         evenIfGone: Bool = false, _ ledger: Ledger
     ) {
         if ledger.isOwn(act.party, showing) { return }
+        families.note(act.party)
         // P6.
+        let id = showing.presenter.id
+        let known = act.claim.flatMap { debts[$0] }
+        if known?.always.contains(id) ?? false, isPut(act.claim, to: showing, ledger) {
+            return
+        }
         let isForItsSake =
-            act.party.works(for: showing.party)
-            && (ledger.isDebtor(act.party) || act.claim.map(debtors.contains) ?? false)
-        // N8: an appearance includes changes, for one who does not hear of appearances as well.
+            known?.ever.contains(id) ?? false
+            || act.party.works(for: showing.party)
+                && ledger.questions.values.contains { $0.presenter == id }
+        // N8: an appearance includes changes and moves, for one who does not hear of appearances as well.
         let isIncluded =
-            what == .changed
+            (what == .changed || what == .moved)
             && dues.contains {
-                $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared
+                $0.presenter == id && $0.subitem == act.item && $0.what == .appeared
                     && isRelated($0.party, act.party)
             }
         dues.append(
             Due(
-                presenter: showing.presenter.id, subitem: subitem, what: what, party: act.party,
+                presenter: id, subitem: subitem, origin: act.item, what: what, party: act.party,
                 isCertain: isCertain && !isForItsSake && !isIncluded && (evenIfGone || !showing.isGone),
                 number: ledger.number,
                 moment: ledger.now))
+    }
+
+    /// Whether a presenter would surely have been asked for a claim, had it not worked for it.
+    private func isPut(_ claim: ClaimID?, to showing: Ledger.Showing, _ ledger: Ledger) -> Bool {
+        guard let claim = claim.flatMap({ ledger.claims[$0] }), ledger.upheaval < claim.number,
+            showing.number < claim.number, claim.nature != .episode
+        else { return false }
+        return claim.parts.contains { part in
+            let position = ledger.position(of: showing, to: part.item, part.place)
+            let isThisName = !part.access.isStructural || showing.place.isSameName(as: part.place)
+            return position == .packageAbove || (position == .of && isThisName)
+        }
+    }
+
+    /// N8: whether an appearance or a deletion may stand for what is due to those above, or for its fallback (N6).
+    private func includes(_ act: Act, _ due: Due, _ ledger: Ledger) -> Bool {
+        guard due.origin == act.item, isRelated(due.party, act.party) else { return false }
+        if due.subitem != nil { return true }
+        return due.what == .changed && ledger.showings[due.presenter]?.item != act.item
     }
 
     /// N6: those above, with the fallback of packages.
@@ -120,6 +209,13 @@ struct NoticeChecker: Checker {
             case .moved: .subitemDidMove
             case .changed, .deleted: .subitemDidChange
             }
+        if what == .appeared {
+            // N8: an appearance includes them.
+            for index in dues.indices
+            where includes(act, dues[index], ledger) && dues[index].number < ledger.number {
+                if [.moved, .changed].contains(dues[index].what) { dues[index].isCertain = false }
+            }
+        }
         for (id, showing) in ledger.showings where !except.contains(id) {
             let position = ledger.position(of: showing, to: act.item, act.place)
             guard position == .packageAbove || position == .plainAbove else { continue }
@@ -149,6 +245,21 @@ struct NoticeChecker: Checker {
         tellAbove(act, .changed, isCertain: isCertain, ledger)
     }
 
+    /// N9: what presenters of the item were to be told of its end is not so any more.
+    private mutating func returned(_ act: Act, _ ledger: Ledger) {
+        for index in dues.indices where dues[index].what == .deleted {
+            let shown = ledger.showings[dues[index].presenter]?.item
+            if shown == act.item { dues[index].isCertain = false }
+        }
+        let isPlain = ledger.isPlain(act.item)
+        for showing in ledger.showings.values where showing.item == act.item {
+            if showing.implements(.didChange) {
+                add(.changed, to: showing, of: nil, act, isCertain: !isPlain, ledger)
+            }
+            if isPlain { add(.changed, to: showing, of: act.item, act, isCertain: false, ledger) }
+        }
+    }
+
     private mutating func deleted(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
         for showing in ledger.showings.values
         where showing.item == act.item && showing.place.isSameName(as: act.place) {
@@ -162,14 +273,14 @@ struct NoticeChecker: Checker {
             let isPlain = ledger.isPlain(act.item)
             if showing.implements(.didChange) {
                 add(
-                    .changed, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true,
+                    .deleted, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true,
                     ledger)
             }
             if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
         // N8: a deletion includes what was before, for one who does not hear of deletions as well.
         for index in dues.indices
-        where dues[index].subitem == act.item && isRelated(dues[index].party, act.party) {
+        where includes(act, dues[index], ledger) {
             dues[index].isCertain = false
         }
         // What appeared in the same turn is not told of at all.
@@ -216,8 +327,9 @@ struct NoticeChecker: Checker {
             let isPackage = ledger.isPackage(shown)
             if showing.implements(.subitemDidMove) {
                 add(.moved, to: showing, of: item, act, isCertain: true, ledger)
-            } else if isPackage, showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: true, ledger)
+            } else if showing.implements(.didChange) {
+                // A plain directory may be a package when it is told.
+                add(.changed, to: showing, of: nil, act, isCertain: isPackage, ledger)
             }
             _ = id
         }
@@ -234,14 +346,22 @@ struct NoticeChecker: Checker {
                 dues.append(copy)
             }
         }
-        for index in dues.indices where dues[index].subitem == incoming || dues[index].subitem == document {
+        for index in dues.indices where dues[index].origin == incoming || dues[index].origin == document {
             dues[index].isCertain = false
         }
     }
 
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
-        case .ask(let question): if began[question.turn] == nil { began[question.turn] = ledger.now }
+        case .ask(let question):
+            open[question.turn] = Asked(question: question, last: ledger.now)
+            noteDebts(to: question, ledger)
+        // Who went ahead was not put to its presenters, maybe.
+        case .grant(let id, let grant): if grant.basis == .proceeded { debts[id]?.always = [] }
+        case .forfeit(let question, _):
+            if question.request == .save { saveOwed[question.presenter] = ledger.now }
+            close(question.id, ledger)
+            for id in debts.keys { debts[id]?.always.remove(question.presenter) }
         case .tell(let notice): check(notice, ledger, &report)
         case .suspend(let id, _): noteSuspension(id, ledger)
         default: break
@@ -263,122 +383,20 @@ struct NoticeChecker: Checker {
         }
     }
 
+    func isRelated(_ one: Party, _ other: Party) -> Bool { families.areRelated(one, other) }
+
     func isSameProgram(_ one: Party, _ other: Party) -> Bool { Ledger.areOneProgram(one, other) }
 
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
+        if event == .tick { checkPromptness(ledger, &report) }
         guard ledger.isQuiet else { return }
         for due in dues where due.isCertain {
             report.blame("\(due.presenter) was never told: \(Self.text(due))")
         }
-        (dues, debtors, toldStamps, began) = ([], [], [:], [:])
+        (dues, debts, toldStamps, open, saveOwed) = ([], [:], [:], [:], [:])
     }
 
     static func text(_ due: Due) -> String {
         "\(due.subitem.map { "\($0) " } ?? "")\(due.what) by \(Command.text(of: due.party))"
-    }
-}
-
-/// What is told, against what is due.
-extension NoticeChecker {
-    private mutating func check(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
-        guard let showing = ledger.showings[notice.presenter] else { return }
-        let party = notice.cause.party
-        let mine = dues.indices.filter { dues[$0].presenter == notice.presenter }
-        if notice.kind == .reacquire {
-            // Reads and writes have turns of their own.
-            guard notice.cause.access.isWrite else { return }
-            // One that has lasted `hold` takes nobody in any more, and what happens then is told in another.
-            guard let began = began[notice.turn], ledger.now < began + ledger.bounds.hold else { return }
-            for index in mine
-            where dues[index].isCertain && dues[index].party == party && dues[index].number < ledger.number {
-                report.blame("\(notice.presenter) is let in before it is told: \(Self.text(dues[index]))")
-            }
-            return
-        }
-        if ledger.isOwn(party, showing) {
-            report.blame("\(notice.presenter) is told of its own \(notice.kind.rawValue)")
-        }
-        let subject = mine.filter { dues[$0].subitem == notice.subitem?.item }
-        let kinds = Self.kinds(notice.kind)
-        let related = subject.filter { isRelated(dues[$0].party, party) }
-        if !related.contains(where: { kinds.contains(dues[$0].what) }) {
-            return report.blame(
-                "\(notice.presenter) is told \(notice.kind.rawValue) "
-                    + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen"
-            )
-        }
-        checkMerging(notice, related.map { dues[$0] }, ledger, &report)
-        var gone: Set<Int> = []
-        let isOld =
-            hasLasted(related.map { dues[$0] }, party, ledger)
-            || began[notice.turn].map { $0 + ledger.bounds.hold <= ledger.now } ?? false
-        // An appearance and a deletion include the rest.
-        let isBack =
-            related.contains { dues[$0].what == .deleted } && related.contains { dues[$0].what == .appeared }
-        let isAll =
-            isBack || notice.kind == .subitemDidAppear
-            || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
-        for index in related where isAll || kinds.contains(dues[index].what) {
-            // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
-            // it for `hold` there are several.
-            // What happened just now may belong in the next turn.
-            // What may be told is told apart from what must be, if it is.
-            let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
-            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched {
-                gone.insert(index)
-            } else {
-                dues[index].isCertain = false
-            }
-        }
-        dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
-    }
-
-    /// Whether a program has been at it for so long that it may have several turns.
-    private func hasLasted(_ dues: [Due], _ party: Party, _ ledger: Ledger) -> Bool {
-        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
-        return dues.contains { isOld($0.moment) }
-            || recent.values.contains { isOld($0.arrived) && isRelated($0.party ?? .nobody, party) }
-    }
-
-    /// N8: of all that happened to one thing in a turn one notice is chosen.
-    private func checkMerging(
-        _ notice: Notice, _ merged: [Due], _ ledger: Ledger, _ report: inout Report
-    ) {
-        if hasLasted(merged, notice.cause.party, ledger) { return }
-        // What was deleted and came back in one turn has changed.
-        let hasReturned =
-            merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
-        guard notice.subitem != nil, !hasReturned,
-            merged.allSatisfy({ $0.isCertain && $0.party == notice.cause.party })
-        else { return }
-        let wrong =
-            if merged.contains(where: { $0.what == .deleted }) {
-                notice.kind != .subitemDidChange || !notice.cause.access.isDeletion
-            } else if merged.contains(where: { $0.what == .appeared }) {
-                notice.kind != .subitemDidAppear
-            } else {
-                false
-            }
-        if wrong {
-            report.blame(
-                "\(notice.presenter) is told \(notice.kind.rawValue) after \(merged.map(Self.text))")
-        }
-    }
-
-    private static func kinds(_ notice: PresenterNotice) -> Set<What> {
-        switch notice {
-        case .didMove, .subitemDidMove: [.moved]
-        case .didChange: [.changed]
-        case .subitemDidAppear: [.appeared]
-        case .subitemDidChange: [.changed, .deleted]
-        case .reacquire: []
-        }
-    }
-
-    /// Whether two parties may be in one turn: one program, or relatives of one.
-    func isRelated(_ one: Party, _ other: Party) -> Bool {
-        if isSameProgram(one, other) { return true }
-        let line = Set(one.ancestors + [one.process].compactMap { $0 })
-        return !line.isDisjoint(with: other.ancestors + [other.process].compactMap { $0 })
     }
 }

@@ -8,8 +8,16 @@ struct QuestionChecker: Checker {
         let session: Int32
     }
 
+    private struct Asked: Hashable {
+        let presenter: PresenterID
+        let request: PresenterRequest
+        let subitem: ItemID?
+    }
+
     private var last = QuestionID(0)
     private var savesAsked: [SaveAsked: Instant] = [:]
+    /// What was surely asked on account of each claim.
+    private var asked: [ClaimID: Set<Asked>] = [:]
 
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
@@ -23,7 +31,19 @@ struct QuestionChecker: Checker {
             if isDemoted != (forfeits >= 3) {
                 report.blame("\(question.presenter) has forfeited \(forfeits) times: demoted \(isDemoted)")
             }
+        // P1: those who show what it is on now were not asked.
+        case .retarget(let id, _, _): asked[id] = nil
         default: break
+        }
+    }
+
+    /// P1: each presenter is asked once for each claim.
+    private mutating func checkOnce(_ question: Question, _ ledger: Ledger, _ report: inout Report) {
+        guard let claim = ledger.asker(of: question) else { return }
+        let asked = Asked(
+            presenter: question.presenter, request: question.request, subitem: question.subitem)
+        if !self.asked[claim, default: []].insert(asked).inserted {
+            report.blame("\(question.presenter) is asked \(question.request.rawValue) twice for \(claim)")
         }
     }
 
@@ -55,6 +75,7 @@ struct QuestionChecker: Checker {
             report.blame("\(question.id) asks about the item as if it were in it")
         }
         checkSave(question, ledger, &report)
+        checkOnce(question, ledger, &report)
     }
 
     /// P9, P10.
@@ -82,6 +103,7 @@ struct QuestionChecker: Checker {
                 report.blame("no tick comes by the deadline of \(question.id)")
             }
         }
+        if !asked.isEmpty { asked = asked.filter { ledger.claims[$0.key] != nil } }
         if case .removed(let id) = event { savesAsked = savesAsked.filter { $0.key.presenter != id } }
     }
 }

@@ -20,6 +20,8 @@ struct TurnChecker: Checker {
         /// Told since the last time a full turn told all it had.
         var subitems = 0
         var isOver = false
+        /// When something was asked in it last.
+        var askedAt = Instant(nanoseconds: 0)
         /// The event in which it last told something.
         var toldAt = 0
 
@@ -38,7 +40,9 @@ struct TurnChecker: Checker {
         switch effect {
         case .ask(let question): check(question, ledger, &report)
         case .tell(let notice): check(notice, ledger, &report)
-        case .grant(let id, _): if let claim = ledger.claims[id] { join(claim, ledger) }
+        // Who went ahead was not put to its presenters, maybe.
+        case .grant(let id, let grant):
+            if grant.basis != .proceeded, let claim = ledger.claims[id] { join(claim, ledger) }
         default: break
         }
     }
@@ -62,6 +66,7 @@ struct TurnChecker: Checker {
             report.blame("\(question.request.rawValue) is asked twice in \(question.turn)")
         }
         turn.causes.append(question.cause)
+        turn.askedAt = ledger.now
         if question.request.isRelinquishment { (turn.rank, turn.told) = (0, [:]) }
         turns[question.turn] = turn
     }
@@ -129,17 +134,41 @@ struct TurnChecker: Checker {
     private mutating func join(_ claim: Ledger.Entry, _ ledger: Ledger) {
         guard let party = claim.party, claim.parts.count == 1, claim.nature != .episode else { return }
         let part = claim.parts[0]
+        // N3: whoever comes when it has lasted `hold` begins another.
+        if claim.arrived + ledger.bounds.hold <= ledger.now { return }
         for (id, turn) in turns where !turn.isOver && turn.isRelinquished {
             guard let showing = ledger.showings[turn.presenter], showing.item == part.item,
                 showing.number < claim.number, turn.number >= claim.number, let cause = turn.causes.last,
                 cause.party == party,
-                cause.access == part.access, !ledger.isOwn(party, showing)
+                cause.access == part.access, !ledger.isOwn(party, showing),
+                !party.works(for: showing.party)
             else { continue }
             members[claim.id, default: [:]][id] = part.item
         }
     }
 
+    /// N3, Y6: nobody is kept from its item for ever.
+    ///
+    /// Whoever comes within `hold` belongs in the turn, waits for its bound, holds for its bound, and is trailed.
+    private func checkSpans(_ ledger: Ledger, _ report: inout Report) {
+        let bounds = ledger.bounds
+        // The file system ends name changes and episodes.
+        let isChanging = ledger.claims.values.contains { $0.nature == .nameChange || $0.nature == .episode }
+        if isChanging { return }
+        let longest =
+            bounds.hold.nanoseconds + max(bounds.wait, bounds.progress).nanoseconds
+            + bounds.trailing.nanoseconds
+            + max(bounds.hold, bounds.holdAware).nanoseconds + bounds.progress.nanoseconds
+        for (id, turn) in turns where turn.isRelinquished && !turn.isOver {
+            guard turn.askedAt + Span(nanoseconds: longest) < ledger.now,
+                ledger.showings[turn.presenter]?.implements(.reacquire) ?? false
+            else { continue }
+            report.blame("\(turn.presenter) has not been let in again since \(turn.askedAt), after \(id)")
+        }
+    }
+
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
+        if event == .tick { checkSpans(ledger, &report) }
         members = members.filter { ledger.claims[$0.key] != nil }
         guard ledger.isQuiet else { return }
         for (id, turn) in turns where turn.isRelinquished && !turn.isOver {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What is told, against what is due.
+extension NoticeChecker {
+    mutating func check(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
+        guard let showing = ledger.showings[notice.presenter] else { return }
+        if notice.kind == .reacquire { return checkReacquire(notice, ledger, &report) }
+        let party = notice.cause.party
+        if ledger.isOwn(party, showing) {
+            report.blame("\(notice.presenter) is told of its own \(notice.kind.rawValue)")
+        }
+        let related = dues.indices.filter {
+            dues[$0].presenter == notice.presenter && dues[$0].subitem == notice.subitem?.item
+                && isRelated(dues[$0].party, party)
+        }
+        let kinds = Self.kinds(notice, related.map { dues[$0].what })
+        // N9: the cause is the last thing of its kind that happened, so it is one that nobody was told of yet.
+        let matching = related.filter { kinds.contains(dues[$0].what) && dues[$0].party == party }
+        // What happened just now may belong in the next turn.
+        guard let cause = matching.last(where: { dues[$0].number < ledger.number }) ?? matching.last else {
+            return report.blame(
+                "\(notice.presenter) is told \(notice.kind.rawValue) "
+                    + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen"
+            )
+        }
+        checkMerging(notice, related.map { dues[$0] }, ledger, &report)
+        settle(notice, cause, related, ledger)
+    }
+
+    /// What was told is due no more.
+    private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ ledger: Ledger) {
+        let party = notice.cause.party
+        let kinds = Self.kinds(notice.kind)
+        let isOld = hasLasted(related.map { dues[$0] }, party, notice.presenter, ledger)
+        // An appearance and a deletion include the rest.
+        let whats = Set(related.map { dues[$0].what })
+        let isAll =
+            whats.isSuperset(of: [.deleted, .appeared]) || notice.kind == .subitemDidAppear
+            || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
+        var gone: Set<Int> = [cause]
+        for index in related where isAll || kinds.contains(dues[index].what) {
+            // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
+            // it for `hold` there are several.
+            // What happened just now may belong in the next turn.
+            // What may be told is told apart from what must be, if it is.
+            let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
+            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched {
+                gone.insert(index)
+            } else {
+                dues[index].isCertain = false
+            }
+        }
+        dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
+    }
+
+    /// N3: what the program did is told before the presenter is let in again, unless it has relinquished in another turn
+    /// of it as well.
+    private mutating func checkReacquire(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
+        open[notice.turn] = nil
+        let (id, party) = (notice.presenter, notice.cause.party)
+        if open.values.contains(where: {
+            $0.question.presenter == id && isRelated($0.question.cause.party, party)
+        }) {
+            return
+        }
+        let mine = dues.filter { $0.presenter == id && $0.isCertain && $0.number < ledger.number }
+        // A program and two of its children are not all one program: it may have turns with both.
+        let isFamily =
+            dues.contains { $0.presenter == id && $0.party != party && isRelated($0.party, party) }
+            || isAtWork(id, ledger) { $0 != party && isRelated($0, party) }
+        if isFamily { return }
+        for due in mine where due.party == party {
+            report.blame("\(id) is let in before it is told: \(Self.text(due))")
+        }
+    }
+
+    /// N3: who is done is told of within `trailing`.
+    func checkPromptness(_ ledger: Ledger, _ report: inout Report) {
+        let trailing = ledger.bounds.trailing
+        for due in dues where due.isCertain && due.moment + trailing < ledger.now {
+            let isAsked = open.values.contains {
+                $0.question.presenter == due.presenter && $0.last + trailing >= ledger.now
+                    && isRelated($0.question.cause.party, due.party)
+            }
+            let isFollowed = dues.contains {
+                $0.presenter == due.presenter && $0.moment + trailing >= ledger.now
+                    && isRelated($0.party, due.party)
+            }
+            // P9: it may wait for a save that somebody else asked for.
+            let isSaved = saveOwed[due.presenter].map { $0 + trailing >= ledger.now } ?? false
+            if isAsked || isSaved || isFollowed
+                || isAtWork(due.presenter, ledger, { isRelated($0, due.party) })
+            {
+                continue
+            }
+            report.blame("\(due.presenter) is not told in time: \(Self.text(due))")
+        }
+    }
+
+    /// Whether somebody has or wants, or had not long ago, what concerns a presenter.
+    private func isAtWork(_ id: PresenterID, _ ledger: Ledger, _ isMeant: (Party) -> Bool) -> Bool {
+        guard let showing = ledger.showings[id] else { return false }
+        return recent.values.contains { known in
+            known.last + ledger.bounds.trailing >= ledger.now && isMeant(known.entry.party ?? .nobody)
+                && mayConcern(showing, known.entry, ledger)
+        }
+    }
+
+    private func mayConcern(_ showing: Ledger.Showing, _ entry: Ledger.Entry, _ ledger: Ledger) -> Bool {
+        ledger.upheaval >= entry.number || ledger.concerns(showing, entry)
+    }
+
+    /// Whether a program has been at it for so long that it may have several turns.
+    private func hasLasted(_ dues: [Due], _ party: Party, _ id: PresenterID, _ ledger: Ledger) -> Bool {
+        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
+        if dues.contains(where: { isOld($0.moment) }) { return true }
+        guard let showing = ledger.showings[id] else { return false }
+        return recent.values.contains {
+            isOld($0.entry.arrived) && isRelated($0.entry.party ?? .nobody, party)
+                && mayConcern(showing, $0.entry, ledger)
+        }
+    }
+
+    /// N8: of all that happened to one thing in a turn one notice is chosen.
+    private func checkMerging(
+        _ notice: Notice, _ merged: [Due], _ ledger: Ledger, _ report: inout Report
+    ) {
+        if hasLasted(merged, notice.cause.party, notice.presenter, ledger) { return }
+        // What was deleted and came back in one turn has changed.
+        let hasReturned =
+            merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
+        guard notice.subitem != nil, !hasReturned,
+            merged.allSatisfy({ $0.isCertain && $0.party == notice.cause.party })
+        else { return }
+        let wrong =
+            if merged.contains(where: { $0.what == .deleted }) {
+                notice.kind != .subitemDidChange || !notice.cause.access.isDeletion
+            } else if merged.contains(where: { $0.what == .appeared }) {
+                notice.kind != .subitemDidAppear
+            } else {
+                false
+            }
+        if wrong {
+            report.blame(
+                "\(notice.presenter) is told \(notice.kind.rawValue) after \(merged.map(Self.text))")
+        }
+    }
+
+    /// What one of these may have happened.
+    private static func kinds(_ notice: Notice, _ whats: [What]) -> Set<What> {
+        guard notice.kind == .subitemDidChange else { return kinds(notice.kind) }
+        if notice.cause.access.isDeletion, notice.cause.access != .write(.forReplacing) { return [.deleted] }
+        // What was deleted and is there again has changed.
+        return whats.contains(.deleted) ? [.changed, .appeared] : [.changed]
+    }
+
+    private static func kinds(_ notice: PresenterNotice) -> Set<What> {
+        switch notice {
+        case .didMove, .subitemDidMove: [.moved]
+        case .didChange: [.changed, .deleted]
+        case .subitemDidAppear: [.appeared]
+        case .subitemDidChange: [.changed, .deleted]
+        case .reacquire: []
+        }
+    }
+}
+
+/// Parties that may be in one turn: one program with each other, or with one that is one program with both.
+///
+/// To be one program is not transitive: two children of one process are not, but each is with that.
+struct Families: Sendable {
+    private enum Trait: Hashable {
+        case process(ProcessID)
+        case purpose(Purpose)
+        case nobody
+    }
+
+    private var family: [Trait: Int] = [:]
+
+    private static func traits(_ party: Party) -> [Trait] {
+        let processes = (party.process.map { [$0] } ?? []) + party.ancestors
+        let purposes = party.purpose.map { [Trait.purpose($0)] } ?? []
+        return processes.isEmpty && purposes.isEmpty
+            ? [.nobody] : purposes + processes.map { .process($0) }
+    }
+
+    mutating func note(_ party: Party) {
+        let traits = Self.traits(party)
+        let known = Set(traits.compactMap { family[$0] })
+        if known.count == 1, traits.allSatisfy({ family[$0] != nil }) { return }
+        let one = known.min() ?? family.count
+        for (trait, old) in family where known.contains(old) { family[trait] = one }
+        for trait in traits { family[trait] = one }
+    }
+
+    func areRelated(_ one: Party, _ other: Party) -> Bool {
+        if one == other { return true }
+        guard let first = Self.traits(one).first.flatMap({ family[$0] }),
+            let second = Self.traits(other).first.flatMap({ family[$0] })
+        else { return !Set(Self.traits(one)).isDisjoint(with: Self.traits(other)) }
+        return first == second
+    }
+}
