@@ -18,7 +18,9 @@ struct Hunt {
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
     /// What takes longest comes last, each by itself: what one catches need not wait for another.
-    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness|PresenterWorld)Tests/"
+    static let slow = "\\.(Exhaustive|Simulation|Liveness)Tests/"
+    /// How many of the stages are short.
+    static let shortStages = 2
 
     static let stages = [
         Stage(name: "scenarios", arguments: ["--filter", scenarios]),
@@ -28,18 +30,18 @@ struct Hunt {
                 "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RulesTests/", "--skip",
                 slow,
             ]),
-        Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|PresenterWorld|Simulation)Tests/"]),
-        Stage(name: "comparisons", arguments: ["--filter", "\\.DifferentialTests/"]),
+        Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|Simulation)Tests/"]),
         Stage(name: "small worlds", arguments: ["--filter", "\\.ExhaustiveTests/"]),
     ]
 
     let binary: String
     let citations: Citations
-    private var stages = Self.stages
+    private var stages: [Stage]
 
-    init(binary: String, citations: Citations) {
+    init(binary: String, citations: Citations, isQuick: Bool) {
         self.binary = binary
         self.citations = citations
+        stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
     /// Without a mutant everything has to pass; how long that takes bounds what follows.
@@ -87,7 +89,7 @@ struct Hunt {
         var failures: [Int: [Failure]] = [:]
         var left = mutants
         for (index, stage) in stages.enumerated() {
-            if index == 2 { body(left) }
+            if index == Self.shortStages { body(left) }
             failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
             for mutant in left {
                 let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
