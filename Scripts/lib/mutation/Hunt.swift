@@ -7,6 +7,8 @@ struct Hunt {
         let name: String
         let arguments: [String]
         var bound = 600.0
+        /// The mutants that make a difference somewhere in it; the others need not be tried.
+        var reached: Set<Int> = []
     }
 
     enum Verdict {
@@ -44,32 +46,37 @@ struct Hunt {
         stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
-    /// Without a mutant everything has to pass; how long that takes bounds what follows.
+    /// Without a mutant everything has to pass; how long that takes bounds what follows, and which switches it comes
+    /// upon says which mutants can be caught.
     mutating func measure() throws {
         for index in stages.indices {
-            let (failures, seconds) = try run(stages[index], mutant: 0, isLax: false) { _ in false }
+            let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
+            defer { unlink(path) }
+            let (failures, seconds) = try run(
+                stages[index], mutant: 0, ["MUTANT_REACHED": path]
+            ) { _ in false }
             guard failures.isEmpty else {
                 throw Complaint(
                     "Nothing is broken yet, and this fails already: "
                         + failures.map(\.description).joined(separator: ", "))
             }
             stages[index].bound = 2 + 3 * seconds
+            stages[index].reached = Set(try readText(path).split(separator: "\n").compactMap { Int($0) })
             print(
                 String(
-                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang",
-                    stages[index].name, seconds,
-                    stages[index].bound))
+                    format:
+                        "%@: %.2f s of computing without a mutant; over %.0f s is a hang; reaches %d mutants",
+                    stages[index].name, seconds, stages[index].bound, stages[index].reached.count))
         }
     }
 
     private func run(
-        _ stage: Stage, mutant: Int, isLax: Bool, until isEnough: ([Failure]) -> Bool
+        _ stage: Stage, mutant: Int, _ environment: [String: String], until isEnough: ([Failure]) -> Bool
     ) throws -> (failures: [Failure], seconds: Double) {
-        var environment = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
-        if isLax { environment["MUTANT_LAX"] = "1" }
+        let always = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
         return try TestRun(
-            binary: binary, arguments: stage.arguments, environment: environment, citations: citations,
-            bound: stage.bound
+            binary: binary, arguments: stage.arguments, environment: always.merging(environment) { $1 },
+            citations: citations, bound: stage.bound
         ).failures(until: isEnough)
     }
 
@@ -106,12 +113,12 @@ struct Hunt {
 
     /// The failures of a stage with each mutant, found by two processes at a time.
     private func pass(of stage: Stage, over mutants: [Mutant]) throws -> [Int: [Failure]] {
-        let shared = Shared(mutants)
+        let shared = Shared(mutants.filter { stage.reached.contains($0.number) })
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             while let mutant = shared.next() {
                 do {
                     let isLax = mutant.rule.map { !$0.hasPrefix("I") } ?? false
-                    let found = try run(stage, mutant: mutant.number, isLax: isLax) {
+                    let found = try run(stage, mutant: mutant.number, isLax ? ["MUTANT_LAX": "1"] : [:]) {
                         $0.contains { Self.shows($0, mutant) }
                     }.failures
                     if !found.isEmpty { shared.add(found, mutant) }

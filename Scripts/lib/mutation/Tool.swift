@@ -49,7 +49,8 @@ struct Tool {
             let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
             for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
         }
-        var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors, isQuick: isQuick)
+        var report = Report(
+            chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors, isQuick: isQuick)
         if choice == nil {
             for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
                 report.complain("Scripts/lib/mutation/by-rule: there is no mutation for rule \(rule).")
