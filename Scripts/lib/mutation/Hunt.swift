@@ -20,7 +20,7 @@ struct Hunt {
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
     /// What takes longest comes last, each by itself: what one catches need not wait for another.
-    static let slow = "\\.(Exhaustive|Simulation|Liveness)Tests/"
+    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness)Tests/"
     /// How many of the stages are short.
     static let shortStages = 2
 
@@ -33,6 +33,7 @@ struct Hunt {
                 slow,
             ]),
         Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|Simulation)Tests/"]),
+        Stage(name: "comparisons", arguments: ["--filter", "\\.DifferentialTests/"]),
         Stage(name: "small worlds", arguments: ["--filter", "\\.ExhaustiveTests/"]),
     ]
 
