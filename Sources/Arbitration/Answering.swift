@@ -30,12 +30,13 @@ extension Arbiter {
             guard let entry = arbiter.desk.turns.index(forKey: turn) else { return }
             arbiter.desk.turns.values[entry].wanted = []
             arbiter.desk.turns.values[entry].hasForfeited = true
+            if turn == question.turn { return }
             arbiter.excuse(arbiter.desk.turns.values[entry].party, by: question.presenter)
         }
     }
 
     /// P7. Forgets those whose time is over: they need not come again.
-    private mutating func excuse(_ party: Party, by id: PresenterID) {
+    mutating func excuse(_ party: Party, by id: PresenterID) {
         guard let process = party.process, var excused = desk.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
         excused[process] = now + bounds.excused

@@ -24,8 +24,12 @@ public struct Arbiter: Sendable {
     var desk = PresenterDesk()
     /// Live claims of nature `aware`, the only ones that name changes wait for.
     var aware: Set<ClaimID> = []
+    /// Live claims of nature `batch`, which stake nothing and so are in no docket.
+    var batches: Set<ClaimID> = []
     /// Waiting claims by the claims they were made within (D1).
     var nested: [ClaimID: [ClaimID]] = [:]
+    /// Live claims by the questions they were made to answer (D1).
+    var answering: [QuestionID: [ClaimID]] = [:]
     /// Waiting claims on which holders hang or have hung (D2).
     var hungOn: Set<ClaimID> = []
     /// Waiting claims whose makers must be known because of presenters alone.
@@ -157,7 +161,7 @@ extension Arbiter {
         if desk.isEmpty { return false }
         let part = request.first
         return desk.presented[part.item] != nil
-            || (part.access.isDeletion && request.nature != .handle && desk.agreeingToDeletions > 0)
+            || (part.access.isDeletion && desk.agreeingToDeletions > 0)
     }
 
     /// Ends a claim on one item that was alone there, and returns whether it was one.
@@ -176,6 +180,8 @@ extension Arbiter {
         let previous = claims.updateValue(claim, forKey: claim.id)
         precondition(previous == nil, "a claim is made once")
         if claim.nature == .aware { aware.insert(claim.id) }
+        if claim.nature == .batch { batches.insert(claim.id) }
+        if let question = claim.answering { answering[question, default: []].append(claim.id) }
     }
 }
 
@@ -232,6 +238,8 @@ extension Arbiter {
         if claim.isHeld {
             holderKinship.insert(id, of: party)
             newHolders.append(id)
+            // D1: who it is counts for what was made within it as well.
+            suspects += nested[id] ?? []
             shaken.append(id)
             if claim.nature == .episode { joinTurns(claim, party) }
         } else {
@@ -257,6 +265,11 @@ extension Arbiter {
         settleDispute(claim)
         if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.isAware, &effects) }
         if claim.nature == .aware { aware.remove(claim.id) }
+        if claim.nature == .batch { batches.remove(claim.id) }
+        if let question = claim.answering {
+            answering[question]?.removeAll { $0 == claim.id }
+            if answering[question]?.isEmpty ?? false { answering[question] = nil }
+        }
         claims.removeValue(forKey: claim.id)
         stopWaiting(claim)
         contests[claim.id] = nil

@@ -20,28 +20,32 @@ extension Arbiter {
         if desk.isEmpty || claim.nature == .episode { return false }
         return claim.firstOfParts { part in
             var isConcerned = false
-            forEachConcerned(by: part, isBatch: claim.nature == .batch) { _, concern in
-                if concern != .directory || claim.deletes(part) { isConcerned = true }
-            }
+            forEachConcerned(by: part, of: claim) { _, _ in isConcerned = true }
             return isConcerned ? true : nil
         } ?? false
     }
 
     /// Calls the body with each presenter that a part concerns, in no order.
     func forEachConcerned(
-        by part: Request.Part, isBatch: Bool, _ body: (PresenterID, Concern) -> Void
+        by part: Request.Part, of claim: Claim, _ body: (PresenterID, Concern) -> Void
     ) {
         for id in desk.presented[part.item] ?? [] where isOfThisName(id, part) { body(id, .item) }
-        if tree.packages > 0 || (part.access.isDeletion && desk.agreeingToDeletions > 0) {
+        // P18.
+        let isDeletion = claim.deletes(part) && desk.agreeingToDeletions > 0
+        if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {
                 let concern: Concern = tree.isPackage(directory) ? .package : .directory
-                for id in desk.presented[directory] ?? [] where concern == .package || isAgreeing(id) {
+                for id in desk.presented[directory] ?? []
+                where concern == .package || (isDeletion && isAgreeing(id)) {
                     body(id, concern)
                 }
             }
         }
         // P17, B2.
-        guard isBatch || part.access.isStructural || tree.unit(of: part.item, at: part.place) != nil else {
+        guard
+            claim.nature == .batch || part.access.isStructural
+                || tree.unit(of: part.item, at: part.place) != nil
+        else {
             return
         }
         forEachPresenter(below: part.item) { body($0, .below) }

@@ -36,6 +36,8 @@ struct Claim: Sendable {
     var isClean = false
     /// Whether it may be held beside claims it meets (I1).
     var wentOver: Bool
+    /// Whether its presenters were chosen (P1).
+    var isPut = false
     /// Whether nobody who waits stands in its way (D3).
     var passes = false
     var suspension: Suspension?
@@ -70,7 +72,7 @@ struct Claim: Sendable {
     ///
     /// Mutating, as ``Docket/isOneHolders()`` is, so that it is looked at where it is instead of in a copy.
     mutating func itemHeldAlone() -> ItemID? {
-        extra == nil && isHeld && !isAsked && !isAware ? first.item : nil
+        extra == nil && !isAsked && !isAware ? first.item : nil
     }
 
     /// G5: whether it has a part that writes an item, not just something in the same package.

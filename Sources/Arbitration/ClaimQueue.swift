@@ -97,7 +97,7 @@ struct ClaimQueue: RandomAccessCollection, Sendable {
     }
 
     private mutating func insertBehindHead(_ new: Member) {
-        guard let last = rest.last, used < rest.count, new.id < last.id else {
+        guard let last = rest.last, new.id < last.id else {
             rest.append(new)
             return
         }

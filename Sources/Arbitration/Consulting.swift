@@ -21,10 +21,12 @@ extension Arbiter {
 
     private mutating func inquire(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         desk.inquiries[claim.id] = Inquiry()
+        claims[claim.id]?.isPut = true
         // D2: from now on it waits for answers.
         suspects.append(claim.id)
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
+            _ = goesOnExcused(party, by: id)
             guard let turn = enter(claim, wish, party, turnOf: id, &effects) else { continue }
             begun.append(turn)
         }
@@ -37,17 +39,19 @@ extension Arbiter {
     }
 
     /// P20: what a claim wants of each presenter it concerns, but for the party's own.
-    private mutating func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
+    private func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
         var concerned: [(PresenterID, Concern, Request.Part)] = []
         claim.forEachPart { part in
-            forEachConcerned(by: part, isBatch: claim.nature == .batch) { concerned.append(($0, $1, part)) }
+            forEachConcerned(by: part, of: claim) { concerned.append(($0, $1, part)) }
         }
         var wishes: [PresenterID: Wish] = [:]
         for (id, concern, part) in concerned {
             guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { continue }
             let isSpared = isSpared(record.presenter.party, by: party)
-            let demands = isSpared ? [] : demands(of: claim, part, concern, party, on: id)
-            let isWitness = concern == .below ? part.access.isStructural : concern != .directory
+            // P7: one who is excused need not be asked, whatever it is.
+            let isAsked = !isSpared && !isExcused(party, by: id)
+            let demands = isAsked ? demands(of: claim, part, concern, party, on: id) : []
+            let isWitness = concern == .item || concern == .package
             wishes[id, default: Wish(access: part.access)].add(
                 demands, for: part.access, isWitness: isWitness)
         }
@@ -75,6 +79,10 @@ extension Arbiter {
             for (demand, access) in demands {
                 desk.turns.values[entry].want(demand, Cause(party, access), by: claim.id)
             }
+            // Of two purposes neither hears what was relinquished to the other.
+            if desk.turns.values[entry].party.purpose == nil, party.purpose != nil {
+                desk.turns.values[entry].party = party
+            }
             desk.turns.values[entry].members.append(claim.id)
             desk.turns.values[entry].cause = Cause(party, wish.access)
             desk.turns.values[entry].end = nil
@@ -94,14 +102,17 @@ extension Arbiter {
 
     /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
     private func spared(
-        by claim: Claim, _ part: Request.Part, _ record: PresenterRecord
+        by claim: Claim, _ record: PresenterRecord
     ) -> Set<PresenterRequest> {
-        guard !aware.isEmpty else { return [] }
-        let unit = tree.unit(of: part.item, at: part.place)
+        guard !aware.isEmpty, let item = record.item else { return [] }
         var spared: Set<PresenterRequest> = []
-        for item in Set([part.item, unit, record.item]) {
-            guard let held = item.flatMap({ dockets[.item($0)]?.held }) else { continue }
-            for id in Array(held.writers) + Array(held.readers) {
+        // Whoever would be in the way of one who writes what the presenter shows.
+        let unit = tree.unit(of: item, at: record.place)
+        let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
+        let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
+        for resource in resources.union(above.map { Resource.contents(of: $0) }) {
+            guard let held = dockets[resource]?.held else { continue }
+            for id in Array(held.writers) + (resource.isContents ? [] : Array(held.readers)) {
                 guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
                     continue
                 }
@@ -132,7 +143,7 @@ extension Arbiter {
     }
 
     /// P2, P16 to P18, B2: what a presenter is asked for a part.
-    private mutating func demands(
+    private func demands(
         of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
     ) -> [Demand] {
         guard let record = desk.records[id], !record.isDemoted else { return [] }
@@ -150,19 +161,17 @@ extension Arbiter {
             requests = self.requests(for: claim, part.access, party, record)
         case .below where part.access.isDeletion: requests = [.relinquishToWriter, .accommodateDeletion]
         case .below: requests = [part.access.isWrite ? .relinquishToWriter : .relinquishToReader]
-        case .directory: requests = part.access.isDeletion && !isCreation ? [.accommodateDeletion] : []
+        case .directory: requests = [.accommodateDeletion]
         }
         let isAbove = concern == .package || concern == .directory
-        let spared = spared(by: claim, part, record)
-        let demands = requests.map { request in
+        let spared = spared(by: claim, record)
+        return requests.map { request in
             request == .accommodateDeletion && isAbove
                 ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
         }.filter { demand in
             record.presenter.messages.contains(PresenterMessages(demand.request))
                 && !spared.contains(demand.request)
         }
-        // P7: one who is excused need not be asked, whatever it is.
-        return demands.isEmpty || isExcused(party, by: id) ? [] : demands
     }
 
     /// P2: what presenters of the item are asked.
@@ -181,15 +190,17 @@ extension Arbiter {
     }
 
     /// P7.
-    mutating func isExcused(_ party: Party, by id: PresenterID) -> Bool {
+    private func isExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard let process = party.process, let until = desk.records[id]?.excused[process] else {
             return false
         }
-        guard now <= until else {
-            desk.records[id]?.excused[process] = nil
-            return false
-        }
-        desk.records[id]?.excused[process] = now + bounds.excused
+        return now <= until
+    }
+
+    /// P7: whether a party need not wait for a presenter, now and for a time after.
+    mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
+        guard isExcused(party, by: id) else { return false }
+        excuse(party, by: id)
         return true
     }
 
@@ -219,10 +230,10 @@ extension Arbiter {
     mutating func askNext(in id: TurnID, _ effects: inout [Effect]) {
         guard var turn = desk.turns[id], turn.question == nil else { return }
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
-        if let record = desk.records[turn.presenter] {
-            endTrailingTurns(of: record, but: turn.party, &effects)
-        }
         let want = turn.wanted.removeFirst()
+        if let record = desk.records[turn.presenter] {
+            endTrailingTurns(of: record, but: want.cause.party, &effects)
+        }
         // P9: somebody else's reading may have made it save since this was wanted.
         if want.demand.request == .save, !want.cause.access.isWrite,
             let record = desk.records[turn.presenter],
@@ -246,7 +257,7 @@ extension Arbiter {
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
         turn.question = question.id
-        if want.claims.isEmpty { turn.lossQuestion = question.id }
+        if want.loss != nil { turn.lossQuestion = question.id }
         desk.turns[id] = turn
         desk.open(question)
         if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
@@ -259,7 +270,6 @@ extension Arbiter {
     mutating func stopAsking(for id: ClaimID) {
         for turn in desk.inquiries[id]?.turns ?? [] {
             desk.turns[turn]?.stopAsking(for: id)
-            if let turn = desk.turns[turn], turn.isSettled { unsettled += turn.members }
         }
     }
 
@@ -284,7 +294,7 @@ extension Arbiter {
     }
 
     /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
-    mutating func unanswered(by claim: Claim) -> [PresenterID] {
+    func unanswered(by claim: Claim) -> [PresenterID] {
         guard !claim.onlyReads || claim.isAware else { return [] }
         guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
         return inquiry.turns.compactMap { desk.turns[$0] }
@@ -292,7 +302,7 @@ extension Arbiter {
     }
 
     /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
-    private mutating func unasked(by claim: Claim) -> [PresenterID] {
+    private func unasked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
         let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
         return wishes.filter { !$0.value.demands.isEmpty }.keys.sorted()
@@ -314,16 +324,37 @@ extension Turn {
         if let place = wanted.firstIndex(where: { $0.demand == demand }) {
             wanted[place].claims.append(claim)
         } else {
-            wanted.append(Want(demand: demand, cause: cause, claims: [claim]))
+            let want = Want(demand: demand, cause: cause, claims: [claim])
+            // Relinquishing comes first.
+            let place = demand.request.isRelinquishment ? 0 : wanted.count
+            wanted.insert(want, at: place)
         }
+    }
+
+    /// P2: asks about what has happened already, or waits for the answer if that is being asked; returns whether it does.
+    mutating func wantForLoss(_ demand: Demand, _ cause: Cause, isOpen: (QuestionID) -> Bool) -> Bool {
+        if hasForfeited { return false }
+        if asked.contains(demand) {
+            guard let question, isOpen(question) else { return false }
+            lossQuestion = question
+            return true
+        }
+        if let place = wanted.firstIndex(where: { $0.demand == demand }) {
+            wanted[place].loss = cause
+        } else {
+            wanted.append(Want(demand: demand, cause: cause, loss: cause))
+        }
+        return true
     }
 
     /// P3: what was wanted for one claim alone is not asked any more.
     mutating func stopAsking(for claim: ClaimID) {
         wanted = wanted.compactMap { want in
             guard want.claims.contains(claim) else { return want }
-            let left = want.claims.filter { $0 != claim }
-            return left.isEmpty ? nil : Want(demand: want.demand, cause: want.cause, claims: left)
+            var want = want
+            want.claims.removeAll { $0 == claim }
+            if !want.claims.isEmpty { return want }
+            return want.loss.map { Want(demand: want.demand, cause: $0, loss: $0) }
         }
     }
 }

@@ -13,28 +13,25 @@ struct CycleSurvey {
         case holders(Resource, Kin)
     }
 
-    private let arbiter: Arbiter
     /// The claims that were looked at.
     private(set) var reached: Set<ClaimID> = []
     private var isOpen: [Node: Bool] = [:]
     private var kins: [Resource: [Kin: [ClaimID]]] = [:]
 
-    init(_ arbiter: Arbiter) { self.arbiter = arbiter }
-
     /// Goes from claim to claim, depth first; one that is come upon again while it is still being followed closes a
     /// cycle.
-    mutating func mayFindCycle(from roots: Set<ClaimID>) -> Bool {
+    mutating func mayFindCycle(from roots: Set<ClaimID>, in arbiter: Arbiter) -> Bool {
         var isFound = false
         for root in roots where isOpen[.claim(root)] == nil {
             var path: [(node: Node, next: [Node])] = []
-            open(.claim(root), &path)
+            open(.claim(root), &path, in: arbiter)
             while let top = path.indices.last {
                 guard let next = path[top].next.popLast() else {
                     isOpen[path.removeLast().node] = false
                     continue
                 }
                 switch isOpen[next] {
-                case nil: open(next, &path)
+                case nil: open(next, &path, in: arbiter)
                 case true?: isFound = true
                 case false?: continue
                 }
@@ -43,17 +40,19 @@ struct CycleSurvey {
         return isFound
     }
 
-    private mutating func open(_ node: Node, _ path: inout [(node: Node, next: [Node])]) {
+    private mutating func open(
+        _ node: Node, _ path: inout [(node: Node, next: [Node])], in arbiter: Arbiter
+    ) {
         isOpen[node] = true
-        path.append((node, successors(of: node)))
+        path.append((node, successors(of: node, in: arbiter)))
     }
 
-    private mutating func successors(of node: Node) -> [Node] {
+    private mutating func successors(of node: Node, in arbiter: Arbiter) -> [Node] {
         switch node {
         case .claim(let id):
             reached.insert(id)
             guard let claim = arbiter.claims[id] else { return [] }
-            return successors(of: claim)
+            return successors(of: claim, in: arbiter)
         case .holders(let resource, let kin):
             var waiting: Set<ClaimID> = []
             for (place, holder) in (kins[resource]?[kin] ?? []).enumerated() {
@@ -66,8 +65,8 @@ struct CycleSurvey {
         }
     }
 
-    private mutating func successors(of claim: Claim) -> [Node] {
-        var found: [Node] = arbiter.claimsAnswering(for: claim).map { .claim($0) }
+    private mutating func successors(of claim: Claim, in arbiter: Arbiter) -> [Node] {
+        var found: [Node] = arbiter.claimsAnswering(for: claim).map { .claim($0.waiting) }
         for stake in claim.stakes {
             guard let docket = arbiter.dockets[stake.resource] else { continue }
             // Whoever is earlier still is behind the last one before.

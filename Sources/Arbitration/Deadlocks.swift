@@ -10,8 +10,10 @@ extension Arbiter {
         hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
         // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
         let roots = round.isSubset(of: hungOn) ? round : hungOn
-        var survey = CycleSurvey(self)
-        guard survey.mayFindCycle(from: roots), let cycle = firstCycle(among: survey.reached) else { return }
+        var survey = CycleSurvey()
+        guard survey.mayFindCycle(from: roots, in: self), let cycle = firstCycle(among: survey.reached) else {
+            return
+        }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
@@ -34,7 +36,7 @@ extension Arbiter {
     func firstCycle(among claims: Set<ClaimID>? = nil) -> CycleSearch.Cycle? {
         for id in claims?.sorted() ?? waits.keys.sorted() where waits[id] != nil {
             guard let claim = self.claims[id], claim.isIdentified,
-                let cycle = CycleSearch(self).cycle(through: claim)
+                let cycle = CycleSearch.cycle(through: claim, in: self)
             else { continue }
             return cycle
         }
@@ -93,14 +95,19 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
-    /// D1: claims made to give the answers that a claim waits for.
-    func claimsAnswering(for claim: Claim) -> [ClaimID] {
-        guard desk.inquiries[claim.id] != nil else { return [] }
-        let questions = openQuestions(for: claim.id).map(\.id)
-        return waits.keys.filter { id in
-            guard let claim = claims[id], claim.isIdentified else { return false }
-            return claim.answering.map(questions.contains) ?? false
+    /// D1: waiting claims made to give the answers that a claim waits for, or made within such a claim.
+    func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
+        if answering.isEmpty || desk.inquiries[claim.id] == nil { return [] }
+        var found: [(waiting: ClaimID, holder: ClaimID?)] = []
+        for id in openQuestions(for: claim.id).flatMap({ answering[$0.id] ?? [] }) {
+            guard let answerer = claims[id], answerer.isIdentified else { continue }
+            if !answerer.isHeld { found.append((id, nil)) }
+            // Its program may well do other things meanwhile, so nothing else hangs on the answer.
+            for inner in nested[id] ?? [] where claims[inner]?.isIdentified ?? false {
+                found.append((inner, id))
+            }
         }
+        return found
     }
 
     /// The waiting claims on which a held one hangs, in the order of their numbers.
@@ -113,7 +120,7 @@ extension Arbiter {
 }
 
 /// One search for a cycle through one claim (D2).
-struct CycleSearch {
+enum CycleSearch {
     /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
     struct Step {
         let waiting: ClaimID
@@ -122,14 +129,10 @@ struct CycleSearch {
     }
     typealias Cycle = [Step]
 
-    private let arbiter: Arbiter
-
-    init(_ arbiter: Arbiter) { self.arbiter = arbiter }
-
     /// Depth first, lower numbers first.
-    func cycle(through start: Claim) -> Cycle? {
+    static func cycle(through start: Claim, in arbiter: Arbiter) -> Cycle? {
         var path: Cycle = [Step(waiting: start.id)]
-        var unexplored = [successors(of: start)]
+        var unexplored = [successors(of: start, in: arbiter)]
         var visited: Set<ClaimID> = []
         while let top = unexplored.indices.last {
             guard let next = unexplored[top].popLast() else {
@@ -143,7 +146,7 @@ struct CycleSearch {
                 continue
             }
             path.append(Step(waiting: claim.id))
-            unexplored.append(successors(of: claim))
+            unexplored.append(successors(of: claim, in: arbiter))
         }
         return nil
     }
@@ -154,14 +157,14 @@ struct CycleSearch {
     }
 
     /// Those a claim waits for, the lowest number last.
-    private func successors(of claim: Claim) -> [Successor] {
+    private static func successors(of claim: Claim, in arbiter: Arbiter) -> [Successor] {
         var found: [ClaimID: ClaimID?] = [:]
         let note = { (next: ClaimID, holder: ClaimID?) in
             // One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
             guard let present = found[next] else { return found[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
         }
-        for id in arbiter.claimsAnswering(for: claim) { note(id, nil) }
+        for answerer in arbiter.claimsAnswering(for: claim) { note(answerer.waiting, answerer.holder) }
         arbiter.forEachObstacle(of: claim) { obstacle in
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
             for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }

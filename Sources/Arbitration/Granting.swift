@@ -11,7 +11,6 @@ extension Arbiter {
         let deadline = now + bounds.wait
         waits[claim.id] = Wait(began: now, deadline: deadline, watched: watched)
         for outer in claim.within { nested[outer, default: []].append(claim.id) }
-        suspects.append(claim.id)
         if let watched { watchers[watched, default: []].append(claim.id) } else { unnamed.insert(claim.id) }
         alarms.insert(Alarms.Alarm(moment: deadline, subject: .claim(claim.id)))
         askWho(claim.id, &effects)
@@ -104,11 +103,17 @@ extension Arbiter {
     private mutating func reconsider(_ effects: inout [Effect]) {
         let round = unsettled.sorted()
         unsettled.removeAll(keepingCapacity: true)
+        var late: [ClaimID] = []
         for id in round {
             guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
             guard let watched = inTheWay(of: claim) else {
                 waits.values[wait].watched = nil
-                if isConsented(claim, &effects) { conclude(claim, &effects) }
+                // Q1: whoever may pass others by what a relative holds since this round comes after those of them who may as well.
+                if !newHolders.isEmpty, meetsEarlierWaiters(claim) {
+                    late.append(id)
+                    continue
+                }
+                if isConsented(claim, &effects), let claim = claims[id] { conclude(claim, &effects) }
                 continue
             }
             if waits.values[wait].watched != watched {
@@ -116,6 +121,9 @@ extension Arbiter {
                 watchers[watched, default: []].append(id)
             }
         }
+        if late.isEmpty { return }
+        unsettleRelatives()
+        unsettled += late
     }
 
     /// Nothing stands in the way, and whoever was asked has answered or forfeited.

@@ -53,15 +53,15 @@ extension Arbiter {
             return [.tell(Notice(kind, to: turn.presenter, in: turn.id, cause))]
         }
         let hasAgreed = turn.asked.contains { $0.request == .accommodateDeletion }
-        if turn.deleted == nil {
+        // N6: a plain directory's own end is among what happened in it.
+        let isGone = turn.news.contains { $0.item == record.item && $0.deleted != nil }
+        if turn.deleted == nil, !isGone {
             effects += tell(.didMove, turn.moved)
             effects += tell(.didChange, turn.changed ?? fallBack(turn, record))
-        } else if !hasAgreed, isOfPlainDirectory(record) {
-            effects += tellOfOwnDeletion(turn, record)
         } else if !hasAgreed {
             effects += tell(.didChange, turn.deleted)
         }
-        for news in turn.news {
+        for news in turn.news where news.item != record.item || !isGone || !hasAgreed {
             for (kind, cause) in news.notices
             where record.presenter.messages.contains(PresenterMessages(kind)) {
                 let subitem = Notice.Subitem(
@@ -76,18 +76,5 @@ extension Arbiter {
         guard !turn.news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
         let notices = turn.news.flatMap(\.notices)
         return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
-    }
-
-    private func isOfPlainDirectory(_ record: PresenterRecord) -> Bool {
-        record.item.map(tree.isPlainDirectory) ?? false
-    }
-
-    /// N6: a plain directory has no contents of its own that could change.
-    private func tellOfOwnDeletion(_ turn: Turn, _ record: PresenterRecord) -> [Effect] {
-        guard let item = record.item, let cause = turn.deleted,
-            record.presenter.messages.contains(.subitemDidChange)
-        else { return [] }
-        let subitem = Notice.Subitem(item, at: record.place)
-        return [.tell(Notice(.subitemDidChange, of: subitem, to: turn.presenter, in: turn.id, cause))]
     }
 }

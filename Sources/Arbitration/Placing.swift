@@ -126,10 +126,12 @@ extension Arbiter {
         claim.setParts(body)
         let wanted = stakes(of: claim)
         guard Set(wanted) != Set(former.stakes) else {
-            claim.setStakes(wanted)
             claims[id] = claim
             return
         }
+        // What it goes on to dispute does not cease to be disputed meanwhile.
+        claim.setStakes(wanted)
+        dispute(claim)
         leave(former)
         settleDispute(former)
         // What it no longer disputes nobody stakes to read.
@@ -137,8 +139,8 @@ extension Arbiter {
         // I1: those it meets there were not weighed against it when it was granted.
         claim.wentOver = claim.wentOver || claim.isHeld
         claims[id] = claim
-        dispute(claim)
         enter(claim)
+        shakeContested(by: former)
         touched.formUnion((former.stakes + claim.stakes).map(\.resource))
         releaseWatchers(of: id)
     }
@@ -149,7 +151,7 @@ extension Arbiter {
     /// S5, S6.
     mutating func move(_ item: ItemID, _ move: Move, _ effects: inout [Effect]) {
         let isDirectory = tree.isDirectory(item)
-        for id in everybody(at: .item(item)) {
+        for id in everybody(on: item) {
             guard let claim = claims[id],
                 claim.firstOfParts({ $0.item == item && $0.place.isSameName(as: move.from) ? true : nil })
                     != nil
@@ -165,7 +167,7 @@ extension Arbiter {
                 return Request.Part(item, part.access, at: move.to, via: part.via)
             }
             if isRetargeted, let name = move.leaving, !claim.isHeld {
-                effects.append(.retarget(id, from: item, to: name))
+                retarget(id, from: item, to: name, &effects)
             }
         }
         if isDirectory, move.to.directory != nil {
@@ -191,8 +193,18 @@ extension Arbiter {
             restake(id) { part in
                 part.via == link ? Request.Part(target, part.access, at: place, via: link) : part
             }
-            effects.append(.retarget(id, from: former, to: target))
+            retarget(id, from: former, to: target, &effects)
         }
+    }
+
+    /// S6, S7; P1: those who show what it is on now were not asked.
+    private mutating func retarget(
+        _ id: ClaimID, from former: ItemID, to item: ItemID, _ effects: inout [Effect]
+    ) {
+        effects.append(.retarget(id, from: former, to: item))
+        leaveTurns(id, atOnce: false, &effects)
+        claims[id]?.isPut = false
+        unsettled.append(id)
     }
 }
 

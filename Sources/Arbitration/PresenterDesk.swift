@@ -46,20 +46,24 @@ struct PresenterDesk: Sendable {
 
     mutating func leave(_ id: PresenterID) {
         guard let item = records[id]?.item else { return }
-        records[id]?.item = nil
         presented[item]?.removeAll { $0 == id }
         if presented[item]?.isEmpty ?? false { presented[item] = nil }
     }
 
-    /// The turn in which an access of a party belongs.
-    func turn(of party: Party, isWrite: Bool, at record: PresenterRecord) -> TurnID? {
-        let found = record.turns.last { id in
-            guard let turn = turns[id], turn.isWrite == isWrite else { return false }
-            return turn.party.isOneProgram(with: party)
-        }
+    /// The turn in which an access of a party belongs, of those that take anybody in.
+    func turn(
+        of party: Party, isWrite: Bool, at record: PresenterRecord,
+        where isOpen: (Turn) -> Bool = { _ in true }
+    ) -> TurnID? {
+        let own = record.turns.compactMap { turns[$0] }.filter { $0.party.isOneProgram(with: party) }
+        let alike = own.filter { $0.isWrite == isWrite && isOpen($0) }
+        guard let purpose = party.purpose else { return alike.last?.id }
+        // B3.
+        let isOfPurpose = { (turn: Turn) in turn.party.purpose == purpose }
+        if let turn = alike.last(where: isOfPurpose) ?? alike.last { return turn.id }
         // P22.
-        guard found == nil, !isWrite, let purpose = party.purpose else { return found }
-        return record.turns.last { turns[$0].map { $0.isWrite && $0.party.purpose == purpose } ?? false }
+        guard !isWrite, own.allSatisfy(\.isWrite) else { return nil }
+        return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
 
     /// Whether all presenters that a claim asked have answered, or none had to be asked.

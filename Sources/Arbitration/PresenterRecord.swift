@@ -45,7 +45,7 @@ struct Turn: Sendable {
     let id: TurnID
     let presenter: PresenterID
     let isWrite: Bool
-    let party: Party
+    var party: Party
     let began: Instant
     var cause: Cause
     /// Claims of the party that wait for answers, or are held and not suspended.
@@ -79,7 +79,7 @@ struct Turn: Sendable {
     var isSettled: Bool { question == nil && wanted.isEmpty }
     /// Whether it goes on though nobody waits for an answer (P2).
     var isAboutLoss: Bool {
-        wanted.contains { $0.claims.isEmpty } || (question != nil && question == lossQuestion)
+        wanted.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
 }
 
@@ -93,9 +93,11 @@ struct Demand: Hashable, Sendable {
 /// What is still to be asked in a turn, and on whose account.
 struct Want: Sendable {
     let demand: Demand
-    let cause: Cause
-    /// Who waits for it; nobody if what happened already is put to the presenter (P2).
-    var claims: [ClaimID]
+    var cause: Cause
+    /// Who waits for it.
+    var claims: [ClaimID] = []
+    /// What has happened already and is put to the presenter whoever waits (P2).
+    var loss: Cause?
 }
 
 /// Whom a claim has asked and tells.

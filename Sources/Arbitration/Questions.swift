@@ -48,7 +48,8 @@ extension Arbiter {
     public var isAtRest: Bool {
         claims.isEmpty && dockets.isEmpty && waits.isEmpty && contests.isEmpty && parties.isEmpty
             && desk.turns.isEmpty && desk.questions.isEmpty && desk.inquiries.isEmpty && desk.debtors.isEmpty
-            && watchers.isEmpty && nested.isEmpty && disputed.isEmpty && aware.isEmpty
+            && watchers.isEmpty && nested.isEmpty && answering.isEmpty && disputed.isEmpty && aware.isEmpty
+            && batches.isEmpty
     }
 
     /// How many records it keeps of anything; 0 when all claims are over, all presenters removed and all directories
@@ -57,9 +58,8 @@ extension Arbiter {
         let ofClaims =
             claims.count + dockets.count + waits.count + watchers.count + contests.count + parties.count
         let indexes =
-            kinships.count + holderKinship.count + waiterKinship.count + nested.count + unnamed.count
-            + hungOn.count
-            + aware.count
+            kinships.count + holderKinship.count + waiterKinship.count + nested.count + answering.count
+            + unnamed.count + hungOn.count + aware.count + batches.count
         let ofPresenters =
             desk.records.count + desk.presented.count + desk.byDirectory.count + desk.turns.count
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
@@ -109,7 +109,7 @@ extension Arbiter {
 
     /// The waiting claims that were made to answer a request (D1).
     public func answerers(of question: QuestionID) -> [ClaimID] {
-        waits.keys.filter { claims[$0]?.answering == question }.sorted()
+        (answering[question] ?? []).filter { waits[$0] != nil }.sorted()
     }
 
     /// What a claim waited for that the last event had refused.

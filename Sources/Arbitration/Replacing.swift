@@ -13,7 +13,7 @@ extension Arbiter {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
         let place = place(of: document)
-        for id in everybody(at: .item(incoming)) {
+        for id in everybody(on: incoming) {
             move(id, from: incoming, to: document) { place ?? $0 }
         }
         // P11.
@@ -25,7 +25,7 @@ extension Arbiter {
 
     /// R2: where the oldest claim on an item says it is.
     private func place(of item: ItemID) -> Place? {
-        for id in everybody(at: .item(item)) {
+        for id in everybody(on: item) {
             let place = claims[id]?.firstOfParts {
                 $0.item == item && $0.place.directory != nil ? $0.place : nil
             }
@@ -49,7 +49,12 @@ extension Arbiter {
             guard part.item == item else { return part }
             return Request.Part(other, part.access, at: place(part.place), via: part.via)
         }
-        if claims[id]?.isHeld ?? false { claims[id]?.wentOver = true }
+    }
+
+    /// Whoever has a part on an item or stakes it, in the order of their numbers.
+    func everybody(on item: ItemID) -> [ClaimID] {
+        let batches = batches.filter { claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false }
+        return batches.isEmpty ? everybody(at: .item(item)) : (everybody(at: .item(item)) + batches).sorted()
     }
 
     /// Whoever stakes it, in the order of their numbers.
@@ -75,14 +80,12 @@ extension Arbiter {
         }
         for side in [docket.waiting.readers, docket.waiting.writers] {
             for id in side {
-                waits[id]?.watched = nil
                 unsettled.append(id)
                 suspects.append(id)
             }
         }
         for side in [docket.held.readers, docket.held.writers] {
             shaken += side
-            newHolders += side
         }
     }
 

@@ -46,6 +46,21 @@ extension Arbiter {
                 ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay) : nil)
     }
 
+    /// Whether somebody waits and is earlier whom a claim meets and is not exempt from, whether in its way or not.
+    func meetsEarlierWaiters(_ claim: Claim) -> Bool {
+        // G4.
+        if claim.nature == .nameChange { return false }
+        return claim.firstOfStakes { stake in
+            guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
+            let isMet = { (id: ClaimID) in self.claims[id].map { !self.areExempt($0, claim) } ?? false }
+            let met =
+                waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isMet)
+                ?? (stake.isWrite
+                    ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isMet) : nil)
+            return met.map { _ in true }
+        } ?? false
+    }
+
     func holder(in docket: Docket, keepingOut claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
         docket.held.writers.lastStranger(of: claim.kin) {
             isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite)
@@ -102,13 +117,12 @@ extension Arbiter {
     /// Q3, P6: whether a party holds what a waiting claim waits for, or owes an answer for it, directly or in a chain.
     private func isHeldUp(_ waiter: Claim, by party: Party) -> Bool {
         var unexplored = [waiter]
-        var queues = EarlierWaiters(self)
-        queues.mark(waiter.id)
+        var queues = EarlierWaiters()
         while let next = unexplored.popLast() {
             let isHere = next.firstOfStakes { stake in keepsOut(party, next, stake) ? true : nil }
             if isHere != nil || desk.owes(party, to: next.id) { return true }
             next.forEachStake { stake in
-                queues.takeNew(before: next, at: stake) { earlier in
+                queues.takeNew(before: next, at: stake, in: self) { earlier in
                     guard !areExempt(earlier, next) else { return false }
                     unexplored.append(earlier)
                     return true
@@ -136,30 +150,27 @@ extension Arbiter {
 ///
 /// Without it a long queue would be gone through once for each claim in it.
 struct EarlierWaiters {
-    private let arbiter: Arbiter
     private var taken: Set<ClaimID> = []
     /// Those of each queue who were not taken yet, in the order of their numbers.
     private var writers: [Resource: [ClaimID]] = [:]
     private var readers: [Resource: [ClaimID]] = [:]
 
-    init(_ arbiter: Arbiter) { self.arbiter = arbiter }
-
-    mutating func mark(_ id: ClaimID) { taken.insert(id) }
-
     /// Offers the claims that wait before one and meet it on a stake; those for which the body is true are not
     /// offered again.
-    mutating func takeNew(before claim: Claim, at stake: Stake, _ body: (Claim) -> Bool) {
+    mutating func takeNew(
+        before claim: Claim, at stake: Stake, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
+    ) {
         guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty else { return }
         writers[stake.resource] = take(
-            from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, body)
+            from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, arbiter.claims, body)
         guard stake.isWrite else { return }
         readers[stake.resource] = take(
-            from: readers[stake.resource] ?? Array(waiting.readers), before: claim.id, body)
+            from: readers[stake.resource] ?? Array(waiting.readers), before: claim.id, arbiter.claims, body)
     }
 
     /// Returns those who are left.
     private mutating func take(
-        from queue: [ClaimID], before id: ClaimID, _ body: (Claim) -> Bool
+        from queue: [ClaimID], before id: ClaimID, _ claims: [ClaimID: Claim], _ body: (Claim) -> Bool
     ) -> [ClaimID] {
         var left: [ClaimID] = []
         for (place, candidate) in queue.enumerated() {
@@ -168,7 +179,7 @@ struct EarlierWaiters {
                 break
             }
             if taken.contains(candidate) { continue }
-            guard let earlier = arbiter.claims[candidate], body(earlier) else {
+            guard let earlier = claims[candidate], body(earlier) else {
                 left.append(candidate)
                 continue
             }

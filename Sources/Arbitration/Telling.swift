@@ -12,14 +12,12 @@ extension Arbiter {
         // Told when it was suspended (N4).
         if let id, let told = claims[id]?.toldStamp, told == stamp { return }
         let isPlainDirectory = tree.isPlainDirectory(item)
-        let silent = id.flatMap { desk.inquiries[$0]?.silent } ?? []
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
-            if isOwn(cause.party, record.presenter.party) || silent.contains(presenter) {
-                noteSave(by: presenter)
+            if isSilent(cause.party, under: id, record) {
+                if concern != .directory { noteSave(by: presenter) }
                 continue
             }
-            if id == nil, isForItsSake(cause.party, record) { continue }
             note(cause, under: id, at: record, &effects) { turn in
                 // N6: a plain directory has no contents of its own.
                 if concern == .item, !isPlainDirectory { return turn.changed = cause }
@@ -33,13 +31,21 @@ extension Arbiter {
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forReplacing))
+        let isPlainDirectory = tree.isPlainDirectory(item)
+        for presenter in desk.presented[item] ?? [] {
+            // N9: it is there again, whoever deleted it.
+            for turn in desk.records[presenter]?.turns ?? [] {
+                desk.turns[turn]?.deleted = nil
+                desk.turns[turn]?.news.removeAll { $0.item == item && $0.deleted != nil }
+            }
+        }
         tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
             if concern == .item {
-                // N9: it is there again.
-                (turn.changed, turn.deleted) = (cause, nil)
-                return
+                if !isPlainDirectory { return turn.changed = cause }
+                return turn.note(item, at: place) { $0.changed = cause }
             }
             turn.note(item, at: place) { news in
+                news.place = place
                 // What was there, was deleted and is there again has changed.
                 if news.deleted != nil, news.appeared == nil {
                     news.changed = cause
@@ -56,9 +62,7 @@ extension Arbiter {
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forMoving))
-        let isKnown = move.from.directory != nil || move.to.directory != nil
-        let before = isKnown ? Set(above(move.from)) : []
-        let after = isKnown ? above(move.to) : []
+        let (before, after) = (Set(above(move.from)), above(move.to))
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
             tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.moved = cause }
         }
@@ -81,12 +85,10 @@ extension Arbiter {
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forDeleting))
-        let concerned = witnesses(of: item, at: place).filter { id, concern in
-            // P19.
-            concern != .item || desk.records[id]?.place.isSameName(as: place) ?? false
-        }
+        let concerned = witnesses(of: item, deletedAt: place)
+        let isPlainDirectory = tree.isPlainDirectory(item)
         tell(concerned, cause, under: claim, &effects) { turn, concern in
-            if concern == .item { return turn.deleted = cause }
+            if concern == .item, !isPlainDirectory { return turn.deleted = cause }
             turn.note(item, at: place) { $0.deleted = cause }
         }
     }
@@ -95,7 +97,7 @@ extension Arbiter {
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         noteDeletion(of: item, at: place, by: party, under: nil, &effects)
         let cause = Cause(party, .write(.forDeleting))
-        for (presenter, concern) in witnesses(of: item, at: place) {
+        for (presenter, concern) in witnesses(of: item, deletedAt: place) {
             // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
                 !isSpared(record.presenter.party, by: party), !record.isDemoted
@@ -105,16 +107,17 @@ extension Arbiter {
                 ? Demand(request: .accommodateDeletion)
                 : Demand(request: .accommodateSubitemDeletion, subitem: item)
             guard record.presenter.messages.contains(PresenterMessages(demand.request)),
-                !isExcused(party, by: presenter)
+                !goesOnExcused(party, by: presenter)
             else { continue }
             let id =
-                desk.turn(of: party, isWrite: true, at: record)
+                presentTurn(of: party, isWrite: true, at: record, &effects)
                 ?? makeTurn(with: presenter, party, cause.access)
-            guard let entry = desk.turns.index(forKey: id), !desk.turns.values[entry].wants(demand),
-                !desk.turns.values[entry].isUnanswered
+            let isAsked = { [questions = desk.questions] (id: QuestionID) in
+                questions[id].map { Demand(request: $0.request, subitem: $0.subitem) == demand } ?? false
+            }
+            guard let entry = desk.turns.index(forKey: id),
+                desk.turns.values[entry].wantForLoss(demand, cause, isOpen: isAsked)
             else { continue }
-            desk.turns.values[entry].wanted.append(Want(demand: demand, cause: cause, claims: []))
-            desk.turns.values[entry].cause = cause
             desk.turns.values[entry].end = nil
             askNext(in: id, &effects)
         }
@@ -129,6 +132,13 @@ extension Arbiter {
         var found = (desk.presented[item] ?? []).map { ($0, Concern.item) }
         for directory in tree.ancestors(of: item, at: place) { found += presenters(above: directory) }
         return found.sorted { $0.0 < $1.0 }
+    }
+
+    /// P19: of those who show the item, those who show this name.
+    private func witnesses(of item: ItemID, deletedAt place: Place) -> [(PresenterID, Concern)] {
+        witnesses(of: item, at: place).filter { id, concern in
+            concern != .item || desk.records[id]?.place.isSameName(as: place) ?? false
+        }
     }
 
     private func presenters(above directory: ItemID) -> [(PresenterID, Concern)] {
@@ -149,16 +159,21 @@ extension Arbiter {
         _ body: (inout Turn, Concern) -> Void
     ) {
         for (id, concern) in witnesses {
-            guard let record = desk.records[id], !isOwn(cause.party, record.presenter.party),
-                !isForItsSake(cause.party, record)
-            else { continue }
+            guard let record = desk.records[id], !isSilent(cause.party, under: claim, record) else {
+                continue
+            }
             note(cause, under: claim, at: record, &effects) { body(&$0, concern) }
         }
     }
 
-    /// P6: whether somebody works for a presenter that owes an answer.
-    private func isForItsSake(_ party: Party, _ record: PresenterRecord) -> Bool {
-        party.works(for: record.presenter.party) && desk.owesAnything(record.id)
+    /// P5, P6: whether a presenter is not told of what somebody does, because it is its own doing.
+    private func isSilent(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
+        if isOwn(party, record.presenter.party) { return true }
+        // Of an access that was put to its presenters it was known then.
+        if let claim, claims[claim]?.isPut ?? false {
+            return desk.inquiries[claim]?.silent.contains(record.id) ?? false
+        }
+        return party.works(for: record.presenter.party) && desk.owesAnything(record.id)
     }
 
     /// P9: what a presenter writes soon after it was asked to save is the save.

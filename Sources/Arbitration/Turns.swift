@@ -12,12 +12,9 @@ extension Arbiter {
             guard let entry = desk.turns.index(forKey: turn) else { continue }
             desk.turns.values[entry].members.removeAll { $0 == id }
             desk.turns.values[entry].stopAsking(for: id)
-            guard desk.turns.values[entry].members.isEmpty else {
-                // P1: those who stay may have been waiting for what nobody wants any more.
-                if desk.turns.values[entry].isSettled { unsettled += desk.turns.values[entry].members }
-                continue
-            }
-            if atOnce || !desk.turns.values[entry].hasAnythingToSay {
+            guard desk.turns.values[entry].members.isEmpty else { continue }
+            let isOver = atOnce && !desk.turns.values[entry].isAboutLoss
+            if isOver || !desk.turns.values[entry].hasAnythingToSay {
                 endTurn(turn, &effects)
             } else {
                 beginTrailing(turn)
@@ -53,11 +50,17 @@ extension Arbiter {
     mutating func presentTurn(
         of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
     ) -> TurnID? {
-        guard let id = desk.turn(of: party, isWrite: isWrite, at: record), let turn = desk.turns[id] else {
-            return nil
+        let (now, hold) = (now, bounds.hold)
+        let hasLasted = { (turn: Turn) in turn.isSettled && turn.began + hold <= now }
+        if let id = desk.turn(of: party, isWrite: isWrite, at: record, where: { !hasLasted($0) }) {
+            return id
         }
-        guard turn.isSettled, turn.began + bounds.hold <= now else { return id }
-        if turn.members.isEmpty { endTurn(id, &effects) }
+        for id in record.turns {
+            guard let turn = desk.turns[id], turn.isWrite == isWrite, turn.end != nil,
+                turn.party.isOneProgram(with: party)
+            else { continue }
+            endTurn(id, &effects)
+        }
         return nil
     }
 

@@ -50,6 +50,8 @@ struct Menu: Sendable {
     /// Facts that may come at any time, each once in a run.
     var facts: [Event] = []
     var bounds = Menu.shortBounds
+    /// Claims and facts say where an item is now, not where it was when the menu was made.
+    var followsMoves = false
     let depth: Int
 
     static var shortBounds: Bounds {
@@ -82,6 +84,8 @@ struct Run {
     var comparison: Comparison
     /// Which of the menu's facts have not come yet.
     var left: [Int]
+    /// Where items are that were moved.
+    private var places: [ItemID: Place] = [:]
 
     init(_ menu: Menu) {
         comparison = Comparison(bounds: menu.bounds)
@@ -94,7 +98,7 @@ struct Run {
         case .claim(let form): return claim(form, menu)
         case .fact(let index):
             left.removeAll { $0 == index }
-            return comparison.tell(menu.facts[index])
+            return comparison.tell(menu.followsMoves ? whereItIs(menu.facts[index]) : menu.facts[index])
         case .event(let event): return comparison.tell(event)
         case .pass(let span):
             comparison.pass(span)
@@ -104,7 +108,10 @@ struct Run {
 
     private mutating func claim(_ form: Menu.Form, _ menu: Menu) -> String? {
         let id = ClaimID(comparison.made)
-        var request = Request(id, form.nature, form.parts[0], Array(form.parts.dropFirst()))
+        let parts = form.parts.map { part in
+            Request.Part(part.item, part.access, at: places[part.item] ?? part.place, via: part.via)
+        }
+        var request = Request(id, form.nature, parts[0], Array(parts.dropFirst()))
         let turn = menu.parties.isEmpty ? nil : menu.parties[Int(id.rawValue) % menu.parties.count]
         let party = form.party ?? (menu.isIdentifiedAtOnce ? turn : nil)
         if form.isNested {
@@ -115,6 +122,26 @@ struct Run {
         }
         if form.isAnswer { request.answering = comparison.naive.questions.last?.id }
         return comparison.claim(request, by: party)
+    }
+
+    /// A fact, with the places where things are now.
+    private mutating func whereItIs(_ fact: Event) -> Event {
+        let now = { [places] (item: ItemID, place: Place) in places[item] ?? place }
+        switch fact {
+        case .created(let item, let place, let party, let claim):
+            return .created(item, at: now(item, place), by: party, under: claim)
+        case .deleted(let item, let place, let party, let claim):
+            return .deleted(item, at: now(item, place), by: party, under: claim)
+        case .lost(let item, let place, let party): return .lost(item, at: now(item, place), by: party)
+        case .changed(let item, let place, let cause, let claim, let stamp):
+            return .changed(item, at: now(item, place), cause, under: claim, stamp: stamp)
+        case .moved(let item, let move, let party, let claim):
+            let from = now(item, move.from)
+            places[item] = move.to
+            let move = Move(from: from, to: move.to, leaving: move.leaving)
+            return .moved(item, move, by: party, under: claim)
+        default: return fact
+        }
     }
 
     /// All steps that may come next.

@@ -9,34 +9,36 @@ extension NaiveArbiter {
         claims[index].isPut = true
         for presenter in presenters {
             guard let isWriting = writes(index, to: presenter) else { continue }
+            let isExcused = !presenter.isOwn(party) && isExcused(party, presenter)
+            if isExcused { excuse(party, presenter.id) }
             if isOwn(presenter, party) {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }
-            let isExcused = isExcused(party, presenter)
-            if isExcused { excuse(party, presenter.id) }
-            let wanted = wanted(by: index, of: presenter, for: party)
+            let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
+            if wanted.isEmpty, !isWitness(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)
-            if wanted.isEmpty, isBelow(presenter, index) { continue }
-            join(index, presenter.id, party, isWriting, isExcused ? [] : wanted)
+            join(index, presenter, party, isWriting, wanted)
         }
     }
 
     private mutating func join(
-        _ index: Int, _ presenter: PresenterID, _ party: Party, _ isWriting: Bool,
+        _ index: Int, _ presenter: NaivePresenter, _ party: Party, _ isWriting: Bool,
         _ wanted: [(NaiveAsk, Access)]
     ) {
         let claim = claims[index]
-        let part = claim.parts.first { $0.access.isWrite } ?? claim.parts[0]
-        let cause = Cause(party, wanted.first?.1 ?? part.access)
+        let parts = parts(of: index, concerning: presenter)
+        let part = parts.first { $0.access.isWrite } ?? parts[0]
+        let cause = Cause(party, part.access)
         let turn = turn(
-            of: presenter, cause, isWriting, isOfSocket: claim.isOfSocket,
+            of: presenter.id, cause, isWriting, isOfSocket: claim.isOfSocket,
             isSilent: !isWriting && wanted.isEmpty)
         guard let turn else { return }
         claims[index].turns.append(turn)
         change(turn) {
             $0.end = nil
             $0.cause = cause
+            if $0.program.purpose == nil, party.purpose != nil { $0.program = party }
             for (ask, access) in wanted where $0.causes[ask] == nil {
                 $0.causes[ask] = Cause(party, access)
                 $0.order.append(ask)
@@ -55,11 +57,11 @@ extension NaiveArbiter {
     ) -> TurnID? {
         if let found = openTurn(of: presenter, cause.party, isWriting, isOfSocket) { return found.id }
         // N3: one that has lasted long enough takes nobody in.
-        let last = turns.last { turn in
-            turn.presenter == presenter && turn.isWriting == isWriting
+        let former = turns.filter { turn in
+            turn.presenter == presenter && turn.isWriting == isWriting && turn.end != nil
                 && turn.program.isExempt(from: cause.party)
         }
-        if let last, last.end != nil { end(last.id) }
+        for turn in former { end(turn.id) }
         // P2: no turn in which nothing could be told.
         if isSilent { return nil }
         let turn = NaiveTurn(
@@ -70,7 +72,7 @@ extension NaiveArbiter {
     }
 
     private func hasLasted(_ turn: NaiveTurn) -> Bool {
-        now >= turn.began + bounds.hold && !questions.contains { $0.turn == turn.id }
+        now >= turn.began + bounds.hold && !isOpen(turn)
     }
 
     private func openTurn(
@@ -78,7 +80,11 @@ extension NaiveArbiter {
     ) -> NaiveTurn? {
         let all = turns.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
         let own = all.filter { !hasLasted($0) }
-        if let turn = own.first(where: { $0.isWriting == isWriting }) { return turn }
+        let alike = own.filter { $0.isWriting == isWriting }
+        // B3.
+        let isOfPurpose = { (turn: NaiveTurn) in party.purpose != nil && turn.program.purpose == party.purpose
+        }
+        if let turn = alike.last(where: isOfPurpose) ?? alike.last { return turn }
         // P22, B3: if there is none of its reads.
         guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
@@ -94,7 +100,7 @@ extension NaiveArbiter {
         if let index = presenters.firstIndex(where: { $0.id == id }) { body(&presenters[index]) }
     }
 
-    private mutating func excuse(_ party: Party, _ presenter: PresenterID) {
+    mutating func excuse(_ party: Party, _ presenter: PresenterID) {
         guard let process = party.process else { return }
         let moment = now
         change(presenter) { $0.excused[process] = moment }
@@ -214,7 +220,7 @@ extension NaiveArbiter {
         change(question.presenter) { $0.forfeits += 1 }
         excuse(question.cause.party, question.presenter)
         for turn in concerned {
-            if turn.id != question.turn { excuse(turn.cause.party, question.presenter) }
+            if turn.id != question.turn { excuse(turn.program, question.presenter) }
             change(turn.id) { $0.isForfeited = true }
         }
         let isDemoted = presenters.first { $0.id == question.presenter }?.isDemoted ?? false

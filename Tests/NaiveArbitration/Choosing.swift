@@ -73,17 +73,22 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter is concerned only because it shows something in what a claim is on.
-    func isBelow(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
-        claims[claim].parts.allSatisfy { part in
+    /// Whether a presenter shows what a claim is on, or a package in which that is.
+    func isWitness(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
+        claims[claim].parts.contains { part in
             let position = position(of: presenter, for: part)
-            return position == nil || position == .below
+            return position == .same || position == .packageAbove
         }
+    }
+
+    /// The parts that concern a presenter.
+    func parts(of claim: Int, concerning presenter: NaivePresenter) -> [Request.Part] {
+        claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
     }
 
     /// P20: whether any part that concerns a presenter writes; nil if none concerns it.
     func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
-        let parts = claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
+        let parts = parts(of: claim, concerning: presenter)
         return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
     }
 
@@ -96,7 +101,8 @@ extension NaiveArbiter {
         for part in claim.parts {
             for ask in asks(part, of: presenter, in: claim) ?? [] {
                 // P10.
-                let isQuiet = !part.access.isWrite && party.programClass != .ordinary
+                let isQuiet =
+                    !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
@@ -105,9 +111,12 @@ extension NaiveArbiter {
             }
         }
         // P20: to a writer if any writes.
-        if writes(index, to: presenter) ?? false { wanted.removeAll { $0.0.request == .relinquishToReader } }
-        return wanted.filter { $0.0.request.isRelinquishment }
-            + wanted.filter { !$0.0.request.isRelinquishment }
+        if wanted.contains(where: { $0.0.request == .relinquishToWriter }) {
+            wanted.removeAll { $0.0.request == .relinquishToReader }
+        }
+        // P3.
+        return wanted.filter { $0.0.request.isRelinquishment } + wanted.filter { $0.0.request == .save }
+            + wanted.filter { $0.0.request.isDeletion }
     }
 
     /// P15: what is not asked within an aware access of the same program.
@@ -140,6 +149,6 @@ extension NaiveArbiter {
     /// P7.
     func isExcused(_ party: Party, _ presenter: NaivePresenter) -> Bool {
         guard let process = party.process, let last = presenter.excused[process] else { return false }
-        return now.since(last) < bounds.excused
+        return now.since(last) <= bounds.excused
     }
 }

@@ -28,13 +28,21 @@ extension NaiveArbiter {
             claims[other].party != nil && (claims[other].request.answering.map { open.contains($0) } ?? false)
         }
         var steps: [Step] = []
-        for other in obstacles(of: waiter) + answering {
+        for other in obstacles(of: waiter) {
             if claims[other].isHeld {
                 let hung = claims.indices.filter { hangs(other, on: $0) }
                 steps += hung.map { Step(next: $0, holder: other) }
             } else {
                 steps.append(Step(next: other, holder: nil))
             }
+        }
+        for other in answering {
+            if !claims[other].isHeld { steps.append(Step(next: other, holder: nil)) }
+            let inner = claims.indices.filter { index in
+                !claims[index].isHeld && claims[index].party != nil
+                    && claims[index].request.within.contains(claims[other].id)
+            }
+            steps += inner.map { Step(next: $0, holder: other) }
         }
         return steps.sorted { ($0.next, $0.holder ?? -1) < ($1.next, $1.holder ?? -1) }
     }

@@ -13,26 +13,36 @@ extension NaiveArbiter {
         } while breakCycle()
     }
 
-    /// Takes the next step that a claim can take; whether there was one.
+    /// Each claim that nothing is in the way of goes on, in the order of their numbers; whether any did.
     private mutating func goOnWithClaims() -> Bool {
-        let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }
-        if let index = free.first(where: { claims[$0].isPut && openQuestions(of: $0).isEmpty }) {
-            grantOrRefuse(index)
-            return true
+        let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }.map { claims[$0].id }
+        var hasGoneOn = false
+        for id in free {
+            guard let index = index(of: id), !claims[index].isHeld, isFree(index), goOn(index) else {
+                continue
+            }
+            hasGoneOn = true
+            goOnWithTurns()
         }
-        for index in free where !claims[index].isPut {
-            if !isPresented(index) {
-                grant(index, .waited)
-                return true
-            }
-            if claims[index].party != nil {
-                put(index)
-                return true
-            }
+        return hasGoneOn
+    }
+
+    private mutating func goOn(_ index: Int) -> Bool {
+        if claims[index].isPut {
+            guard openQuestions(of: index).isEmpty else { return false }
+            grantOrRefuse(index)
+        } else if !isPresented(index) {
+            grant(index, .waited)
+        } else if claims[index].party != nil {
+            put(index)
+            goOnWithTurns()
+            if openQuestions(of: index).isEmpty { grantOrRefuse(index) }
+        } else {
             // P1, X2.
             identify(index)
+            return false
         }
-        return false
+        return true
     }
 
     /// X2, X3.
@@ -63,6 +73,7 @@ extension NaiveArbiter {
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
         let unanswered = isTold ? unanswered(of: index) : []
         claims[index].isHeld = true
+        for turn in claims[index].turns { forgetWants(of: turn) }
         effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
     }
 

@@ -45,34 +45,36 @@ extension NaiveArbiter {
     private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
         effects.append(.retarget(claims[index].id, from: from, to: to))
         claims[index].isPut = false
-        leaveTurns(index)
+        leaveTurns(index, isOver: false)
     }
 
     /// S5, S6, N2, N7.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?) {
+        for index in claims.indices {
+            let isRetargeted = claims[index].parts.indices.reduce(false) { isRetargeted, number in
+                follow(index, number, item, move) || isRetargeted
+            }
+            if isRetargeted, !claims[index].isHeld, let leaving = move.leaving {
+                retarget(index, item, leaving)
+            }
+        }
         tellMove(item, move, Cause(party, .write(.forMoving)), claim)
         if directories[item] != nil { directories[item]?.parent = move.to.directory }
         for index in presenters.indices where presenters[index].item == item {
             if presenters[index].place.isSameName(as: move.from) { presenters[index].place = move.to }
         }
-        for index in claims.indices {
-            for number in claims[index].parts.indices {
-                let part = claims[index].parts[number]
-                guard part.item == item, part.place.isSameName(as: move.from) else { continue }
-                follow(index, number, move)
-            }
-        }
     }
 
-    /// S6: what is to be replaced is a name.
-    private mutating func follow(_ index: Int, _ number: Int, _ move: Move) {
+    /// S6; whether the part is about to replace, and so goes on with the name.
+    private mutating func follow(_ index: Int, _ number: Int, _ item: ItemID, _ move: Move) -> Bool {
         let part = claims[index].parts[number]
+        guard part.item == item, part.place.isSameName(as: move.from) else { return false }
         if part.access == .write(.forReplacing), let leaving = move.leaving {
-            claims[index].parts[number] = Request.Part(leaving, part.access, at: part.place, via: part.via)
-            if !claims[index].isHeld { retarget(index, part.item, leaving) }
-        } else {
-            claims[index].parts[number] = Request.Part(part.item, part.access, at: move.to, via: part.via)
+            claims[index].parts[number] = Request.Part(leaving, part.access, at: move.from)
+            return true
         }
+        claims[index].parts[number] = Request.Part(part.item, part.access, at: move.to, via: part.via)
+        return false
     }
 
     private mutating func tellMove(_ item: ItemID, _ move: Move, _ cause: Cause, _ claim: ClaimID?) {

@@ -22,8 +22,8 @@ package struct NaiveClaim: Sendable {
     var isPut = false
     /// What it stakes, found out anew after each step.
     var stakes: [NaiveStake] = []
-    /// The plain directories above it, and of these those whose contents it has staked to read (S4).
-    var below: Set<ItemID> = []
+    /// Whether it comes with the step at hand; and the directories whose contents it stakes to read (S4).
+    var isNew = true
     var entered: Set<ItemID> = []
     var turns: [TurnID] = []
     /// P6: the presenters whose own what it writes is.
@@ -114,7 +114,7 @@ package struct NaivePresenter: Sendable {
 package struct NaiveTurn: Sendable {
     package let id: TurnID
     package let presenter: PresenterID
-    let program: Party
+    var program: Party
     let isWriting: Bool
     let began: Instant
     /// The last access or change in it.
@@ -138,6 +138,10 @@ package struct NaiveTurn: Sendable {
     var subitems: [NaiveNews] = []
 
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
+    /// Whether it would be told, if the presenter implements it.
+    var hasAnythingToSay: Bool {
+        hasAskedToRelinquish || moved != nil || changed != nil || gone != nil || !subitems.isEmpty
+    }
 }
 
 /// What happened to something in a presented directory (N8).

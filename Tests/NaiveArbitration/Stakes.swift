@@ -90,6 +90,7 @@ extension NaiveArbiter {
         let all = claims.map { stakes(of: $0) }
         for index in claims.indices { claims[index].stakes = all[index] }
         for index in claims.indices {
+            defer { claims[index].isNew = false }
             var read: Set<ItemID> = []
             for stake in all[index] {
                 guard case .contents(let directory) = stake.thing, !stake.isWrite else { continue }
@@ -97,16 +98,14 @@ extension NaiveArbiter {
                 let writers = claims.indices.filter { other in
                     other != index && all[other].contains { $0.thing == stake.thing && $0.isWrite }
                 }
-                let isNew = !claims[index].below.contains(directory)
                 let isForced =
                     claims[index].nature == .aware || writers.contains { claims[$0].nature != .nameChange }
                 if writers.isEmpty {
                     claims[index].entered.remove(directory)
-                } else if isNew || isForced {
+                } else if claims[index].isNew || isForced {
                     claims[index].entered.insert(directory)
                 }
             }
-            claims[index].below = read
             claims[index].entered.formIntersection(read)
         }
     }

@@ -17,7 +17,8 @@ extension NaiveArbiter {
         if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp {
             return
         }
-        for index in presenters.indices where presenters[index].item == item {
+        let shown = [item] + ancestors(of: item, at: place).filter { isPackage($0) }
+        for index in presenters.indices where presenters[index].item.map(shown.contains) ?? false {
             if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
         }
         for presenter in presenters {
@@ -37,7 +38,12 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 // N9.
-                for turn in turns where turn.presenter == presenter.id { change(turn.id) { $0.gone = nil } }
+                for turn in turns where turn.presenter == presenter.id {
+                    change(turn.id) { turn in
+                        turn.gone = nil
+                        turn.subitems.removeAll { $0.item == item && $0.kinds == [.deleted] }
+                    }
+                }
                 note(
                     isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter,
                     cause, claim)
@@ -78,13 +84,21 @@ extension NaiveArbiter {
                 isAbove
                 ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
                 : NaiveAsk(request: .accommodateDeletion, subitem: nil)
-            guard presenter.implements(ask.request), !isExcused(party, presenter) else { continue }
+            guard presenter.implements(ask.request) else { continue }
+            if isExcused(party, presenter) {
+                excuse(party, presenter.id)
+                continue
+            }
             endOthers(of: presenter.id, besides: party)
             guard let turn = turn(of: presenter.id, cause, true, isOfSocket: false) else { continue }
             change(turn) { turn in
                 turn.end = nil
                 turn.cause = cause
                 turn.owed.append(NaiveWant(turn: turn.id, ask: ask, cause: cause, isForUnmodifiedRead: false))
+                if turn.causes[ask] == nil {
+                    turn.causes[ask] = cause
+                    turn.order.append(ask)
+                }
             }
             goOnWithTurns()
             leaveIfEmpty(turn)
@@ -128,7 +142,9 @@ extension NaiveArbiter {
 
     private mutating func turnOfNews(_ presenter: PresenterID, _ cause: Cause, _ claim: ClaimID?) -> TurnID? {
         if let index = claim.flatMap({ index(of: $0) }) {
-            let own = turns.first { $0.presenter == presenter && claims[index].turns.contains($0.id) }
+            let own = turns.first {
+                $0.presenter == presenter && $0.isWriting && claims[index].turns.contains($0.id)
+            }
             if let own { return own.id }
         }
         return turn(of: presenter, cause, true, isOfSocket: false)
@@ -138,13 +154,10 @@ extension NaiveArbiter {
     private mutating func tellIfMany(_ id: TurnID, _ presenter: NaivePresenter) {
         guard let turn = turns.first(where: { $0.id == id }), turn.subitems.count >= 256 else { return }
         endOthers(of: presenter.id, besides: turn.program)
-        let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
-        var changed = turn.changed
-        let notices = itemNotices(turn, presenter, isAccommodated, &changed)
-        effects += notices.map { .tell($0) }
+        effects += notices(at: turn, presenter).filter { $0.kind != .reacquire }.map { .tell($0) }
         change(id) {
+            ($0.moved, $0.changed, $0.gone) = (nil, nil, nil)
             $0.subitems = []
-            $0.changed = changed
         }
     }
 }
@@ -160,7 +173,7 @@ extension NaiveTurn {
             return
         }
         var news = subitems[index]
-        news.place = place
+        if kind == .moved || kind == .appeared { news.place = place }
         switch kind {
         case .deleted: news.kinds = news.kinds == [.appeared] || news.kinds.isEmpty ? [] : [.deleted]
         case .appeared where news.kinds == [.deleted]:

@@ -4,16 +4,16 @@ import Coordination
 /// How turns end (N3, N5, N8).
 extension NaiveArbiter {
     /// A turn that nobody is left in and that has nothing to tell is over at once.
-    mutating func leaveTurns(_ index: Int) {
+    mutating func leaveTurns(_ index: Int, isOver: Bool = true) {
         let left = claims[index].turns
         claims[index].turns = []
         claims[index].wants = []
         for id in left { forgetWants(of: id) }
         for id in left where members(of: id).isEmpty {
             guard let turn = turns.first(where: { $0.id == id }), !isOwing(turn) else { continue }
-            if !isWorthTelling(turn), turn.gone == nil {
+            if !turn.hasAnythingToSay {
                 drop(id)
-            } else if claims[index].isOfSocket, claims[index].suspension == nil {
+            } else if isOver, claims[index].isOfSocket, claims[index].suspension == nil {
                 end(id)
             } else {
                 trail(id)
@@ -22,11 +22,13 @@ extension NaiveArbiter {
     }
 
     /// P3: what nobody waits for any more.
-    private mutating func forgetWants(of id: TurnID) {
-        let wanted = claims.filter { !$0.isHeld }.flatMap(\.wants).filter { $0.turn == id }.map(\.ask)
+    mutating func forgetWants(of id: TurnID) {
+        let isWanted = claims.filter { !$0.isHeld }.flatMap(\.wants).filter { $0.turn == id }.map(\.ask)
         change(id) { turn in
+            let wanted = isWanted + turn.owed.map(\.ask)
             turn.order.removeAll { !wanted.contains($0) }
             for ask in turn.causes.keys where !wanted.contains(ask) { turn.causes[ask] = nil }
+            for want in turn.owed where !isWanted.contains(want.ask) { turn.causes[want.ask] = want.cause }
         }
     }
 
@@ -100,13 +102,17 @@ extension NaiveArbiter {
 
     func notices(at turn: NaiveTurn, _ presenter: NaivePresenter) -> [Notice] {
         var notices: [Notice] = []
-        if let cause = turn.moved, turn.gone == nil, presenter.implements(.didMove) {
+        let isGone =
+            turn.gone != nil
+            || turn.subitems.contains { $0.item == presenter.item && $0.kinds == [.deleted] }
+        if let cause = turn.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
         }
         // N9.
         let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
-        var changed = turn.gone == nil ? turn.changed : isAccommodated ? nil : turn.gone
-        let items = itemNotices(turn, presenter, isAccommodated, &changed)
+        var standIn: Cause?
+        let items = itemNotices(turn, presenter, isAccommodated, &standIn)
+        let changed = turn.gone == nil ? turn.changed ?? standIn : isAccommodated ? nil : turn.gone
         if let changed, presenter.implements(.didChange) {
             notices.append(Notice(.didChange, to: turn.presenter, in: turn.id, changed))
         }
@@ -119,7 +125,7 @@ extension NaiveArbiter {
 
     /// N6; a package that implements nothing better is told that it changed.
     func itemNotices(
-        _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool, _ changed: inout Cause?
+        _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool, _ standIn: inout Cause?
     ) -> [Notice] {
         var notices: [Notice] = []
         for news in turn.subitems {
@@ -131,7 +137,7 @@ extension NaiveArbiter {
                     let subitem = Notice.Subitem(news.item, at: news.place, from: former)
                     notices.append(Notice(kind.notice, of: subitem, to: turn.presenter, in: turn.id, cause))
                 } else if let item = presenter.item, isPackage(item) {
-                    changed = cause
+                    standIn = cause
                 }
             }
         }
