@@ -39,7 +39,7 @@ extension Arbiter {
     }
 
     /// P20: what a claim wants of each presenter it concerns, but for the party's own.
-    private func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
+    func wishes(of claim: Claim, _ party: Party) -> [PresenterID: Wish] {
         var concerned: [(PresenterID, Concern, Request.Part)] = []
         claim.forEachPart { part in
             forEachConcerned(by: part, of: claim) { concerned.append(($0, $1, part)) }
@@ -98,132 +98,6 @@ extension Arbiter {
             cause: Cause(party, access))
         desk.records[presenter]?.turns.append(id)
         return id
-    }
-
-    /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
-    private func spared(
-        by claim: Claim, _ record: PresenterRecord
-    ) -> Set<PresenterRequest> {
-        guard !aware.isEmpty, let item = record.item else { return [] }
-        var spared: Set<PresenterRequest> = []
-        // Whoever would be in the way of one who writes what the presenter shows.
-        let unit = tree.unit(of: item, at: record.place)
-        let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
-        let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
-        for resource in resources.union(above.map { Resource.contents(of: $0) }) {
-            guard let held = dockets[resource]?.held else { continue }
-            for id in Array(held.writers) + (resource.isContents ? [] : Array(held.readers)) {
-                guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
-                    continue
-                }
-                spared.insert(.save)
-                // Of aware accesses each has made a presenter relinquish for itself.
-                if claim.isAware { continue }
-                let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
-                for turn in turns where turn.presenter == record.id && turn.isRelinquished {
-                    spared.insert(.relinquishToReader)
-                    if turn.isWrite { spared.insert(.relinquishToWriter) }
-                }
-            }
-        }
-        return spared
-    }
-
-    /// P5: whether a presenter need not be asked about a party's accesses.
-    func isSpared(_ presenter: Party, by party: Party) -> Bool {
-        // Two coordinators of one program may well need to keep out of each other's way.
-        if party.purpose != nil, party.process == presenter.process { return false }
-        return party.works(for: presenter)
-    }
-
-    /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
-    func isOwn(_ party: Party, _ presenter: Party) -> Bool {
-        if let purpose = party.purpose { return purpose == presenter.purpose }
-        return party.process != nil && party.process == presenter.process
-    }
-
-    /// P2, P16 to P18, B2: what a presenter is asked for a part.
-    private func demands(
-        of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
-    ) -> [Demand] {
-        guard let record = desk.records[id], !record.isDemoted else { return [] }
-        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
-        var requests: [PresenterRequest] = []
-        switch concern {
-        case .item, .package:
-            // A file that is created takes a name nobody has: those who show it were asked before.
-            if isCreation {
-                requests = concern == .package ? [.relinquishToWriter] : []
-            } else {
-                requests = self.requests(for: claim, part.access, party, record)
-            }
-        case .below where claim.nature == .batch:
-            requests = self.requests(for: claim, part.access, party, record)
-        case .below where part.access.isDeletion: requests = [.relinquishToWriter, .accommodateDeletion]
-        case .below: requests = [part.access.isWrite ? .relinquishToWriter : .relinquishToReader]
-        case .directory: requests = [.accommodateDeletion]
-        }
-        let isAbove = concern == .package || concern == .directory
-        let spared = spared(by: claim, record)
-        return requests.map { request in
-            request == .accommodateDeletion && isAbove
-                ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
-        }.filter { demand in
-            record.presenter.messages.contains(PresenterMessages(demand.request))
-                && !spared.contains(demand.request)
-        }
-    }
-
-    /// P2: what presenters of the item are asked.
-    private func requests(
-        for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
-    ) -> [PresenterRequest] {
-        switch access {
-        case .read(let options):
-            return !options.contains(.withoutChanges) && mayAskToSave(party, record)
-                ? [.relinquishToReader, .save] : [.relinquishToReader]
-        case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
-            return [.relinquishToWriter]
-        case .write(.forMerging): return [.relinquishToWriter, .save]
-        case .write(.forDeleting), .write(.forReplacing): return [.relinquishToWriter, .accommodateDeletion]
-        }
-    }
-
-    /// P7.
-    private func isExcused(_ party: Party, by id: PresenterID) -> Bool {
-        guard let process = party.process, let until = desk.records[id]?.excused[process] else {
-            return false
-        }
-        return now <= until
-    }
-
-    /// P7: whether a party need not wait for a presenter, now and for a time after.
-    mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
-        guard isExcused(party, by: id) else { return false }
-        excuse(party, by: id)
-        return true
-    }
-
-    /// P9, P10: whether a presenter may be asked to save for somebody who reads.
-    private func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
-        if party.purpose != nil { return true }
-        guard party.programClass == .ordinary else { return false }
-        // Whoever comes while it is saving waits for that save, however far it has got.
-        if desk.openSave(of: record.id) != nil { return true }
-        if let saved = record.saved, isRecent(saved) { return false }
-        return !(record.savesAsked[party.session].map(isRecent) ?? false)
-    }
-
-    /// P9.
-    private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
-
-    private mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
-        guard var asked = desk.records[id]?.savesAsked else { return }
-        asked = asked.filter { isRecent($0.value) }
-        // Who has no session that we know is nobody's neighbour.
-        if session != 0 { asked[session] = now }
-        desk.records[id]?.savesAsked = asked
-        desk.records[id]?.saveAsked = now
     }
 
     /// Asks a turn's next request, or lets its members go on.
@@ -290,71 +164,6 @@ extension Arbiter {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish
         case .save: bounds.save
         case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
-        }
-    }
-
-    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
-    func unanswered(by claim: Claim) -> [PresenterID] {
-        guard !claim.onlyReads || claim.isAware else { return [] }
-        guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
-        return inquiry.turns.compactMap { desk.turns[$0] }
-            .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
-    }
-
-    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
-    private func unasked(by claim: Claim) -> [PresenterID] {
-        guard concernsPresenters(claim) else { return [] }
-        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
-        return wishes.filter { !$0.value.demands.isEmpty }.keys.sorted()
-    }
-}
-
-extension Turn {
-    /// Whether a request was made or is about to be.
-    func wants(_ demand: Demand) -> Bool {
-        asked.contains(demand) || wanted.contains { $0.demand == demand }
-    }
-
-    /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
-    mutating func want(_ demand: Demand, _ cause: Cause, by claim: ClaimID) {
-        // P7.
-        if hasForfeited { return }
-        let hasLetWritersIn = wants(Demand(request: .relinquishToWriter))
-        if asked.contains(demand) || (demand.request == .relinquishToReader && hasLetWritersIn) { return }
-        if let place = wanted.firstIndex(where: { $0.demand == demand }) {
-            wanted[place].claims.append(claim)
-        } else {
-            let want = Want(demand: demand, cause: cause, claims: [claim])
-            // Relinquishing comes first.
-            let place = demand.request.isRelinquishment ? 0 : wanted.count
-            wanted.insert(want, at: place)
-        }
-    }
-
-    /// P2: asks about what has happened already, or waits for the answer if that is being asked; returns whether it does.
-    mutating func wantForLoss(_ demand: Demand, _ cause: Cause, isOpen: (QuestionID) -> Bool) -> Bool {
-        if hasForfeited { return false }
-        if asked.contains(demand) {
-            guard let question, isOpen(question) else { return false }
-            lossQuestion = question
-            return true
-        }
-        if let place = wanted.firstIndex(where: { $0.demand == demand }) {
-            wanted[place].loss = cause
-        } else {
-            wanted.append(Want(demand: demand, cause: cause, loss: cause))
-        }
-        return true
-    }
-
-    /// P3: what was wanted for one claim alone is not asked any more.
-    mutating func stopAsking(for claim: ClaimID) {
-        wanted = wanted.compactMap { want in
-            guard want.claims.contains(claim) else { return want }
-            var want = want
-            want.claims.removeAll { $0 == claim }
-            if !want.claims.isEmpty { return want }
-            return want.loss.map { Want(demand: want.demand, cause: $0, loss: $0) }
         }
     }
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What presenters are asked for a claim, and what they are spared.
+extension Arbiter {
+    /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
+    func spared(
+        by claim: Claim, _ record: PresenterRecord
+    ) -> Set<PresenterRequest> {
+        guard !aware.isEmpty, let item = record.item else { return [] }
+        var spared: Set<PresenterRequest> = []
+        // Whoever would be in the way of one who writes what the presenter shows.
+        let unit = tree.unit(of: item, at: record.place)
+        let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
+        let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
+        for resource in resources.union(above.map { Resource.contents(of: $0) }) {
+            guard let held = dockets[resource]?.held else { continue }
+            for id in Array(held.writers) + (resource.isContents ? [] : Array(held.readers)) {
+                guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
+                    continue
+                }
+                spared.insert(.save)
+                // Of aware accesses each has made a presenter relinquish for itself.
+                if claim.isAware { continue }
+                let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
+                for turn in turns where turn.presenter == record.id && turn.isRelinquished {
+                    spared.insert(.relinquishToReader)
+                    if turn.isWrite { spared.insert(.relinquishToWriter) }
+                }
+            }
+        }
+        return spared
+    }
+
+    /// P5: whether a presenter need not be asked about a party's accesses.
+    func isSpared(_ presenter: Party, by party: Party) -> Bool {
+        // Two coordinators of one program may well need to keep out of each other's way.
+        if party.purpose != nil, party.process == presenter.process { return false }
+        return party.works(for: presenter)
+    }
+
+    /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
+    func isOwn(_ party: Party, _ presenter: Party) -> Bool {
+        if let purpose = party.purpose { return purpose == presenter.purpose }
+        return party.process != nil && party.process == presenter.process
+    }
+
+    /// P2, P16 to P18, B2: what a presenter is asked for a part.
+    func demands(
+        of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
+    ) -> [Demand] {
+        guard let record = desk.records[id], !record.isDemoted else { return [] }
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        var requests: [PresenterRequest] = []
+        switch concern {
+        case .item, .package:
+            // A file that is created takes a name nobody has: those who show it were asked before.
+            if isCreation {
+                requests = concern == .package ? [.relinquishToWriter] : []
+            } else {
+                requests = self.requests(for: claim, part.access, party, record)
+            }
+        case .below where claim.nature == .batch:
+            requests = self.requests(for: claim, part.access, party, record)
+        case .below where part.access.isDeletion: requests = [.relinquishToWriter, .accommodateDeletion]
+        case .below: requests = [part.access.isWrite ? .relinquishToWriter : .relinquishToReader]
+        case .directory: requests = [.accommodateDeletion]
+        }
+        let isAbove = concern == .package || concern == .directory
+        let spared = spared(by: claim, record)
+        return requests.map { request in
+            request == .accommodateDeletion && isAbove
+                ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)
+        }.filter { demand in
+            record.presenter.messages.contains(PresenterMessages(demand.request))
+                && !spared.contains(demand.request)
+        }
+    }
+
+    /// P2: what presenters of the item are asked.
+    private func requests(
+        for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
+    ) -> [PresenterRequest] {
+        switch access {
+        case .read(let options):
+            return !options.contains(.withoutChanges) && mayAskToSave(party, record)
+                ? [.relinquishToReader, .save] : [.relinquishToReader]
+        case .write(.updating), .write(.contentIndependentMetadataOnly), .write(.forMoving):
+            return [.relinquishToWriter]
+        case .write(.forMerging): return [.relinquishToWriter, .save]
+        case .write(.forDeleting), .write(.forReplacing): return [.relinquishToWriter, .accommodateDeletion]
+        }
+    }
+
+    /// P7.
+    func isExcused(_ party: Party, by id: PresenterID) -> Bool {
+        guard let process = party.process, let until = desk.records[id]?.excused[process] else {
+            return false
+        }
+        return now <= until
+    }
+
+    /// P7: whether a party need not wait for a presenter, now and for a time after.
+    mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
+        guard isExcused(party, by: id) else { return false }
+        excuse(party, by: id)
+        return true
+    }
+
+    /// P9, P10: whether a presenter may be asked to save for somebody who reads.
+    func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
+        if party.purpose != nil { return true }
+        guard party.programClass == .ordinary else { return false }
+        // Whoever comes while it is saving waits for that save, however far it has got.
+        if desk.openSave(of: record.id) != nil { return true }
+        if let saved = record.saved, isRecent(saved) { return false }
+        return !(record.savesAsked[party.session].map(isRecent) ?? false)
+    }
+
+    /// P9.
+    private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
+
+    mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
+        guard var asked = desk.records[id]?.savesAsked else { return }
+        asked = asked.filter { isRecent($0.value) }
+        // Who has no session that we know is nobody's neighbour.
+        if session != 0 { asked[session] = now }
+        desk.records[id]?.savesAsked = asked
+        desk.records[id]?.saveAsked = now
+    }
+
+    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
+    func unanswered(by claim: Claim) -> [PresenterID] {
+        guard !claim.onlyReads || claim.isAware else { return [] }
+        guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
+        return inquiry.turns.compactMap { desk.turns[$0] }
+            .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
+    }
+
+    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
+    private func unasked(by claim: Claim) -> [PresenterID] {
+        guard concernsPresenters(claim) else { return [] }
+        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
+        return wishes.filter { !$0.value.demands.isEmpty }.keys.sorted()
+    }
+}
