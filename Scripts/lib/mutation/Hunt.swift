@@ -54,7 +54,7 @@ struct Hunt {
             let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
             defer { unlink(path) }
             let (failures, seconds) = try run(
-                stages[index], mutant: 0, ["MUTANT_REACHED": path]
+                stages[index], [], ["MUTANT_REACHED": path]
             ) { _ in false }
             guard failures.isEmpty else {
                 throw Complaint(
@@ -72,9 +72,11 @@ struct Hunt {
     }
 
     private func run(
-        _ stage: Stage, mutant: Int, _ environment: [String: String], until isEnough: ([Failure]) -> Bool
+        _ stage: Stage, _ mutants: [Mutant], _ environment: [String: String],
+        until isEnough: ([Failure]) -> Bool
     ) throws -> (failures: [Failure], seconds: Double) {
-        let always = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
+        let numbers = mutants.map { String($0.number) }.joined(separator: ",")
+        let always = ["MUTANT": numbers, "SWIFT_BACKTRACE": "enable=no"]
         return try TestRun(
             binary: binary, arguments: stage.arguments, environment: always.merging(environment) { $1 },
             citations: citations, bound: stage.bound
@@ -91,14 +93,20 @@ struct Hunt {
 
     /// The verdicts on all of these: each stage in turn runs against those that are left.
     ///
-    /// The body is told who is left when the short tests are through.
-    func verdicts(on mutants: [Mutant], _ body: ([Mutant]) -> Void) throws -> [Int: Verdict] {
+    /// Of those that are expected to survive many are tried at once in the long stages. The body is told who is left
+    /// when the short tests are through.
+    func verdicts(
+        on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
+    ) throws -> [Int: Verdict] {
         var verdicts: [Int: Verdict] = [:]
         var failures: [Int: [Failure]] = [:]
         var left = mutants
         for (index, stage) in stages.enumerated() {
             if index == Self.shortStages { body(left) }
-            failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
+            let isLong = index >= Self.shortStages
+            let alone = left.filter { !isLong || !expected.contains($0.number) }
+            let together = left.filter { isLong && expected.contains($0.number) }
+            failures.merge(try pass(of: stage, over: alone, together)) { $0 + $1 }
             for mutant in left {
                 let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
                 if let shown { verdicts[mutant.number] = .caught(shown) }
@@ -113,16 +121,22 @@ struct Hunt {
     }
 
     /// The failures of a stage with each mutant, found by two processes at a time.
-    private func pass(of stage: Stage, over mutants: [Mutant]) throws -> [Int: [Failure]] {
-        let shared = Shared(mutants.filter { stage.reached.contains($0.number) })
+    ///
+    /// If nothing fails though a group is alive, each of it survives; if something does, its halves are tried.
+    private func pass(
+        of stage: Stage, over alone: [Mutant], _ together: [Mutant]
+    ) throws -> [Int: [Failure]] {
+        let reached = { (mutants: [Mutant]) in mutants.filter { stage.reached.contains($0.number) } }
+        let shared = Shared(Self.halves(of: reached(together)) + reached(alone).map { [$0] })
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
-            while let mutant = shared.next() {
+            while let group = shared.next() {
                 do {
-                    let isLax = mutant.rule.map { !$0.hasPrefix("I") } ?? false
-                    let found = try run(stage, mutant: mutant.number, isLax ? ["MUTANT_LAX": "1"] : [:]) {
-                        $0.contains { Self.shows($0, mutant) }
+                    let isLax = group.contains { $0.rule.map { !$0.hasPrefix("I") } ?? false }
+                    let found = try run(stage, group, isLax ? ["MUTANT_LAX": "1"] : [:]) { failures in
+                        group.count > 1
+                            ? !failures.isEmpty : failures.contains { Self.shows($0, group[0]) }
                     }.failures
-                    if !found.isEmpty { shared.add(found, mutant) }
+                    shared.finish(group, found)
                 } catch {
                     shared.stop(error)
                 }
@@ -132,22 +146,49 @@ struct Hunt {
         return shared.failures
     }
 
+    fileprivate static func halves(of group: [Mutant]) -> [[Mutant]] {
+        let middle = group.count / 2
+        return [Array(group[..<middle]), Array(group[middle...])].filter { !$0.isEmpty }
+    }
+
     private final class Shared: @unchecked Sendable {
         // @unchecked: the lock guards every property.
-        private let lock = NSLock()
-        private var left: [Mutant]
+        private let lock = NSCondition()
+        private var left: [[Mutant]]
+        private var running = 0
         private(set) var failures: [Int: [Failure]] = [:]
         private(set) var error: (any Error)?
 
-        init(_ mutants: [Mutant]) { left = mutants.reversed() }
+        init(_ groups: [[Mutant]]) { left = groups.reversed() }
 
-        func next() -> Mutant? { lock.withLock { left.popLast() } }
-        func add(_ found: [Failure], _ mutant: Mutant) { lock.withLock { failures[mutant.number] = found } }
+        /// Waits while what is running may yet leave halves to be tried.
+        func next() -> [Mutant]? {
+            lock.withLock {
+                while left.isEmpty, running > 0 { lock.wait() }
+                guard let group = left.popLast() else { return nil }
+                running += 1
+                return group
+            }
+        }
+
+        func finish(_ group: [Mutant], _ found: [Failure]) {
+            lock.withLock {
+                running -= 1
+                if group.count > 1 {
+                    if !found.isEmpty { left += Hunt.halves(of: group) }
+                } else if !found.isEmpty {
+                    failures[group[0].number] = found
+                }
+                lock.broadcast()
+            }
+        }
 
         func stop(_ error: any Error) {
             lock.withLock {
+                running -= 1
                 self.error = error
                 left = []
+                lock.broadcast()
             }
         }
     }

@@ -45,7 +45,8 @@ struct Tool {
             isQuick: isQuick)
         try hunt.measure()
         let keys = Survivors.keys(of: mutants)
-        let verdicts = try hunt.verdicts(on: chosen) { left in
+        let expected = Set(keys.filter { survivors.entries[$0.value] != nil }.keys)
+        let verdicts = try hunt.verdicts(on: chosen, expected: expected) { left in
             let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
             for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
         }

@@ -3,16 +3,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int mutant_alive = 0;
+bool mutant_lives[MOST_MUTANTS];
 bool mutant_is_lax = false;
-unsigned char *mutant_reached = NULL;
+bool *mutant_reached = NULL;
 
-static unsigned char reached[MOST_MUTANTS];
+static bool reached[MOST_MUTANTS];
 
+// MUTANT is a number, or several with commas between.
 __attribute__((constructor)) static void read_environment(void)
 {
-    const char *number = getenv("MUTANT");
-    if (number != NULL) mutant_alive = atoi(number);
+    const char *text = getenv("MUTANT");
+    while (text != NULL && *text != '\0') {
+        char *end;
+        long number = strtol(text, &end, 10);
+        if (end == text) break;
+        if (number > 0 && number < MOST_MUTANTS) mutant_lives[number] = true;
+        text = *end == ',' ? end + 1 : end;
+    }
     mutant_is_lax = getenv("MUTANT_LAX") != NULL;
     if (getenv("MUTANT_REACHED") != NULL) mutant_reached = reached;
 }

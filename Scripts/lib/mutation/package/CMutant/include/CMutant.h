@@ -6,15 +6,15 @@
 #define MOST_MUTANTS 65536
 
 // Set once, before main, from MUTANT, MUTANT_LAX and MUTANT_REACHED.
-extern int mutant_alive;
+extern bool mutant_lives[MOST_MUTANTS];
 extern bool mutant_is_lax;
 // Whether each mutant was asked for, if anybody wants to know.
-extern unsigned char *mutant_reached;
+extern bool *mutant_reached;
 
 // Asked only where it makes a difference, so that a mutant that is never asked for changes nothing.
 static inline bool mutant_is_alive(int number)
 {
-    if (__builtin_expect(mutant_reached != NULL, 0)) mutant_reached[number % MOST_MUTANTS] = 1;
-    return __builtin_expect(mutant_alive == number, 0);
+    if (__builtin_expect(mutant_reached != NULL, 0)) mutant_reached[number % MOST_MUTANTS] = true;
+    return __builtin_expect(mutant_lives[number % MOST_MUTANTS], 0);
 }
 static inline bool mutant_meets_assertions(void) { return !mutant_is_lax; }
