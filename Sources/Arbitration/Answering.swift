@@ -8,6 +8,7 @@ extension Arbiter {
     ) {
         // P8: late or not, it answers again.
         desk.records[presenter]?.forfeits = 0
+        desk.records[presenter]?.passedOver = []
         guard desk.questions[id]?.presenter == presenter, let question = desk.close(id) else { return }
         // A relinquishment cannot be refused.
         let hasFailed = answer == .failed && !question.request.isRelinquishment

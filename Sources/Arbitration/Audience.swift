@@ -81,6 +81,8 @@ struct Wish {
     var access: Access
     /// Whether the presenter hears of it though it need not be asked.
     var isWitness = false
+    /// What is written though it is not asked what it should be (P12).
+    var passedOver: [ItemID] = []
 
     mutating func add(_ more: [Demand], for access: Access, isWitness: Bool) {
         if access.isWrite, !self.access.isWrite { self.access = access }

@@ -92,7 +92,7 @@ struct ClaimQueue: RandomAccessCollection, Sendable {
         guard let first = head else { return }
         if first.id == claim { return removeHead() }
         let index = used + place(of: claim) - 1
-        guard index < rest.count, rest[index].id == claim else { return }
+        guard index >= used, index < rest.count, rest[index].id == claim else { return }
         rest.remove(at: index)
     }
 

@@ -26,7 +26,10 @@ extension Arbiter {
         suspects.append(claim.id)
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
-            _ = goesOnExcused(party, by: id)
+            if goesOnExcused(party, by: id) || desk.records[id]?.isDemoted ?? false {
+                desk.inquiries[claim.id]?.excusers.append(id)
+            }
+            desk.inquiries[claim.id]?.passedOver += wish.passedOver.map { (id, $0) }
             guard let turn = enter(claim, wish, party, turnOf: id, &effects) else { continue }
             begun.append(turn)
         }
@@ -48,12 +51,16 @@ extension Arbiter {
         for (id, concern, part) in concerned {
             guard let record = desk.records[id], !isOwn(party, record.presenter.party) else { continue }
             let isSpared = isSpared(record.presenter.party, by: party)
-            // P7: one who is excused need not be asked, whatever it is.
-            let isAsked = !isSpared && !isExcused(party, by: id)
-            let demands = isAsked ? demands(of: claim, part, concern, party, on: id) : []
+            let demands = isSpared ? [] : demands(of: claim, part, concern, party, on: id)
             let isWitness = concern == .item || concern == .package
+            // P7, P8.
+            let isAsked = !record.isDemoted && !isExcused(party, by: id)
             wishes[id, default: Wish(access: part.access)].add(
-                demands, for: part.access, isWitness: isWitness)
+                isAsked ? demands : [], for: part.access, isWitness: isWitness)
+            // P12: a folder's presenter has none of its contents.
+            if !isAsked, !demands.isEmpty, part.access.isWrite, concern != .directory {
+                wishes[id]?.passedOver.append(part.item)
+            }
         }
         return wishes
     }

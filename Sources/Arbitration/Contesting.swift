@@ -33,7 +33,9 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        let contestant = contestant(of: holder)
+        // Nobody is in the way of whoever lets everybody pass, but by X4: it need not be looked for.
+        let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
+        let contestant = isPassed ? nil : contestant(of: holder)
         guard contestant != nil || desk.isRelinquished(to: holder.id) else {
             contests[holder.id] = nil
             return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A first look at whether there can be a cycle at all.
+/// A first look at who may be in a cycle.
 ///
 /// It takes for waited for whoever is earlier in a queue or has a holder's program wait, and does not ask who holds up whom (Q3) nor
 /// which thread is which; so it may see a cycle where there is none, but never misses one. It looks at each claim
@@ -13,44 +13,73 @@ struct CycleSurvey {
         case holders(Resource, Kin)
     }
 
-    /// The claims that were looked at.
-    private(set) var reached: Set<ClaimID> = []
-    private var isOpen: [Node: Bool] = [:]
-    private var kins: [Resource: [Kin: [ClaimID]]] = [:]
-
-    /// Goes from claim to claim, depth first; one that is come upon again while it is still being followed closes a
-    /// cycle.
-    mutating func mayFindCycle(from roots: Set<ClaimID>, in arbiter: Arbiter) -> Bool {
-        var isFound = false
-        for root in roots where isOpen[.claim(root)] == nil {
-            var path: [(node: Node, next: [Node])] = []
-            open(.claim(root), &path, in: arbiter)
-            while let top = path.indices.last {
-                guard let next = path[top].next.popLast() else {
-                    isOpen[path.removeLast().node] = false
-                    continue
-                }
-                switch isOpen[next] {
-                case nil: open(next, &path, in: arbiter)
-                case true?: isFound = true
-                case false?: continue
-                }
-            }
-        }
-        return isFound
+    /// Where the search stands with a node: when it was found, and the first that it leads back to (Tarjan's numbers).
+    private struct Mark {
+        let number: Int
+        var least: Int
+        var isPending = true
     }
 
-    private mutating func open(
-        _ node: Node, _ path: inout [(node: Node, next: [Node])], in arbiter: Arbiter
-    ) {
-        isOpen[node] = true
-        path.append((node, successors(of: node, in: arbiter)))
+    /// Those who can reach each other: whoever is in a cycle is among them.
+    private var entangled: Set<ClaimID> = []
+    private var marks: [Node: Mark] = [:]
+    private var pending: [Node] = []
+    private var kins: [Resource: [Kin: [ClaimID]]] = [:]
+
+    /// The claims that may be in a cycle, of those that are reached from some.
+    static func entangled(from roots: Set<ClaimID>, in arbiter: Arbiter) -> Set<ClaimID> {
+        var survey = CycleSurvey()
+        for root in roots { survey.explore(.claim(root), in: arbiter) }
+        return survey.entangled
+    }
+
+    /// Goes from node to node, depth first, without recursion: a chain may be very long.
+    private mutating func explore(_ root: Node, in arbiter: Arbiter) {
+        if marks[root] != nil { return }
+        var path = [(node: root, next: open(root, in: arbiter))]
+        while let top = path.indices.last {
+            guard let next = path[top].next.popLast() else {
+                let node = path.removeLast().node
+                close(node)
+                if let above = path.last?.node { note(above, leadsTo: marks[node]?.least) }
+                continue
+            }
+            if next == path[top].node, case .claim(let id) = next { entangled.insert(id) }
+            if let known = marks[next] {
+                if known.isPending { note(path[top].node, leadsTo: known.number) }
+            } else {
+                path.append((next, open(next, in: arbiter)))
+            }
+        }
+    }
+
+    private mutating func open(_ node: Node, in arbiter: Arbiter) -> [Node] {
+        marks[node] = Mark(number: marks.count, least: marks.count)
+        pending.append(node)
+        return successors(of: node, in: arbiter)
+    }
+
+    private mutating func note(_ node: Node, leadsTo number: Int?) {
+        guard let number, let entry = marks.index(forKey: node), marks.values[entry].isPending else { return }
+        marks.values[entry].least = min(marks.values[entry].least, number)
+    }
+
+    /// Once all that follows from a node is known: if it leads back to nothing earlier, what is pending since then is one
+    /// component.
+    private mutating func close(_ node: Node) {
+        guard let mark = marks[node], mark.least == mark.number, let start = pending.lastIndex(of: node)
+        else { return }
+        let component = pending[start...]
+        for member in component { marks[member]?.isPending = false }
+        if component.count > 1 {
+            for case .claim(let id) in component { entangled.insert(id) }
+        }
+        pending.removeSubrange(start...)
     }
 
     private mutating func successors(of node: Node, in arbiter: Arbiter) -> [Node] {
         switch node {
         case .claim(let id):
-            reached.insert(id)
             guard let claim = arbiter.claims[id] else { return [] }
             return successors(of: claim, in: arbiter)
         case .holders(let resource, let kin):

@@ -10,10 +10,7 @@ extension Arbiter {
         hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
         // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
         let roots = round.isSubset(of: hungOn) ? round : hungOn
-        var survey = CycleSurvey()
-        guard survey.mayFindCycle(from: roots, in: self), let cycle = firstCycle(among: survey.reached) else {
-            return
-        }
+        guard let cycle = firstCycle(among: CycleSurvey.entangled(from: roots, in: self)) else { return }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
@@ -32,11 +29,13 @@ extension Arbiter {
         return parties[claim.id].map { holderKinship.hasRelative(of: $0) } ?? false
     }
 
-    /// D2. All claims but those given are known to be in none.
+    /// D2: through the lowest claim that is in one; all but those given are known to be in none.
     func firstCycle(among claims: Set<ClaimID>? = nil) -> CycleSearch.Cycle? {
-        for id in claims?.sorted() ?? waits.keys.sorted() where waits[id] != nil {
+        let waiting = claims ?? Set(waits.keys)
+        var search = CycleSearch(among: waiting)
+        for id in waiting.sorted() where waits[id] != nil {
             guard let claim = self.claims[id], claim.isIdentified,
-                let cycle = CycleSearch.cycle(through: claim, in: self)
+                let cycle = search.cycle(through: claim, in: self)
             else { continue }
             return cycle
         }
@@ -119,8 +118,8 @@ extension Arbiter {
     }
 }
 
-/// One search for a cycle through one claim (D2).
-enum CycleSearch {
+/// Searches for cycles through one claim after the other (D2), of an arbiter that does not change meanwhile.
+struct CycleSearch {
     /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
     struct Step {
         let waiting: ClaimID
@@ -129,8 +128,22 @@ enum CycleSearch {
     }
     typealias Cycle = [Step]
 
+    private struct Successor {
+        let claim: ClaimID
+        let holder: ClaimID?
+    }
+
+    /// Of more claims the successors are found anew each time: they may be as many as the claims, for each.
+    private static let mostRemembered = 1_000
+
+    private let claims: Set<ClaimID>
+    private var known: [ClaimID: [Successor]] = [:]
+
+    /// Looks at some claims only.
+    init(among claims: Set<ClaimID>) { self.claims = claims }
+
     /// Depth first, lower numbers first.
-    static func cycle(through start: Claim, in arbiter: Arbiter) -> Cycle? {
+    mutating func cycle(through start: Claim, in arbiter: Arbiter) -> Cycle? {
         var path: Cycle = [Step(waiting: start.id)]
         var unexplored = [successors(of: start, in: arbiter)]
         var visited: Set<ClaimID> = []
@@ -151,15 +164,12 @@ enum CycleSearch {
         return nil
     }
 
-    private struct Successor {
-        let claim: ClaimID
-        let holder: ClaimID?
-    }
-
     /// Those a claim waits for, the lowest number last.
-    private static func successors(of claim: Claim, in arbiter: Arbiter) -> [Successor] {
+    private mutating func successors(of claim: Claim, in arbiter: Arbiter) -> [Successor] {
+        if let known = known[claim.id] { return known }
         var found: [ClaimID: ClaimID?] = [:]
-        let note = { (next: ClaimID, holder: ClaimID?) in
+        let note = { [claims] (next: ClaimID, holder: ClaimID?) in
+            guard claims.contains(next) else { return }
             // One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
             guard let present = found[next] else { return found[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
@@ -169,9 +179,10 @@ enum CycleSearch {
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
             for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }
         }
-        return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
+        let all = found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
+        if claims.count <= Self.mostRemembered { known[claim.id] = all }
+        return all
     }
-
 }
 
 extension Arbiter {

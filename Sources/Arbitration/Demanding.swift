@@ -49,7 +49,7 @@ extension Arbiter {
     func demands(
         of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID
     ) -> [Demand] {
-        guard let record = desk.records[id], !record.isDemoted else { return [] }
+        guard let record = desk.records[id] else { return [] }
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         var requests: [PresenterRequest] = []
         switch concern {
@@ -134,7 +134,31 @@ extension Arbiter {
         guard !claim.onlyReads || claim.isAware else { return [] }
         guard let inquiry = desk.inquiries[claim.id] else { return unasked(by: claim) }
         return inquiry.turns.compactMap { desk.turns[$0] }
-            .filter { $0.isUnanswered || $0.question != nil }.map(\.presenter).sorted()
+            .filter { turn in
+                (turn.isUnanswered || turn.question != nil)
+                    && (claim.isAware || !inquiry.excusers.contains(turn.presenter))
+            }
+            .map(\.presenter).sorted()
+    }
+
+    /// P12: adds those that a write goes over because they are not asked any more, once for each item.
+    mutating func unanswered(byGranted claim: Claim) -> [PresenterID] {
+        let unanswered = unanswered(by: claim)
+        if claim.onlyReads { return unanswered }
+        let passed = desk.inquiries[claim.id]?.passedOver ?? passedOver(by: claim)
+        let new = passed.filter { !(desk.records[$0.presenter]?.passedOver.contains($0.item) ?? true) }
+        for (presenter, item) in new { desk.records[presenter]?.passedOver.insert(item) }
+        claim.forEachPart { part in
+            guard part.access.isWrite else { return }
+            for presenter in unanswered { desk.records[presenter]?.passedOver.insert(part.item) }
+        }
+        return Set(unanswered + new.map(\.presenter)).sorted()
+    }
+
+    private func passedOver(by claim: Claim) -> [(presenter: PresenterID, item: ItemID)] {
+        guard concernsPresenters(claim) else { return [] }
+        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
+        return wishes.sorted { $0.key < $1.key }.flatMap { id, wish in wish.passedOver.map { (id, $0) } }
     }
 
     /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.

@@ -39,7 +39,7 @@ extension Arbiter {
 
     /// Takes up a claim among the holders, and tells.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
-        let unanswered = desk.isEmpty ? [] : unanswered(by: claim)
+        let unanswered = desk.isEmpty ? [] : unanswered(byGranted: claim)
         effects.append(
             .grant(
                 claim.id,

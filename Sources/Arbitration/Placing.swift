@@ -61,13 +61,14 @@ extension Arbiter {
         guard mustEnterAll || isFirst else { return }
         // In any order: a docket sorts.
         let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
-        for id in ids where id != claim.id { enterContents(of: directory, id) }
+        var subtree = Tree.Subtree(below: directory)
+        for id in ids where id != claim.id { enterContents(of: &subtree, id) }
     }
 
-    private mutating func enterContents(of directory: ItemID, _ id: ClaimID) {
-        let contents = Resource.contents(of: directory)
+    private mutating func enterContents(of subtree: inout Tree.Subtree, _ id: ClaimID) {
+        let contents = Resource.contents(of: subtree.top)
         guard var claim = claims[id], claim.nature != .batch, claim.isWriting(contents) == nil,
-            claim.firstOfParts({ tree.isBelow($0.item, at: $0.place, directory) ? true : nil }) != nil
+            claim.firstOfParts({ subtree.contains($0.item, at: $0.place, in: tree) ? true : nil }) != nil
         else { return }
         let stake = Stake(contents, isWrite: false)
         claim.setStakes(claim.stakes + [stake])
@@ -111,9 +112,10 @@ extension Arbiter {
         let parent = tree.parent(of: item, at: Place())
         for presenter in own { enterPlace(presenter, in: parent) }
         if isNew || (disputed.isEmpty && !haveUnitsChanged) { return }
+        var subtree = Tree.Subtree(below: item)
         let ids = claims.values.filter { claim in
             claim.firstOfParts { part in
-                part.item == item || tree.isBelow(part.item, at: part.place, item) ? true : nil
+                part.item == item || subtree.contains(part.item, at: part.place, in: tree) ? true : nil
             } != nil
         }.map(\.id)
         for id in ids.sorted() { restake(id) { $0 } }

@@ -16,6 +16,8 @@ struct PresenterRecord: Sendable {
     var forfeits = 0
     /// Processes that one forfeit answers for, and until when (P7).
     var excused: [ProcessID: Instant] = [:]
+    /// What was written without asking it since it answered last, or wrote that itself (P12).
+    var passedOver: Set<ItemID> = []
     /// When it was asked to save last.
     var saveAsked: Instant?
     /// When it was asked to save on behalf of each session, as long as that matters (P9).
@@ -41,4 +43,8 @@ struct Inquiry: Sendable {
     var turns: [TurnID] = []
     /// Presenters whose own save this is (P6).
     var silent: [PresenterID] = []
+    /// Presenters that it need not ask because of P7 or P8.
+    var excusers: [PresenterID] = []
+    /// What it writes without asking them (P12).
+    var passedOver: [(presenter: PresenterID, item: ItemID)] = []
 }

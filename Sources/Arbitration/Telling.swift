@@ -15,6 +15,7 @@ extension Arbiter {
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
             if isSilent(cause.party, under: id, record) {
+                desk.records[presenter]?.passedOver.remove(item)
                 if concern != .directory { noteSave(by: presenter) }
                 continue
             }
@@ -73,7 +74,13 @@ extension Arbiter {
             let hadIt = before.contains(directory)
             tell(presenters(above: directory), cause, under: claim, &effects) { turn, _ in
                 turn.note(item, at: move.to) { news in
-                    if hadIt { news.note(cause, from: move.from) } else { news.appeared = cause }
+                    if hadIt {
+                        news.note(cause, from: move.from)
+                    } else if news.moved != nil {
+                        news.moved = cause
+                    } else {
+                        news.appeared = cause
+                    }
                     news.place = move.to
                 }
             }

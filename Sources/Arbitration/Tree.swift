@@ -14,6 +14,8 @@ struct Tree: Sendable {
         var directories: Set<ItemID> = []
         /// How many presenters are of something below it (I7).
         var presentersBelow = 0
+        /// Whether it goes as soon as nothing in it is known any more.
+        var isForgotten = false
     }
 
     private var nodes: [ItemID: Node] = [:]
@@ -63,6 +65,32 @@ struct Tree: Sendable {
     func isBelow(_ item: ItemID, at place: Place, _ directory: ItemID) -> Bool {
         ancestors(of: item, at: place).contains(directory)
     }
+
+    /// What is below one directory, asked of very many: each directory on the way is looked at once.
+    struct Subtree {
+        let top: ItemID
+        private var known: [ItemID: Bool] = [:]
+
+        init(below top: ItemID) { self.top = top }
+
+        mutating func contains(_ item: ItemID, at place: Place, in tree: Tree) -> Bool {
+            var way: [ItemID] = []
+            var isInside = false
+            for directory in tree.ancestors(of: item, at: place) {
+                if directory == top {
+                    isInside = true
+                    break
+                }
+                if let answer = known[directory] {
+                    isInside = answer
+                    break
+                }
+                way.append(directory)
+            }
+            for directory in way { known[directory] = isInside }
+            return isInside
+        }
+    }
 }
 
 extension Tree {
@@ -80,11 +108,13 @@ extension Tree {
         }
         if let parent { expect(parent) }
         expect(item)
+        nodes[item]?.isForgotten = false
         let former = nodes[item]?.parent
         if former != parent {
             let below = presentersBelow(item)
             detach(item, from: former, presenters: below)
             attach(item, to: parent, presenters: below)
+            if let former { drop(former) }
         }
         if isPackage(item) != directory.isPackage {
             packages += directory.isPackage ? 1 : -1
@@ -111,12 +141,23 @@ extension Tree {
         count(-presenters, from: parent)
     }
 
-    /// Forgets a directory, unless something in it is known.
+    /// Forgets a directory, as soon as nothing in it is known.
     mutating func forget(_ item: ItemID) {
-        guard let node = nodes[item], node.directories.isEmpty, node.presentersBelow == 0 else { return }
-        detach(item, from: node.parent, presenters: 0)
-        if node.isPackage { packages -= 1 }
-        nodes[item] = nil
+        nodes[item]?.isForgotten = true
+        drop(item)
+    }
+
+    /// Drops a directory that was to be forgotten, and then those above it that only waited for that.
+    private mutating func drop(_ item: ItemID) {
+        var next: ItemID? = item
+        while let item = next, let node = nodes[item], node.isForgotten, node.directories.isEmpty,
+            node.presentersBelow == 0
+        {
+            detach(item, from: node.parent, presenters: 0)
+            if node.isPackage { packages -= 1 }
+            nodes[item] = nil
+            next = node.parent
+        }
     }
 
     /// Counts presenters of something in a directory.
@@ -127,6 +168,7 @@ extension Tree {
             nodes.values[entry].presentersBelow += presenters
             next = nodes.values[entry].parent
         }
+        if presenters < 0, let directory { drop(directory) }
     }
 
     private mutating func updateUnits(from item: ItemID) -> Bool {

@@ -120,9 +120,13 @@ extension Arbiter {
         guard !desk.isEmpty, desk.inquiries[claim.id] == nil else { return }
         var inquiry = Inquiry()
         claim.forEachPart { part in
-            for id in desk.presented[part.item] ?? [] {
+            var concerned: [PresenterID] = []
+            forEachConcerned(by: part, of: claim) { id, concern in
+                if concern == .item || concern == .package { concerned.append(id) }
+            }
+            for id in concerned.sorted() {
                 guard let record = desk.records[id],
-                    let turn = desk.turn(of: party, isWrite: true, at: record),
+                    let turn = desk.turn(of: party, isWrite: true, at: record), !inquiry.turns.contains(turn),
                     let entry = desk.turns.index(forKey: turn)
                 else { continue }
                 desk.turns.values[entry].members.append(claim.id)

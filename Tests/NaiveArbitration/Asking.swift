@@ -9,8 +9,10 @@ extension NaiveArbiter {
         claims[index].isPut = true
         for presenter in presenters {
             guard let isWriting = writes(index, to: presenter) else { continue }
+            claims[index].passesOver += passedOver(by: index, presenter, party)
             let isExcused = !presenter.isOwn(party) && isExcused(party, presenter)
             if isExcused { excuse(party, presenter.id) }
+            if isExcused || presenter.isDemoted { claims[index].excusers.append(presenter.id) }
             if isOwn(presenter, party) {
                 claims[index].ownOf.append(presenter.id)
                 continue
@@ -185,8 +187,8 @@ extension NaiveArbiter {
     }
 
     mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
-        // P8.
-        change(presenter) { $0.forfeits = 0 }
+        // P8, P12.
+        change(presenter) { ($0.forfeits, $0.passedOver) = (0, []) }
         guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else {
             return
         }

@@ -97,8 +97,27 @@ extension NaiveArbiter {
         let claim = claims[index]
         // P5, P8.
         if presenter.isSpared(party) || presenter.isDemoted { return [] }
+        return wanted(by: claim.parts, of: claim, of: presenter, for: party)
+    }
+
+    /// P12: what a claim writes, of what a presenter shows, that it would be asked about but for P7 and P8.
+    func passedOver(
+        by index: Int, _ presenter: NaivePresenter, _ party: Party
+    ) -> [(PresenterID, ItemID)] {
+        if presenter.isOwn(party) || presenter.isSpared(party) { return [] }
+        guard presenter.isDemoted || isExcused(party, presenter) else { return [] }
+        let written = claims[index].parts.filter { part in
+            part.access.isWrite && position(of: presenter, for: part) != .directoryAbove
+                && !wanted(by: [part], of: claims[index], of: presenter, for: party).isEmpty
+        }
+        return written.map { (presenter.id, $0.item) }
+    }
+
+    private func wanted(
+        by parts: [Request.Part], of claim: NaiveClaim, of presenter: NaivePresenter, for party: Party
+    ) -> [(NaiveAsk, Access)] {
         var wanted: [(NaiveAsk, Access)] = []
-        for part in claim.parts {
+        for part in parts {
             for ask in asks(part, of: presenter, in: claim) ?? [] {
                 // P10.
                 let isQuiet =

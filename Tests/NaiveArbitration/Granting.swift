@@ -71,7 +71,7 @@ extension NaiveArbiter {
     mutating func grant(_ index: Int, _ basis: Grant.Basis) {
         let passed = passed(by: index).map { Grant.Passed(claim: claims[$0].id, isClean: claims[$0].isClean) }
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
-        let unanswered = isTold ? unanswered(of: index) : []
+        let unanswered = isTold ? passOver(index, unanswered(of: index)) : []
         claims[index].isHeld = true
         for turn in claims[index].turns { forgetWants(of: turn) }
         effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
@@ -98,8 +98,27 @@ extension NaiveArbiter {
             turns.contains { turn in
                 turn.presenter == id && claim.turns.contains(turn.id)
                     && (turn.isRefused || turn.isForfeited || isOpen(turn))
+                    && (claim.isOfSocket || !claim.excusers.contains(id))
             }
         }
+    }
+
+    /// P12.
+    private mutating func passOver(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
+        let claim = claims[index]
+        let party = claim.party ?? .nobody
+        let passed =
+            claim.isPut || claim.nature == .episode
+            ? claim.passesOver : presenters.flatMap { passedOver(by: index, $0, party) }
+        var all = Set(unanswered)
+        for (id, item) in passed {
+            guard let place = presenters.firstIndex(where: { $0.id == id }) else { continue }
+            if presenters[place].passedOver.insert(item).inserted { all.insert(id) }
+        }
+        for place in presenters.indices where unanswered.contains(presenters[place].id) {
+            presenters[place].passedOver.formUnion(claim.parts.filter(\.access.isWrite).map(\.item))
+        }
+        return all.sorted()
     }
 
     /// Whether somebody still owes it an answer.

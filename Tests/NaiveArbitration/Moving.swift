@@ -45,6 +45,7 @@ extension NaiveArbiter {
     private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
         effects.append(.retarget(claims[index].id, from: from, to: to))
         claims[index].isPut = false
+        (claims[index].ownOf, claims[index].passesOver, claims[index].excusers) = ([], [], [])
         leaveTurns(index, isOver: false)
     }
 
@@ -88,7 +89,7 @@ extension NaiveArbiter {
             } else if old.contains(shown) {
                 note(.subitem(.moved, item, move.to, from: move.from), to: presenter, cause, claim)
             } else if new.contains(shown) {
-                note(.subitem(.appeared, item, move.to, from: nil), to: presenter, cause, claim)
+                note(.subitem(.appeared, item, move.to, from: move.from), to: presenter, cause, claim)
             } else if directories[item] != nil, ancestors(of: shown, at: presenter.place).contains(item) {
                 note(.moved, to: presenter, cause, claim)
             }

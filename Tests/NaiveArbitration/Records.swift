@@ -28,6 +28,10 @@ package struct NaiveClaim: Sendable {
     var turns: [TurnID] = []
     /// P6: the presenters whose own what it writes is.
     var ownOf: [PresenterID] = []
+    /// P7, P8: whom it need not ask.
+    var excusers: [PresenterID] = []
+    /// P12: what it writes without asking those it would have asked but for P7 and P8.
+    var passesOver: [(PresenterID, ItemID)] = []
     var wants: [NaiveWant] = []
     /// The stamp up to which its changes were told when it was suspended (N4).
     var toldStamp: UInt64?
@@ -73,6 +77,8 @@ package struct NaivePresenter: Sendable {
     var saveAsked: [Int32: Instant] = [:]
     var lastAskedToSave: Instant?
     var lastSaved: Instant?
+    /// P12.
+    var passedOver: Set<ItemID> = []
 
     init(presenter: Presenter) {
         self.presenter = presenter

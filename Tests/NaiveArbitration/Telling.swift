@@ -21,6 +21,11 @@ extension NaiveArbiter {
         for index in presenters.indices where presenters[index].item.map(shown.contains) ?? false {
             if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
         }
+        let all = [item] + ancestors(of: item, at: place)
+        for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
+            // P12.
+            if isItsOwn(presenters[index], cause.party, claim) { presenters[index].passedOver.remove(item) }
+        }
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item, !isPlain(item) {
@@ -118,12 +123,16 @@ extension NaiveArbiter {
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
-    mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
-        if let index = claim.flatMap({ index(of: $0) }), claims[index].isPut {
-            if presenter.isOwn(cause.party) || claims[index].ownOf.contains(presenter.id) { return }
-        } else if isOwn(presenter, cause.party) {
-            return
+    /// P5, P6: of an access that was put to its presenters it was known then.
+    private func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
+        guard let index = claim.flatMap({ index(of: $0) }), claims[index].isPut else {
+            return isOwn(presenter, party)
         }
+        return presenter.isOwn(party) || claims[index].ownOf.contains(presenter.id)
+    }
+
+    mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
+        if isItsOwn(presenter, cause.party, claim) { return }
         endOthers(of: presenter.id, besides: cause.party)
         guard let id = turnOfNews(presenter.id, cause, claim) else { return }
         change(id) { turn in
@@ -179,6 +188,8 @@ extension NaiveTurn {
         case .appeared where news.kinds == [.deleted]:
             news.kinds = [.changed]
             news.causes[.changed] = cause
+        // N8: what was moved away and back was moved.
+        case .appeared where former != nil && news.kinds.contains(.moved): news.causes[.moved] = cause
         case .appeared: news.kinds = [.appeared]
         case .moved, .changed:
             let isIncluded = [[], [.appeared], [.deleted]].contains(news.kinds)
