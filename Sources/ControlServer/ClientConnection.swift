@@ -205,7 +205,7 @@ extension ClientConnection {
     private func finish(reserved bytes: Int = 0, _ encode: () throws -> [UInt8]) {
         flow.finish()
         outbox.release(bytes)
-        write(isPushed: false, encode)
+        write { outbox.send(frame(try encode())) }
         // Not at once: the caller is not done.
         door.run { [bound = NIOLoopBound(self, eventLoop: loop)] in bound.value.serve() }
     }
@@ -213,17 +213,36 @@ extension ClientConnection {
     /// Sends what the client did not ask for; one that does not read it is sent away.
     func push(_ message: ServerMessage) {
         guard !isEnding else { return }
-        write(isPushed: true) { try message.encoded() }
-        guard outbox.isOverrun else { return }
-        close(because: "it does not read what its presenters are sent")
+        write { outbox.send(try frame(message.encoded()), isPushed: true) }
+        closeIfOverrun()
     }
 
-    private func send(_ reply: Reply) { write(isPushed: false) { try reply.encoded() } }
+    /// Sends what happened in a presenter's directory; when too much of it waits to be read, `gap` in its place, which
+    /// says that the client must look for itself.
+    func push(_ message: ServerMessage, about presenter: UInt64, orGap gap: ServerMessage) {
+        guard !isEnding, !outbox.hasGap(for: presenter) else { return }
+        write {
+            if outbox.isCrowded {
+                outbox.leaveGap(try frame(gap.encoded()), for: presenter)
+            } else {
+                outbox.send(try frame(message.encoded()), about: presenter)
+            }
+        }
+        closeIfOverrun()
+    }
 
-    private func write(isPushed: Bool, _ encode: () throws -> [UInt8]) {
+    private func closeIfOverrun() {
+        if outbox.isOverrun { close(because: "it does not read what its presenters are sent") }
+    }
+
+    private func send(_ reply: Reply) { write { outbox.send(try frame(reply.encoded())) } }
+
+    private func frame(_ message: [UInt8]) -> [UInt8] { (reader.framing ?? .lines).frame(message) }
+
+    private func write(_ body: () throws -> Void) {
         guard !isClosed else { return }
         do {
-            outbox.send((reader.framing ?? .lines).frame(try encode()), isPushed: isPushed)
+            try body()
         } catch {
             close(because: "a message could not be written as JSON (\(error))")
         }

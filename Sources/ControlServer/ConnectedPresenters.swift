@@ -173,10 +173,15 @@ extension ConnectedPresenters {
         movedTo newPath: [UInt8]? = nil, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
     ) {
         lastSequence += 1
+        let (number, turn) = (message.presenter.rawValue, message.turn.rawValue)
+        let cause = CauseForm(message.cause)
         let parameters = PresenterNews.Parameters(
-            presenter: message.presenter.rawValue, path: path, newPath: newPath,
-            turn: message.turn.rawValue, sequence: lastSequence, cause: CauseForm(message.cause),
+            presenter: number, path: path, newPath: newPath, turn: turn, sequence: lastSequence, cause: cause,
             subitem: subitem, newSubitem: newSubitem)
-        connection.push(.news(PresenterNews(notice, parameters)))
+        let news = ServerMessage.news(PresenterNews(notice, parameters))
+        if subitem == nil, newSubitem == nil { return connection.push(news) }
+        let gap = PresenterNews.Parameters(
+            presenter: number, path: path, turn: turn, sequence: lastSequence, cause: cause)
+        connection.push(news, about: number, orGap: .news(PresenterNews(notice, gap)))
     }
 }

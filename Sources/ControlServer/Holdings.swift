@@ -68,7 +68,11 @@ final class Holdings: Sendable {
         state.withLock { $0.accesses[claim] = documents }
         let request = Coordination.Request(claim, .aware, parts[0], Array(parts.dropFirst()))
         let claimant = AwareClaimant(parts.map(\.access), to: documents, by: party)
-        switch service.engine.claim(request, by: claimant) {
+        let decision = service.engine.claim(request, by: claimant)
+        for (document, part) in zip(documents, parts) {
+            service.engine.follow(document, claimedAs: part.item)
+        }
+        switch decision {
         case .granted(let grant): outcome(.granted(grant), documents)
         case .waiting: service.engine.whenSettled(claim) { outcome($0, documents) }
         }

@@ -9,7 +9,11 @@ import NIOCore
 final class Outbox {
     private struct Message {
         let bytes: [UInt8]
-        let isPushed: Bool
+        var isPushed = false
+        /// The presenter that is told of something in its directory, and can see for itself if it must.
+        var presenter: UInt64?
+        /// It says that there was more.
+        var isGap = false
     }
 
     private let channel: any Channel
@@ -26,6 +30,8 @@ final class Outbox {
     // Of what the client did not ask for.
     private var pushedBytes = 0
     private var pushedMessages = 0
+    /// Presenters that will be told that there was more than they are told of.
+    private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {
         self.channel = channel
@@ -43,19 +49,61 @@ final class Outbox {
         pushedBytes > ProtocolLimits.outboxBytes || pushedMessages > ProtocolLimits.outboxMessages
     }
 
+    /// Whether so much waits that what can be left out should be.
+    var isCrowded: Bool {
+        pushedBytes > ProtocolLimits.outboxBytes / 2 || pushedMessages > ProtocolLimits.outboxMessages / 2
+    }
+
+    /// Whether a presenter will be told that there was more, and so has seen nothing yet of what happens now.
+    func hasGap(for presenter: UInt64) -> Bool { gaps.contains(presenter) }
+
     /// Keeps room for a reply in the making.
     func reserve(_ bytes: Int) { reserved += bytes }
     func release(_ bytes: Int) { reserved -= bytes }
 
     /// Sends bytes that are framed already. `isPushed`: the client did not ask for them.
     func send(_ message: [UInt8], isPushed: Bool = false) {
-        queue.append(Message(bytes: message, isPushed: isPushed))
-        bytes += message.count
-        if isPushed {
-            pushedBytes += message.count
-            pushedMessages += 1
-        }
+        append(Message(bytes: message, isPushed: isPushed))
         writeAll()
+    }
+
+    /// Sends what happened in a presenter's directory.
+    func send(_ message: [UInt8], about presenter: UInt64) {
+        append(Message(bytes: message, isPushed: true, presenter: presenter))
+        writeAll()
+    }
+
+    /// Leaves out what a presenter has not been sent of what happened in its directory, and sends this in the place of
+    /// the first of it: what comes after that, as letting it in, still does.
+    func leaveGap(_ message: [UInt8], for presenter: UInt64) {
+        let gap = Message(bytes: message, isPushed: true, presenter: presenter, isGap: true)
+        let waiting = queue
+        queue.removeAll(keepingCapacity: true)
+        gaps.insert(presenter)
+        var isPlaced = false
+        for message in waiting {
+            guard message.presenter == presenter else {
+                queue.append(message)
+                continue
+            }
+            count(message, -1)
+            if !isPlaced { append(gap) }
+            isPlaced = true
+        }
+        if !isPlaced { append(gap) }
+        writeAll()
+    }
+
+    private func append(_ message: Message) {
+        queue.append(message)
+        count(message, 1)
+    }
+
+    private func count(_ message: Message, _ sign: Int) {
+        bytes += sign * message.bytes.count
+        guard message.isPushed else { return }
+        pushedBytes += sign * message.bytes.count
+        pushedMessages += sign
     }
 
     /// Runs `body` when everything has been sent, or can no longer be.
@@ -67,6 +115,7 @@ final class Outbox {
     /// Forgets what was not sent.
     func clear() {
         queue.removeAll()
+        gaps = []
         whenEmpty = nil
     }
 
@@ -75,6 +124,7 @@ final class Outbox {
         isLooping = true
         while !isWriting, let message = queue.popFirst() {
             isWriting = true
+            if message.isGap, let presenter = message.presenter { gaps.remove(presenter) }
             channel.writeAndFlush(channel.allocator.buffer(bytes: message.bytes)).assumeIsolated()
                 .whenComplete { _ in self.finish(message) }
         }
@@ -87,11 +137,7 @@ final class Outbox {
     private func finish(_ message: Message) {
         let hadRoom = isOpen
         isWriting = false
-        bytes -= message.bytes.count
-        if message.isPushed {
-            pushedBytes -= message.bytes.count
-            pushedMessages -= 1
-        }
+        count(message, -1)
         if isOpen, !hadRoom { channel.eventLoop.assumeIsolated().execute { self.hasRoom() } }
         writeAll()
     }

@@ -132,6 +132,19 @@ extension Engine {
         follow(document, of: presenter, from: (item, place))
     }
 
+    /// A document is another file now, which may be in another directory: there its presenters are from now on.
+    package func placePresenters(of document: ItemID) {
+        let entries = state.withLock { state in
+            state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
+        }
+        for (id, entry) in entries {
+            guard let document = entry.document.withLock({ $0 }) else { continue }
+            let (item, place) = (document.item, document.place)
+            submit(.shown(id, item, at: place))
+            follow(document, of: id, from: (item, place))
+        }
+    }
+
     /// A document may have become part of another before the arbiter knew of its presenter, which would be left
     /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
     private func follow(
@@ -141,6 +154,16 @@ extension Engine {
         while document.item != told.item || document.place != told.place {
             told = (document.item, document.place)
             submit(.shown(presenter, told.item, at: told.place))
+        }
+    }
+
+    /// A document may have become part of another before the arbiter knew of an access to it, which would keep out nobody
+    /// where it is: whatever is held on the number it had is held on the one that it has.
+    package func follow(_ document: any TrackedDocument, claimedAs item: ItemID) {
+        var told = item
+        while case let present = document.item, present != told {
+            submit(.replaced(document: present, incoming: told, orphan: nil))
+            told = present
         }
     }
 

@@ -63,6 +63,23 @@ struct AccessServerTests {
         }
     }
 
+    @Test("a file that becomes part of another document while an access begins is accessed there")
+    func becomesAnother() throws {
+        try withServer { server in
+            let one = try AwareProgram(server)
+            let other = try AwareProgram(server)
+            let document = server.documents.document("a").item
+            server.documents.document("new").becomeSoon(document)
+            let held: AccessBeginResult = try one.reply(to: try one.begin("new", .write(.updating)))
+            let read = try other.begin("a", .read())
+            try eventually(within: .seconds(10), "the reader to wait") {
+                server.engine.census(of: document).claims.contains { $0.standing == .waiting }
+            }
+            try one.end(held)
+            let _: AccessBeginResult = try other.reply(to: read)
+        }
+    }
+
     @Test("an access that waits can be cancelled, and its request is answered then")
     func cancelling() throws {
         try withServer { server in

@@ -36,6 +36,35 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("does not read") })
     }
 
+    @Test("a client that is busy while very much happens in its directory is told to look for itself")
+    func gap() throws {
+        try withServer { server in
+            let busy = try AwareProgram(server)
+            _ = try busy.register("a", [.subitemDidChange, .reacquire])
+            let directory = server.documents.document("a").item
+            server.engine.place(directory, Directory(in: nil))
+            let count = ProtocolLimits.outboxMessages * 4
+            func change(_ number: Int) {
+                // Each program is a turn of its own; the next one ends it.
+                let process = ProcessID(number: Int32(number), started: 1)
+                server.engine.noteChange(
+                    of: server.documents.document("a/\(number)").item, at: Place(in: directory),
+                    by: Party(process: process, ancestors: []), .write(.updating), under: nil, stamp: 1)
+            }
+            for number in 1...count { change(number) }
+            // It is answered after everything that came before.
+            let other = try AwareProgram(server)
+            #expect(try other.unread() == [])
+            let news = try busy.unread().compactMap { if case .news(let news) = $0 { news } else { nil } }
+            #expect(news.count < ProtocolLimits.outboxMessages)
+            #expect(news.contains { $0.parameters.subitem == nil && $0.notice == .subitemDidChange })
+            // It has read: from here on it is told again of each.
+            change(count + 1)
+            change(count + 2)
+            #expect(try busy.nextNews().parameters.subitem != nil)
+        }
+    }
+
     @Test("a client that does not read its replies gets no more of them made, and all of them in the end")
     func slowReader() throws {
         try withServer { server in

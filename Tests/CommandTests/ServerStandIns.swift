@@ -103,13 +103,24 @@ final class TemporaryDirectory {
 
 /// A file that can be renamed; nothing is on any disk.
 final class FakeDocument: TrackedDocument {
-    let item: ItemID
     private let state: Mutex<(path: [UInt8], finders: Int)>
+    /// What it is, and what it has become when it is asked again.
+    private let items: Mutex<(now: ItemID, next: ItemID?)>
 
     init(_ item: ItemID, _ path: [UInt8]) {
-        self.item = item
+        items = Mutex((item, nil))
         state = Mutex((path, 0))
     }
+
+    var item: ItemID {
+        items.withLock { items in
+            defer { if let next = items.next { items = (next, nil) } }
+            return items.now
+        }
+    }
+
+    /// Becomes part of another document after it was looked at once more.
+    func becomeSoon(_ item: ItemID) { items.withLock { $0.next = item } }
 
     var place: Place { Place() }
     var path: [UInt8] { state.withLock { $0.path } }

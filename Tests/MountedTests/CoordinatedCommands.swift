@@ -237,6 +237,45 @@ extension Mounted {
             }
         }
 
+        @Test("Who shows a file is moved with the directory in which the file came back")
+        func fileBack() throws {
+            try MountedDirectory.with { mount in
+                try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
+                let presenter = try Self.present(mount.path + "/d/notes")
+                // As a checkout of another branch does, and the one that comes back.
+                try Script("cd \"$1\" && rm -r d && mkdir d && echo again >d/notes").run(mount.path)
+                try Program("mv").run(mount.path + "/d", mount.path + "/e")
+                try eventually(within: .seconds(10), "the move: \(presenter.text)") {
+                    presenter.text.contains("\"newPath\":\"e/notes\"")
+                }
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Who shows a directory hears of what is in the one that took its place")
+        func directoryBack() throws {
+            try MountedDirectory.with { mount in
+                try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
+                    .run(mount.path)
+                let presenter = try Self.present(mount.path + "/site")
+                // Claims below have made the new one known under its own name.
+                try Script("cd \"$1\" && cat new/deep/er/file && rm -r site && mv new site").run(mount.path)
+                try Script("echo more >>\"$1/site/deep/er/file\"").run(mount.path)
+                try eventually(within: .seconds(10), "the change: \(presenter.text)") {
+                    presenter.text.split(separator: "\n").contains {
+                        $0.contains("subitemDidChange") && $0.contains("site/deep/er/file")
+                    }
+                }
+                try Program("mv").run(mount.path + "/site", mount.path + "/place")
+                try eventually(within: .seconds(10), "the move: \(presenter.text)") {
+                    presenter.text.contains("\"newPath\":\"place\"")
+                }
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("An access over the socket below a directory is waited for by whoever renames that")
         func held() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in

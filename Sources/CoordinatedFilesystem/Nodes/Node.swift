@@ -59,6 +59,8 @@ final class Node: Sendable {
         var itemClass: ItemClass?
         /// The number by which the engine knows the directory, once it does.
         var placed: ItemID?
+        /// How often it may have become a package, or ceased to be one.
+        var packageChanges: UInt64 = 0
     }
 
     let id: NodeID

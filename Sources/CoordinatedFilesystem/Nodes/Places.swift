@@ -62,13 +62,13 @@ final class Places: Sendable {
 
     private func enter(_ directory: Node, as item: ItemID) {
         while true {
-            let parent = directory.parent
+            let (parent, changes) = directory.state.withLock { ($0.parent, $0.packageChanges) }
             let above = parent.map { parent in parent.state.withLock { $0.item } }
             engine.place(item, Directory(in: above, isPackage: Packages.isPackage(directory)))
-            // A rename that came between found nothing to correct.
+            // A rename that came between found nothing to correct, nor did whoever made it a package.
             let isTrue = directory.state.withLock { state in
                 state.placed = item
-                return state.parent === parent
+                return state.parent === parent && state.packageChanges == changes
             }
             if isTrue { return }
         }
@@ -76,8 +76,12 @@ final class Places: Sendable {
 
     /// A directory may have become a package, or be one no longer.
     func reconsider(_ directory: Node) {
-        guard directory.kind == S_IFDIR, let item = directory.state.withLock({ $0.placed }) else { return }
-        enter(directory, as: item)
+        guard directory.kind == S_IFDIR else { return }
+        let placed = directory.state.withLock { state in
+            state.packageChanges &+= 1
+            return state.placed
+        }
+        if let placed { enter(directory, as: placed) }
     }
 }
 

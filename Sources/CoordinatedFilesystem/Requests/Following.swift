@@ -13,19 +13,26 @@ import Synchronization
 extension CoordinatedFilesystem {
     /// A file was renamed over a document and is the document now.
     func takeOver(_ node: Node, from target: Node) {
-        let (document, incoming, orphan) = (target.item, node.item, makeItem())
-        documents.settle(document, at: node, with: incoming)
-        engine.replace(document, by: incoming, orphan: orphan)
+        let (document, orphan) = (target.item, makeItem())
+        adopt(document, by: node, orphan: orphan)
         target.state.withLock { $0.item = orphan }
-        node.state.withLock { $0.item = document }
     }
 
     /// A file took the name of a document that was missing.
-    func adopt(_ document: ItemID, by node: Node) {
+    func adopt(_ document: ItemID, by node: Node, orphan: ItemID? = nil) {
         let incoming = node.item
+        guard node.kind != S_IFDIR else { return adopt(document, byDirectory: node) }
         documents.settle(document, at: node, with: incoming)
-        engine.replace(document, by: incoming, orphan: nil)
+        engine.replace(document, by: incoming, orphan: orphan)
         node.state.withLock { $0.item = document }
+        engine.placePresenters(of: document)
+    }
+
+    /// A directory keeps its number, by which everything in it says where it is; so its document takes that one.
+    private func adopt(_ document: ItemID, byDirectory node: Node) {
+        documents.settle(node.item, at: node, with: document)
+        engine.replace(node.item, by: document, orphan: nil)
+        engine.placePresenters(of: node.item)
     }
 
     /// A vacated name was filled again. Returns whether by the document.
