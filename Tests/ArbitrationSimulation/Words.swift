@@ -71,11 +71,13 @@ struct Words {
         guard try next() == word else { throw Unreadable() }
     }
 
-    /// Reads `nobody`, `100`, `100 below 50 20` or `100 background`.
+    /// Reads `nobody`, `nobody purpose x`, `100`, `100 below 50 20` or `100 background`.
     mutating func party() throws(Unreadable) -> Party {
         if peek == "nobody" {
             words.removeLast()
-            return .nobody
+            var nobody = Party.nobody
+            try details(of: &nobody)
+            return nobody
         }
         let process = try self.process()
         var ancestors: [ProcessID] = []

@@ -47,6 +47,33 @@ struct LivenessTests {
         #expect(runs == 1_296)
     }
 
+    /// Rule Q3: each of a ladder's two waits for both of those before, and there are more ways down than could ever be
+    /// gone; each who waits is followed once.
+    @Test func whoeverWaitsIsFollowedOnceWhicheverWayLeadsThere() {
+        let levels: UInt64 = 60
+        // What the upper one of two claims on levels that touch has in common with the lower one.
+        let item = { (upper: UInt64, lower: UInt64) in
+            Request.Part(ItemID(upper * 1_000 + lower), .write(.updating))
+        }
+        var talk = Conversation()
+        talk.claim(0, .write(.updating), 1)
+        talk.claim(1, .write(.updating), 2, by: .process(100))
+        for number in 2..<(2 * levels) {
+            let level = number / 2 * 2
+            let below =
+                level == 2
+                ? [Request.Part(ItemID(1), .write(.updating))]
+                : [level - 2, level - 1].map { item(number, $0) }
+            let parts = below + [level + 2, level + 3].map { item($0, number) }
+            talk.tell(.claimed(Request(ClaimID(number), .handle, parts[0], Array(parts.dropFirst()))))
+        }
+        let last = Request(ClaimID(2 * levels), .handle, item(2 * levels, 2 * levels - 1))
+        talk.tell(.claimed(last))
+        talk.tell(.identified(last.claim, .process(100)))
+        #expect(talk.granted.isEmpty)
+        #expect(talk.arbiter.obstacle(of: last.claim) == ClaimID(2 * levels - 1))
+    }
+
     /// Four claims, each of any kind, 100 ms apart; then ticks only when they are asked for.
     private func play(_ choices: inout Exhaustive, _ bounds: Bounds) -> Outcomes {
         var arbiter = Arbiter(bounds: bounds)

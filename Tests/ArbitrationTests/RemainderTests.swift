@@ -61,6 +61,37 @@ struct RemainderTests {
         #expect(talk.arbiter.remembered == 0)
     }
 
+    /// Rule I4: nothing is left of who waited while its program held something, and so might have been in a cycle.
+    @Test func nothingIsLeftOfThoseWhoMightHaveBeenInACycle() {
+        var talk = Conversation()
+        talk.claim(1, .write(.updating), 1, by: .process(100))
+        talk.claim(2, .write(.updating), 2, by: .process(200))
+        talk.claim(3, .write(.updating), 2, by: .process(100))
+        #expect(talk.arbiter.obstacle(of: ClaimID(3)) == ClaimID(2))
+        for number in [3, 2, 1] as [UInt64] { talk.tell(.ended(ClaimID(number))) }
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
+    /// Rules I4, B1: nothing is left of batches and of claims made to answer, of which there may be several.
+    @Test func nothingIsLeftOfBatchesAndAnswers() {
+        var talk = Conversation()
+        talk.present(1, 1, by: .process(50))
+        talk.claim(1, .write(.updating), 1, by: .process(100, purpose: "a"), as: .batch)
+        let question = talk.asked[0]
+        for number in 2...3 as ClosedRange<UInt64> {
+            var save = Request(ClaimID(number), .aware, Request.Part(ItemID(number), .write(.updating)))
+            save.answering = question
+            talk.tell(.claimed(save))
+        }
+        for number in [2, 3, 1] as [UInt64] { talk.tell(.ended(ClaimID(number))) }
+        talk.tell(.removed(PresenterID(1)))
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        #expect(talk.arbiter.isAtRest)
+        #expect(talk.arbiter.remembered == 0)
+    }
+
     /// Rule T3: alarms of those who have gone do not pile up, and those of the others come when they should.
     @Test func alarmsOfThoseWhoHaveGoneDoNotPileUp() {
         var talk = Conversation()

@@ -7,6 +7,8 @@ struct Hunt {
         let name: String
         let arguments: [String]
         var bound = 600.0
+        /// The mutants that make a difference somewhere in it; the others need not be tried.
+        var reached: Set<Int> = []
     }
 
     enum Verdict {
@@ -18,7 +20,9 @@ struct Hunt {
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
     /// What takes longest comes last, each by itself: what one catches need not wait for another.
-    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness|PresenterWorld)Tests/"
+    static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness)Tests/"
+    /// How many of the stages are short.
+    static let shortStages = 2
 
     static let stages = [
         Stage(name: "scenarios", arguments: ["--filter", scenarios]),
@@ -28,46 +32,54 @@ struct Hunt {
                 "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RulesTests/", "--skip",
                 slow,
             ]),
-        Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|PresenterWorld|Simulation)Tests/"]),
+        Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|Simulation)Tests/"]),
         Stage(name: "comparisons", arguments: ["--filter", "\\.DifferentialTests/"]),
         Stage(name: "small worlds", arguments: ["--filter", "\\.ExhaustiveTests/"]),
     ]
 
     let binary: String
     let citations: Citations
-    private var stages = Self.stages
+    private var stages: [Stage]
 
-    init(binary: String, citations: Citations) {
+    init(binary: String, citations: Citations, isQuick: Bool) {
         self.binary = binary
         self.citations = citations
+        stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
-    /// Without a mutant everything has to pass; how long that takes bounds what follows.
+    /// Without a mutant everything has to pass; how long that takes bounds what follows, and which switches it comes
+    /// upon says which mutants can be caught.
     mutating func measure() throws {
         for index in stages.indices {
-            let (failures, seconds) = try run(stages[index], mutant: 0, isLax: false) { _ in false }
+            let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
+            defer { unlink(path) }
+            let (failures, seconds) = try run(
+                stages[index], [], ["MUTANT_REACHED": path]
+            ) { _ in false }
             guard failures.isEmpty else {
                 throw Complaint(
                     "Nothing is broken yet, and this fails already: "
                         + failures.map(\.description).joined(separator: ", "))
             }
             stages[index].bound = 2 + 3 * seconds
+            stages[index].reached = Set(try readText(path).split(separator: "\n").compactMap { Int($0) })
             print(
                 String(
-                    format: "%@: %.2f s of computing without a mutant; over %.0f s is a hang",
-                    stages[index].name, seconds,
-                    stages[index].bound))
+                    format:
+                        "%@: %.2f s of computing without a mutant; over %.0f s is a hang; reaches %d mutants",
+                    stages[index].name, seconds, stages[index].bound, stages[index].reached.count))
         }
     }
 
     private func run(
-        _ stage: Stage, mutant: Int, isLax: Bool, until isEnough: ([Failure]) -> Bool
+        _ stage: Stage, _ mutants: [Mutant], _ environment: [String: String],
+        until isEnough: ([Failure]) -> Bool
     ) throws -> (failures: [Failure], seconds: Double) {
-        var environment = ["MUTANT": String(mutant), "SWIFT_BACKTRACE": "enable=no"]
-        if isLax { environment["MUTANT_LAX"] = "1" }
+        let numbers = mutants.map { String($0.number) }.joined(separator: ",")
+        let always = ["MUTANT": numbers, "SWIFT_BACKTRACE": "enable=no"]
         return try TestRun(
-            binary: binary, arguments: stage.arguments, environment: environment, citations: citations,
-            bound: stage.bound
+            binary: binary, arguments: stage.arguments, environment: always.merging(environment) { $1 },
+            citations: citations, bound: stage.bound
         ).failures(until: isEnough)
     }
 
@@ -81,14 +93,20 @@ struct Hunt {
 
     /// The verdicts on all of these: each stage in turn runs against those that are left.
     ///
-    /// The body is told who is left when the short tests are through.
-    func verdicts(on mutants: [Mutant], _ body: ([Mutant]) -> Void) throws -> [Int: Verdict] {
+    /// Of those that are expected to survive many are tried at once in the long stages. The body is told who is left
+    /// when the short tests are through.
+    func verdicts(
+        on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
+    ) throws -> [Int: Verdict] {
         var verdicts: [Int: Verdict] = [:]
         var failures: [Int: [Failure]] = [:]
         var left = mutants
         for (index, stage) in stages.enumerated() {
-            if index == 2 { body(left) }
-            failures.merge(try pass(of: stage, over: left)) { $0 + $1 }
+            if index == Self.shortStages { body(left) }
+            let isLong = index >= Self.shortStages
+            let alone = left.filter { !isLong || !expected.contains($0.number) }
+            let together = left.filter { isLong && expected.contains($0.number) }
+            failures.merge(try pass(of: stage, over: alone, together)) { $0 + $1 }
             for mutant in left {
                 let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
                 if let shown { verdicts[mutant.number] = .caught(shown) }
@@ -103,16 +121,22 @@ struct Hunt {
     }
 
     /// The failures of a stage with each mutant, found by two processes at a time.
-    private func pass(of stage: Stage, over mutants: [Mutant]) throws -> [Int: [Failure]] {
-        let shared = Shared(mutants)
+    ///
+    /// If nothing fails though a group is alive, each of it survives; if something does, its halves are tried.
+    private func pass(
+        of stage: Stage, over alone: [Mutant], _ together: [Mutant]
+    ) throws -> [Int: [Failure]] {
+        let reached = { (mutants: [Mutant]) in mutants.filter { stage.reached.contains($0.number) } }
+        let shared = Shared(Self.halves(of: reached(together)) + reached(alone).map { [$0] })
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
-            while let mutant = shared.next() {
+            while let group = shared.next() {
                 do {
-                    let isLax = mutant.rule.map { !$0.hasPrefix("I") } ?? false
-                    let found = try run(stage, mutant: mutant.number, isLax: isLax) {
-                        $0.contains { Self.shows($0, mutant) }
+                    let isLax = group.contains { $0.rule.map { !$0.hasPrefix("I") } ?? false }
+                    let found = try run(stage, group, isLax ? ["MUTANT_LAX": "1"] : [:]) { failures in
+                        group.count > 1
+                            ? !failures.isEmpty : failures.contains { Self.shows($0, group[0]) }
                     }.failures
-                    if !found.isEmpty { shared.add(found, mutant) }
+                    shared.finish(group, found)
                 } catch {
                     shared.stop(error)
                 }
@@ -122,22 +146,49 @@ struct Hunt {
         return shared.failures
     }
 
+    fileprivate static func halves(of group: [Mutant]) -> [[Mutant]] {
+        let middle = group.count / 2
+        return [Array(group[..<middle]), Array(group[middle...])].filter { !$0.isEmpty }
+    }
+
     private final class Shared: @unchecked Sendable {
         // @unchecked: the lock guards every property.
-        private let lock = NSLock()
-        private var left: [Mutant]
+        private let lock = NSCondition()
+        private var left: [[Mutant]]
+        private var running = 0
         private(set) var failures: [Int: [Failure]] = [:]
         private(set) var error: (any Error)?
 
-        init(_ mutants: [Mutant]) { left = mutants.reversed() }
+        init(_ groups: [[Mutant]]) { left = groups.reversed() }
 
-        func next() -> Mutant? { lock.withLock { left.popLast() } }
-        func add(_ found: [Failure], _ mutant: Mutant) { lock.withLock { failures[mutant.number] = found } }
+        /// Waits while what is running may yet leave halves to be tried.
+        func next() -> [Mutant]? {
+            lock.withLock {
+                while left.isEmpty, running > 0 { lock.wait() }
+                guard let group = left.popLast() else { return nil }
+                running += 1
+                return group
+            }
+        }
+
+        func finish(_ group: [Mutant], _ found: [Failure]) {
+            lock.withLock {
+                running -= 1
+                if group.count > 1 {
+                    if !found.isEmpty { left += Hunt.halves(of: group) }
+                } else if !found.isEmpty {
+                    failures[group[0].number] = found
+                }
+                lock.broadcast()
+            }
+        }
 
         func stop(_ error: any Error) {
             lock.withLock {
+                running -= 1
                 self.error = error
                 left = []
+                lock.broadcast()
             }
         }
     }

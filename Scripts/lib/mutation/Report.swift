@@ -7,13 +7,19 @@ struct Report {
     let verdicts: [Int: Hunt.Verdict]
     let keys: [Int: String]
     let survivors: Survivors
+    /// Whether the worlds were left out: who is left then need not survive them.
+    let isQuick: Bool
     private(set) var complaints: [String] = []
 
     private var caught: [String: Int] = [:]
     private var survived = 0
 
-    init(chosen: [Mutant], verdicts: [Int: Hunt.Verdict], keys: [Int: String], survivors: Survivors) {
+    init(
+        chosen: [Mutant], verdicts: [Int: Hunt.Verdict], keys: [Int: String], survivors: Survivors,
+        isQuick: Bool
+    ) {
         (self.chosen, self.verdicts, self.keys, self.survivors) = (chosen, verdicts, keys, survivors)
+        self.isQuick = isQuick
     }
 
     mutating func complain(_ text: String) { complaints.append(text) }
@@ -61,7 +67,8 @@ struct Report {
             if let entry {
                 print("survived  \(what)\n            \(entry.reason)")
             } else {
-                print("SURVIVED  \(what)\n            unlisted: \(key)")
+                print("\(isQuick ? "left    " : "SURVIVED")  \(what)\n            unlisted: \(key)")
+                if isQuick { break }
                 complaints.append(
                     "\(mutant.file):\(mutant.line): this survives and no reason is listed: \(key)")
             }
@@ -81,7 +88,7 @@ struct Report {
     /// Returns whether nothing is to be complained of.
     mutating func conclude() -> Bool {
         let percent = 100 * Double(survived) / Double(max(1, chosen.count))
-        if percent > Survivors.mostPercent {
+        if percent > Survivors.mostPercent, !isQuick {
             complaints.append(
                 String(format: "%.1f %% survive, more than %.0f %%.", percent, Survivors.mostPercent))
         }
@@ -93,7 +100,7 @@ struct Report {
         let byHand = chosen.count { $0.rule != nil }
         print(
             "\n\(chosen.count) mutants (\(byHand) by hand), \(caught.values.reduce(0, +)) caught as they should be, "
-                + String(format: "%d survived (%.1f %%).", survived, percent))
+                + String(format: "%d %@ (%.1f %%).", survived, isQuick ? "are left" : "survived", percent))
         return complaints.isEmpty
     }
 }

@@ -3,8 +3,8 @@ import Foundation
 
 /// The compiled part of Scripts/mutate.
 ///
-///     tool prepare ROOT PACKAGE                     writes the package with all mutants in it
-///     tool hunt ROOT PACKAGE BINARY [CHOICE WORD]   runs the built tests against them
+///     tool prepare ROOT PACKAGE                               writes the package with all mutants in it
+///     tool hunt ROOT PACKAGE BINARY [--quick] [CHOICE WORD]   runs the built tests against them
 @main
 struct Tool {
     static func main() {
@@ -19,33 +19,39 @@ struct Tool {
     }
 
     private static func run(_ words: [String]) throws {
+        let isQuick = words.contains("--quick")
+        let words = words.filter { $0 != "--quick" }
         switch (words.first, words.count) {
         case ("prepare", 3):
             let here = words[1] + "/Scripts/lib/mutation"
             try Preparing(root: words[1], package: words[2], here: here).run()
         case ("hunt", 4), ("hunt", 6):
             let choice = words.count == 6 ? (name: words[4], value: words[5]) : nil
-            try hunt(root: words[1], package: words[2], binary: words[3], choice)
+            try hunt(root: words[1], package: words[2], binary: words[3], isQuick: isQuick, choice)
         default: throw Complaint("unknown words: \(words.joined(separator: " "))")
         }
     }
 
     private static func hunt(
-        root: String, package: String, binary: String, _ choice: (name: String, value: String)?
+        root: String, package: String, binary: String, isQuick: Bool,
+        _ choice: (name: String, value: String)?
     ) throws {
         let mutants = try Catalogue.read(package + "/mutants.json").mutants
         let survivors = try Survivors(parsing: readText(root + "/" + Survivors.path))
         let rules = Citations.rules(in: try readText(root + "/Sources/Arbitration/Arbitration.docc/Rules.md"))
         let chosen = try choose(mutants, choice)
         var hunt = Hunt(
-            binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"))
+            binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"),
+            isQuick: isQuick)
         try hunt.measure()
         let keys = Survivors.keys(of: mutants)
-        let verdicts = try hunt.verdicts(on: chosen) { left in
+        let expected = Set(keys.filter { survivors.entries[$0.value] != nil }.keys)
+        let verdicts = try hunt.verdicts(on: chosen, expected: expected) { left in
             let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
             for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
         }
-        var report = Report(chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors)
+        var report = Report(
+            chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors, isQuick: isQuick)
         if choice == nil {
             for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
                 report.complain("Scripts/lib/mutation/by-rule: there is no mutation for rule \(rule).")

@@ -11,22 +11,22 @@ func mutantNegated(_ number: Int32, _ condition: Bool) -> Bool { condition != mu
 
 @inline(__always)
 func mutantIsLess<Value: Comparable>(_ number: Int32, _ one: Value, _ other: Value) -> Bool {
-    mutant_is_alive(number) ? one <= other : one < other
+    one == other ? mutant_is_alive(number) : one < other
 }
 
 @inline(__always)
 func mutantIsAtMost<Value: Comparable>(_ number: Int32, _ one: Value, _ other: Value) -> Bool {
-    mutant_is_alive(number) ? one < other : one <= other
+    one == other ? !mutant_is_alive(number) : one <= other
 }
 
 @inline(__always)
 func mutantIsMore<Value: Comparable>(_ number: Int32, _ one: Value, _ other: Value) -> Bool {
-    mutant_is_alive(number) ? one >= other : one > other
+    one == other ? mutant_is_alive(number) : one > other
 }
 
 @inline(__always)
 func mutantIsAtLeast<Value: Comparable>(_ number: Int32, _ one: Value, _ other: Value) -> Bool {
-    mutant_is_alive(number) ? one > other : one >= other
+    one == other ? !mutant_is_alive(number) : one >= other
 }
 
 @inline(__always)
@@ -52,17 +52,17 @@ func mutantIsNotNil<Value>(_ number: Int32, _ value: Value?) -> Bool {
 /// What an optional binding looks at: it finds nothing.
 @inline(__always)
 func mutantFound<Value>(_ number: Int32, _ value: Value?) -> Value? {
-    mutantIsAlive(number) ? nil : value
+    value == nil || mutantIsAlive(number) ? nil : value
 }
 
 @inline(__always)
 func mutantLeast<Value: Comparable>(_ number: Int32, _ one: Value, _ others: Value...) -> Value {
-    others.reduce(one) { mutant_is_alive(number) ? max($0, $1) : min($0, $1) }
+    others.reduce(one) { $0 == $1 ? $0 : mutant_is_alive(number) ? max($0, $1) : min($0, $1) }
 }
 
 @inline(__always)
 func mutantGreatest<Value: Comparable>(_ number: Int32, _ one: Value, _ others: Value...) -> Value {
-    others.reduce(one) { mutant_is_alive(number) ? min($0, $1) : max($0, $1) }
+    others.reduce(one) { $0 == $1 ? $0 : mutant_is_alive(number) ? min($0, $1) : max($0, $1) }
 }
 
 /// An assertion that can be switched off: a mutation made by hand is to be caught by the test that cites its rule.
