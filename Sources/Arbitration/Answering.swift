@@ -98,6 +98,8 @@ extension Arbiter {
     mutating func removePresenter(_ id: PresenterID) {
         guard let record = desk.records[id] else { return }
         for question in record.questions { _ = desk.close(question) }
+        // D2: nobody works for it any more.
+        suspectRelatives(of: record.presenter.party)
         for turn in record.turns {
             guard let ended = desk.turns.removeValue(forKey: turn) else { continue }
             for member in ended.members {

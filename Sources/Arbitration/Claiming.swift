@@ -80,6 +80,7 @@ extension Arbiter {
         refused[claim.id] = LastWait(
             obstacle: waits[claim.id]?.watched, questions: openQuestions(for: claim.id))
         shakeContested(by: claim)
+        suspectPassersBy(of: claim)
         forget(claim, &effects)
     }
 

@@ -141,7 +141,7 @@ extension Arbiter {
         if want.loss != nil { turn.lossQuestion = question.id }
         desk.turns[id] = turn
         desk.open(question)
-        if request == .save { noteSaveAsked(of: turn.presenter, for: turn.party.session) }
+        if request == .save { noteSaveAsked(of: turn.presenter, for: want.cause.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
         letDebtorsPass(turn.presenter)

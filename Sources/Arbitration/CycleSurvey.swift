@@ -11,87 +11,43 @@ struct CycleSurvey {
         case claim(ClaimID)
         /// What claims of one kin hold.
         case holders(Resource, Kin)
+        /// Whoever waits and is a relative of a kin.
+        case relatives(Kin)
     }
 
-    /// Where the search stands with a node: when it was found, and the first that it leads back to (Tarjan's numbers).
-    private struct Mark {
-        let number: Int
-        var least: Int
-        var isPending = true
-    }
-
-    /// Those who can reach each other: whoever is in a cycle is among them.
-    private var entangled: Set<ClaimID> = []
-    private var marks: [Node: Mark] = [:]
-    private var pending: [Node] = []
     private var kins: [Resource: [Kin: [ClaimID]]] = [:]
+    /// One holder of each kin: all have the same relatives.
+    private var examples: [Kin: ClaimID] = [:]
 
     /// The claims that may be in a cycle, of those that are reached from some.
     static func entangled(from roots: Set<ClaimID>, in arbiter: Arbiter) -> Set<ClaimID> {
         var survey = CycleSurvey()
-        for root in roots { survey.explore(.claim(root), in: arbiter) }
-        return survey.entangled
-    }
-
-    /// Goes from node to node, depth first, without recursion: a chain may be very long.
-    private mutating func explore(_ root: Node, in arbiter: Arbiter) {
-        if marks[root] != nil { return }
-        var path = [(node: root, next: open(root, in: arbiter))]
-        while let top = path.indices.last {
-            guard let next = path[top].next.popLast() else {
-                let node = path.removeLast().node
-                close(node)
-                if let above = path.last?.node { note(above, leadsTo: marks[node]?.least) }
-                continue
-            }
-            if next == path[top].node, case .claim(let id) = next { entangled.insert(id) }
-            if let known = marks[next] {
-                if known.isPending { note(path[top].node, leadsTo: known.number) }
-            } else {
-                path.append((next, open(next, in: arbiter)))
-            }
-        }
-    }
-
-    private mutating func open(_ node: Node, in arbiter: Arbiter) -> [Node] {
-        marks[node] = Mark(number: marks.count, least: marks.count)
-        pending.append(node)
-        return successors(of: node, in: arbiter)
-    }
-
-    private mutating func note(_ node: Node, leadsTo number: Int?) {
-        guard let number, let entry = marks.index(forKey: node), marks.values[entry].isPending else { return }
-        marks.values[entry].least = min(marks.values[entry].least, number)
-    }
-
-    /// Once all that follows from a node is known: if it leads back to nothing earlier, what is pending since then is one
-    /// component.
-    private mutating func close(_ node: Node) {
-        guard let mark = marks[node], mark.least == mark.number, let start = pending.lastIndex(of: node)
-        else { return }
-        let component = pending[start...]
-        for member in component { marks[member]?.isPending = false }
-        if component.count > 1 {
-            for case .claim(let id) in component { entangled.insert(id) }
-        }
-        pending.removeSubrange(start...)
+        var components = Components<Node>()
+        for root in roots { components.explore(.claim(root)) { survey.successors(of: $0, in: arbiter) } }
+        var claims: Set<ClaimID> = []
+        for case .claim(let id) in components.entangled { claims.insert(id) }
+        return claims
     }
 
     private mutating func successors(of node: Node, in arbiter: Arbiter) -> [Node] {
         switch node {
-        case .claim(let id):
-            guard let claim = arbiter.claims[id] else { return [] }
-            return successors(of: claim, in: arbiter)
+        case .claim(let id): return arbiter.claims[id].map { successors(of: $0, in: arbiter) } ?? []
         case .holders(let resource, let kin):
-            var waiting: Set<ClaimID> = []
-            for (place, holder) in (kins[resource]?[kin] ?? []).enumerated() {
-                waiting.formUnion(arbiter.nested[holder] ?? [])
-                // Those of one kin have the same relatives.
-                guard place == 0 || kin == 0, let party = arbiter.parties[holder] else { continue }
-                arbiter.waiterKinship.forEachRelative(of: party) { waiting.insert($0) }
-            }
-            return waiting.map { .claim($0) }
+            let holders = kins[resource]?[kin] ?? []
+            let inner = holders.flatMap { arbiter.nested[$0] ?? [] }.map { Node.claim($0) }
+            // Nobody's kin have nothing in common.
+            if kin == 0 { return inner + holders.flatMap { relatives(of: $0, in: arbiter) } }
+            examples[kin] = holders.first
+            return inner + [.relatives(kin)]
+        case .relatives(let kin): return examples[kin].map { relatives(of: $0, in: arbiter) } ?? []
         }
+    }
+
+    private func relatives(of holder: ClaimID, in arbiter: Arbiter) -> [Node] {
+        guard let party = arbiter.parties[holder] else { return [] }
+        var relatives: [Node] = []
+        arbiter.waiterKinship.forEachRelative(of: party) { relatives.append(.claim($0)) }
+        return relatives
     }
 
     private mutating func successors(of claim: Claim, in arbiter: Arbiter) -> [Node] {

@@ -22,6 +22,12 @@ extension Arbiter {
         waiterKinship.forEachRelative(of: party) { suspects.append($0) }
     }
 
+    /// D2, Q3: who was held up by way of this claim, which waits no longer, may stand in somebody's way now.
+    mutating func suspectPassersBy(of claim: Claim) {
+        // No longer waiting itself, it has all be looked at on whom anything hangs.
+        if !hungOn.isEmpty { suspects.append(claim.id) }
+    }
+
     /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
     private func isHungOn(_ claim: Claim) -> Bool {
         if claim.isHeld { return false }
@@ -31,15 +37,12 @@ extension Arbiter {
 
     /// D2: through the lowest claim that is in one; all but those given are known to be in none.
     func firstCycle(among claims: Set<ClaimID>? = nil) -> CycleSearch.Cycle? {
-        let waiting = claims ?? Set(waits.keys)
-        var search = CycleSearch(among: waiting)
-        for id in waiting.sorted() where waits[id] != nil {
-            guard let claim = self.claims[id], claim.isIdentified,
-                let cycle = search.cycle(through: claim, in: self)
-            else { continue }
-            return cycle
+        let search = CycleSearch(among: claims ?? Set(waits.keys))
+        var components = Components<ClaimID>()
+        for id in search.claims {
+            components.explore(id) { search.successors(of: $0, in: self).map(\.claim) }
         }
-        return nil
+        return components.entangled.min().flatMap { search.cycle(through: $0, in: self) }
     }
 
     /// D3, D4.
@@ -118,7 +121,7 @@ extension Arbiter {
     }
 }
 
-/// Searches for cycles through one claim after the other (D2), of an arbiter that does not change meanwhile.
+/// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
 struct CycleSearch {
     /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
     struct Step {
@@ -128,23 +131,18 @@ struct CycleSearch {
     }
     typealias Cycle = [Step]
 
-    private struct Successor {
+    struct Successor {
         let claim: ClaimID
         let holder: ClaimID?
     }
 
-    /// Of more claims the successors are found anew each time: they may be as many as the claims, for each.
-    private static let mostRemembered = 1_000
+    let claims: Set<ClaimID>
 
-    private let claims: Set<ClaimID>
-    private var known: [ClaimID: [Successor]] = [:]
-
-    /// Looks at some claims only.
     init(among claims: Set<ClaimID>) { self.claims = claims }
 
     /// Depth first, lower numbers first.
-    mutating func cycle(through start: Claim, in arbiter: Arbiter) -> Cycle? {
-        var path: Cycle = [Step(waiting: start.id)]
+    func cycle(through start: ClaimID, in arbiter: Arbiter) -> Cycle? {
+        var path: Cycle = [Step(waiting: start)]
         var unexplored = [successors(of: start, in: arbiter)]
         var visited: Set<ClaimID> = []
         while let top = unexplored.indices.last {
@@ -154,19 +152,17 @@ struct CycleSearch {
                 continue
             }
             path[top].holder = next.holder
-            if next.claim == start.id { return path }
-            guard visited.insert(next.claim).inserted, let claim = arbiter.claims[next.claim] else {
-                continue
-            }
-            path.append(Step(waiting: claim.id))
-            unexplored.append(successors(of: claim, in: arbiter))
+            if next.claim == start { return path }
+            guard visited.insert(next.claim).inserted else { continue }
+            path.append(Step(waiting: next.claim))
+            unexplored.append(successors(of: next.claim, in: arbiter))
         }
         return nil
     }
 
     /// Those a claim waits for, the lowest number last.
-    private mutating func successors(of claim: Claim, in arbiter: Arbiter) -> [Successor] {
-        if let known = known[claim.id] { return known }
+    func successors(of id: ClaimID, in arbiter: Arbiter) -> [Successor] {
+        guard let claim = arbiter.claims[id] else { return [] }
         var found: [ClaimID: ClaimID?] = [:]
         let note = { [claims] (next: ClaimID, holder: ClaimID?) in
             guard claims.contains(next) else { return }
@@ -179,9 +175,7 @@ struct CycleSearch {
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
             for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }
         }
-        let all = found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
-        if claims.count <= Self.mostRemembered { known[claim.id] = all }
-        return all
+        return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 }
 

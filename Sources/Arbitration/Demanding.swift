@@ -13,20 +13,18 @@ extension Arbiter {
         let unit = tree.unit(of: item, at: record.place)
         let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
         let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
-        for resource in resources.union(above.map { Resource.contents(of: $0) }) {
-            guard let held = dockets[resource]?.held else { continue }
-            for id in Array(held.writers) + (resource.isContents ? [] : Array(held.readers)) {
-                guard let outer = claims[id], outer.nature == .aware, areExempt(outer, claim) else {
-                    continue
-                }
-                spared.insert(.save)
-                // Of aware accesses each has made a presenter relinquish for itself.
-                if claim.isAware { continue }
-                let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
-                for turn in turns where turn.presenter == record.id && turn.isRelinquished {
-                    spared.insert(.relinquishToReader)
-                    if turn.isWrite { spared.insert(.relinquishToWriter) }
-                }
+        for id in aware where id != claim.id {
+            guard let outer = claims[id], outer.isHeld, areExempt(outer, claim),
+                resources.contains(where: { outer.isWriting($0) != nil })
+                    || above.contains(where: { outer.isWriting(.contents(of: $0)) ?? false })
+            else { continue }
+            spared.insert(.save)
+            // Of aware accesses each has made a presenter relinquish for itself.
+            if claim.isAware { continue }
+            let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
+            for turn in turns where turn.presenter == record.id && turn.isRelinquished {
+                spared.insert(.relinquishToReader)
+                if turn.isWrite { spared.insert(.relinquishToWriter) }
             }
         }
         return spared
@@ -141,18 +139,19 @@ extension Arbiter {
             .map(\.presenter).sorted()
     }
 
-    /// P12: adds those that a write goes over because they are not asked any more, once for each item.
-    mutating func unanswered(byGranted claim: Claim) -> [PresenterID] {
-        let unanswered = unanswered(by: claim)
-        if claim.onlyReads { return unanswered }
+    /// P12: and those that a write goes over because they are not asked any more, unless it was told already of what it
+    /// writes of theirs.
+    func passedOver(byGranted claim: Claim) -> [PresenterID] {
+        if claim.onlyReads { return [] }
         let passed = desk.inquiries[claim.id]?.passedOver ?? passedOver(by: claim)
-        let new = passed.filter { !(desk.records[$0.presenter]?.passedOver.contains($0.item) ?? true) }
-        for (presenter, item) in new { desk.records[presenter]?.passedOver.insert(item) }
-        claim.forEachPart { part in
-            guard part.access.isWrite else { return }
-            for presenter in unanswered { desk.records[presenter]?.passedOver.insert(part.item) }
-        }
-        return Set(unanswered + new.map(\.presenter)).sorted()
+        return passed.filter { !(desk.records[$0.presenter]?.passedOver.contains($0.item) ?? true) }
+            .map(\.presenter)
+    }
+
+    /// P12: what an access lists presenters for is carried out, so it need not be listed for that item again.
+    mutating func notePassingOver(_ item: ItemID, under id: ClaimID?) {
+        guard let id, let claim = claims[id], !claim.isAware, let inquiry = desk.inquiries[id] else { return }
+        for presenter in inquiry.goneOver { desk.records[presenter]?.passOver(item) }
     }
 
     private func passedOver(by claim: Claim) -> [(presenter: PresenterID, item: ItemID)] {

@@ -19,6 +19,7 @@ extension Arbiter {
 
     /// Grants a claim that waits.
     mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
+        if basis == .proceeded || claim.passes || meetsEarlierWaiters(claim) { suspectPassersBy(of: claim) }
         leave(claim)
         stopWaiting(claim)
         shakeContested(by: claim)
@@ -39,7 +40,9 @@ extension Arbiter {
 
     /// Takes up a claim among the holders, and tells.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
-        let unanswered = desk.isEmpty ? [] : unanswered(byGranted: claim)
+        let unanswered =
+            desk.isEmpty ? [] : Set(unanswered(by: claim) + passedOver(byGranted: claim)).sorted()
+        if !unanswered.isEmpty { desk.inquiries[claim.id]?.goneOver = unanswered }
         effects.append(
             .grant(
                 claim.id,
@@ -103,13 +106,15 @@ extension Arbiter {
     private mutating func reconsider(_ effects: inout [Effect]) {
         let round = unsettled.sorted()
         unsettled.removeAll(keepingCapacity: true)
+        var previous: ClaimID?
         var late: [ClaimID] = []
-        for id in round {
+        for id in round where id != previous {
+            previous = id
             guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
             guard let watched = inTheWay(of: claim) else {
                 waits.values[wait].watched = nil
                 // Q1: whoever may pass others by what a relative holds since this round comes after those of them who may as well.
-                if !newHolders.isEmpty, meetsEarlierWaiters(claim) {
+                if !newHolders.isEmpty, meetsWaitersOfNewHolders(claim) {
                     late.append(id)
                     continue
                 }
@@ -152,8 +157,8 @@ extension Arbiter {
     private mutating func unsettleRelatives() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
-            guard let party = parties[id], let process = party.process,
-                party.purpose != nil || processes.insert(process).inserted,
+            guard let party = parties[id],
+                party.purpose != nil || party.process.map({ processes.insert($0).inserted }) ?? false,
                 waiterKinship.hasRelative(of: party)
             else { continue }
             waiterKinship.forEachRelative(of: party) { relative in

@@ -143,6 +143,8 @@ extension Arbiter {
         claims[id] = claim
         enter(claim)
         shakeContested(by: former)
+        // D2: whom its program held up may be so no longer.
+        if former.isHeld, let party = parties[id] { suspectRelatives(of: party) }
         touched.formUnion((former.stakes + claim.stakes).map(\.resource))
         releaseWatchers(of: id)
     }

@@ -34,6 +34,14 @@ struct PresenterRecord: Sendable {
     /// P8.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
 
+    /// So many items are remembered to have been passed over; then all are forgotten, and kept once more.
+    static let mostPassedOver = 4096
+
+    mutating func passOver(_ item: ItemID) {
+        if passedOver.count >= Self.mostPassedOver { passedOver = [] }
+        passedOver.insert(item)
+    }
+
     /// How many forfeits in a row demote a presenter.
     static let demotingForfeits = 3
 }
@@ -45,6 +53,8 @@ struct Inquiry: Sendable {
     var silent: [PresenterID] = []
     /// Presenters that it need not ask because of P7 or P8.
     var excusers: [PresenterID] = []
-    /// What it writes without asking them (P12).
+    /// Presenters that were listed when it was granted (P12).
+    var goneOver: [PresenterID] = []
+    /// What it writes without asking those it would have to ask (P12).
     var passedOver: [(presenter: PresenterID, item: ItemID)] = []
 }

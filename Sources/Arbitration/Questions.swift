@@ -8,6 +8,9 @@ extension Arbiter {
 
     public func isPresented(_ item: ItemID) -> Bool { desk.presented[item] != nil }
 
+    /// Whether an item was placed as a directory and not forgotten.
+    public func isDirectory(_ item: ItemID) -> Bool { tree.isDirectory(item) }
+
     /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard desk.isDebtor(party) else { return false }
@@ -62,6 +65,9 @@ extension Arbiter {
             + unnamed.count + hungOn.count + aware.count + batches.count
         let ofPresenters =
             desk.records.count + desk.presented.count + desk.byDirectory.count + desk.turns.count
+            + desk.records.values.reduce(0) {
+                $0 + $1.passedOver.count + $1.excused.count + $1.savesAsked.count
+            }
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
         return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }

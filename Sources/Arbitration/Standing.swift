@@ -46,13 +46,35 @@ extension Arbiter {
                 ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay) : nil)
     }
 
-    /// Whether somebody waits and is earlier whom a claim meets and is not exempt from, whether in its way or not.
+    /// Whether somebody waits and is earlier whom a claim meets, and passes if it is granted (Q3).
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
+        if hungOn.isEmpty { return false }
+        return claim.firstOfStakes { stake in
+            guard let waiting = dockets[stake.resource]?.waiting else { return nil }
+            let hasEarlier = !waiting.writers.before(claim.id).isEmpty
+            return hasEarlier || (stake.isWrite && !waiting.readers.before(claim.id).isEmpty) ? true : nil
+        } ?? false
+    }
+
+    /// Whether a claim meets somebody who waits, is earlier, and may go because of what a relative holds since this round.
+    func meetsWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4.
         if claim.nature == .nameChange { return false }
+        // What the claim's own kin hold lets nobody else pass.
+        var kins: Set<Kin> = [claim.kin]
+        let others = newHolders.compactMap { id in
+            claims[id].flatMap { $0.kin == 0 || kins.insert($0.kin).inserted ? parties[id] : nil }
+        }
+        if others.isEmpty { return false }
+        let isMet = { (id: ClaimID) in
+            guard let waiter = self.claims[id], let party = self.parties[id], !self.areExempt(waiter, claim)
+            else {
+                return false
+            }
+            return others.contains { party.isExempt(from: $0) }
+        }
         return claim.firstOfStakes { stake in
             guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
-            let isMet = { (id: ClaimID) in self.claims[id].map { !self.areExempt($0, claim) } ?? false }
             let met =
                 waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isMet)
                 ?? (stake.isWrite

@@ -12,6 +12,7 @@ extension Arbiter {
         // Told when it was suspended (N4).
         if let id, let told = claims[id]?.toldStamp, told == stamp { return }
         let isPlainDirectory = tree.isPlainDirectory(item)
+        notePassingOver(item, under: id)
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
             if isSilent(cause.party, under: id, record) {
@@ -33,7 +34,8 @@ extension Arbiter {
     ) {
         let cause = Cause(party, .write(.forReplacing))
         let isPlainDirectory = tree.isPlainDirectory(item)
-        for presenter in desk.presented[item] ?? [] {
+        for presenter in desk.presented[item] ?? []
+        where desk.records[presenter]?.place.isSameName(as: place) ?? false {
             // N9: it is there again, whoever deleted it.
             for turn in desk.records[presenter]?.turns ?? [] {
                 desk.turns[turn]?.deleted = nil
@@ -93,6 +95,7 @@ extension Arbiter {
     ) {
         let cause = Cause(party, .write(.forDeleting))
         let concerned = witnesses(of: item, deletedAt: place)
+        for (presenter, _) in concerned { desk.records[presenter]?.passedOver.remove(item) }
         let isPlainDirectory = tree.isPlainDirectory(item)
         tell(concerned, cause, under: claim, &effects) { turn, concern in
             if concern == .item, !isPlainDirectory { return turn.deleted = cause }

@@ -217,15 +217,20 @@ extension ClientConnection {
         closeIfOverrun()
     }
 
+    /// Whether a presenter will be told that it must look for itself, so that what happens now need not be told.
+    func hasGap(for presenter: UInt64) -> Bool { outbox.hasGap(for: presenter) }
+
     /// Sends what happened in a presenter's directory; when too much of it waits to be read, `gap` in its place, which
     /// says that the client must look for itself.
     func push(_ message: ServerMessage, about presenter: UInt64, orGap gap: ServerMessage) {
-        guard !isEnding, !outbox.hasGap(for: presenter) else { return }
+        guard !isEnding else { return }
+        let framing = reader.framing ?? .lines
+        let encodedGap = { framing.frame(try gap.encoded()) }
         write {
             if outbox.isCrowded {
-                outbox.leaveGap(try frame(gap.encoded()), for: presenter)
+                try outbox.leaveGap(for: presenter, orElse: encodedGap)
             } else {
-                outbox.send(try frame(message.encoded()), about: presenter)
+                outbox.send(try frame(message.encoded()), about: presenter, orGap: encodedGap)
             }
         }
         closeIfOverrun()

@@ -162,6 +162,10 @@ extension ConnectedPresenters {
     private func tell(
         _ notice: PresenterNotice, of subitem: Notice.Subitem, _ message: PresenterMessage, _ path: [UInt8]
     ) {
+        guard !connection.hasGap(for: message.presenter.rawValue) else {
+            lastSequence += 1
+            return
+        }
         let now = service.documents.path(of: subitem.item, at: subitem.place)
         guard let former = subitem.former else { return tell(notice, message, path, subitem: now) }
         let before = service.documents.path(of: subitem.item, at: former)

@@ -12,7 +12,8 @@ final class Outbox {
         var isPushed = false
         /// The presenter that is told of something in its directory, and can see for itself if it must.
         var presenter: UInt64?
-        /// It says that there was more.
+        /// What says that there was more, to be sent instead if this is the first that is left out.
+        var gap: (() throws -> [UInt8])?
         var isGap = false
     }
 
@@ -67,30 +68,32 @@ final class Outbox {
         writeAll()
     }
 
-    /// Sends what happened in a presenter's directory.
-    func send(_ message: [UInt8], about presenter: UInt64) {
-        append(Message(bytes: message, isPushed: true, presenter: presenter))
+    /// Sends what happened in a presenter's directory, or what `gap` makes of it if it must be left out.
+    func send(_ message: [UInt8], about presenter: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
+        append(Message(bytes: message, isPushed: true, presenter: presenter, gap: gap))
         writeAll()
     }
 
-    /// Leaves out what a presenter has not been sent of what happened in its directory, and sends this in the place of
-    /// the first of it: what comes after that, as letting it in, still does.
-    func leaveGap(_ message: [UInt8], for presenter: UInt64) {
-        let gap = Message(bytes: message, isPushed: true, presenter: presenter, isGap: true)
+    /// Leaves out what a presenter has not been sent of what happened in its directory, and sends a gap in the place of the
+    /// first of it, under the number of that: what comes after it, as letting it in, still does.
+    func leaveGap(for presenter: UInt64, orElse gap: () throws -> [UInt8]) throws {
+        let first = queue.first { $0.presenter == presenter }
+        let bytes = try first?.gap?() ?? gap()
+        let message = Message(bytes: bytes, isPushed: true, presenter: presenter, isGap: true)
         let waiting = queue
         queue.removeAll(keepingCapacity: true)
         gaps.insert(presenter)
         var isPlaced = false
-        for message in waiting {
-            guard message.presenter == presenter else {
-                queue.append(message)
+        for other in waiting {
+            guard other.presenter == presenter else {
+                queue.append(other)
                 continue
             }
-            count(message, -1)
-            if !isPlaced { append(gap) }
+            count(other, -1)
+            if !isPlaced { append(message) }
             isPlaced = true
         }
-        if !isPlaced { append(gap) }
+        if !isPlaced { append(message) }
         writeAll()
     }
 

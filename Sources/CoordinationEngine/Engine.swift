@@ -179,6 +179,9 @@ package final class Engine: Sendable {
         submit(.replaced(document: document, incoming: incoming, orphan: orphan))
     }
 
+    /// Whether an item was placed as a directory.
+    package func isDirectory(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isDirectory(item) } }
+
     func submit(_ event: Event) { carryOut(event) }
 
     package func hasYieldedClean(_ claim: ClaimID) -> Bool {

@@ -58,6 +58,8 @@ struct ConnectionTests {
             let news = try busy.unread().compactMap { if case .news(let news) = $0 { news } else { nil } }
             #expect(news.count < ProtocolLimits.outboxMessages)
             #expect(news.contains { $0.parameters.subitem == nil && $0.notice == .subitemDidChange })
+            let numbers = news.map(\.parameters.sequence)
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<))
             // It has read: from here on it is told again of each.
             change(count + 1)
             change(count + 2)

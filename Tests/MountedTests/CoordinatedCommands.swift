@@ -253,6 +253,22 @@ extension Mounted {
             }
         }
 
+        @Test("Who shows a file stays with it when another comes in its place from elsewhere")
+        func replacedFromElsewhere() throws {
+            try MountedDirectory.with { mount in
+                try Script("cd \"$1\" && mkdir d tmp && echo text >d/notes && echo new >tmp/new").run(
+                    mount.path)
+                let presenter = try Self.present(mount.path + "/d/notes")
+                try Script("cd \"$1\" && mv tmp/new d/notes && mv tmp other && mv d e").run(mount.path)
+                try eventually(within: .seconds(10), "the move: \(presenter.text)") {
+                    presenter.text.contains("\"newPath\":\"e/notes\"")
+                }
+                #expect(!presenter.text.contains("other"))
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("Who shows a directory hears of what is in the one that took its place")
         func directoryBack() throws {
             try MountedDirectory.with { mount in

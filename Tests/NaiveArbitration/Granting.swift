@@ -112,12 +112,10 @@ extension NaiveArbiter {
             ? claim.passesOver : presenters.flatMap { passedOver(by: index, $0, party) }
         var all = Set(unanswered)
         for (id, item) in passed {
-            guard let place = presenters.firstIndex(where: { $0.id == id }) else { continue }
-            if presenters[place].passedOver.insert(item).inserted { all.insert(id) }
+            let presenter = presenters.first { $0.id == id }
+            if let presenter, !presenter.passedOver.contains(item) { all.insert(id) }
         }
-        for place in presenters.indices where unanswered.contains(presenters[place].id) {
-            presenters[place].passedOver.formUnion(claim.parts.filter(\.access.isWrite).map(\.item))
-        }
+        if claim.isPut, !claim.isOfSocket { claims[index].goneOver = all.sorted() }
         return all.sorted()
     }
 

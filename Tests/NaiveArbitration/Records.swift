@@ -30,6 +30,8 @@ package struct NaiveClaim: Sendable {
     var ownOf: [PresenterID] = []
     /// P7, P8: whom it need not ask.
     var excusers: [PresenterID] = []
+    /// P12: whom it listed when it was granted.
+    var goneOver: [PresenterID] = []
     /// P12: what it writes without asking those it would have asked but for P7 and P8.
     var passesOver: [(PresenterID, ItemID)] = []
     var wants: [NaiveWant] = []

@@ -21,6 +21,12 @@ extension NaiveArbiter {
         for index in presenters.indices where presenters[index].item.map(shown.contains) ?? false {
             if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
         }
+        // P12.
+        if let claim = claim.flatMap({ index(of: $0) }) {
+            for index in presenters.indices where claims[claim].goneOver.contains(presenters[index].id) {
+                presenters[index].passedOver.insert(item)
+            }
+        }
         let all = [item] + ancestors(of: item, at: place)
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
             // P12.
@@ -43,7 +49,8 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 // N9.
-                for turn in turns where turn.presenter == presenter.id {
+                for turn in turns
+                where turn.presenter == presenter.id && presenter.place.isSameName(as: place) {
                     change(turn.id) { turn in
                         turn.gone = nil
                         turn.subitems.removeAll { $0.item == item && $0.kinds == [.deleted] }
@@ -61,6 +68,11 @@ extension NaiveArbiter {
     /// N6, N9, P19.
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
+        for index in presenters.indices {
+            let isItsName = presenters[index].item == item && presenters[index].place.isSameName(as: place)
+            let isAbove = presenters[index].item.map(ancestors(of: item, at: place).contains) ?? false
+            if isItsName || isAbove { presenters[index].passedOver.remove(item) }
+        }
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {

@@ -7,7 +7,7 @@ extension NaiveArbiter {
     mutating func leaveTurns(_ index: Int, isOver: Bool = true) {
         let left = claims[index].turns
         claims[index].turns = []
-        claims[index].wants = []
+        (claims[index].wants, claims[index].goneOver) = ([], [])
         for id in left { forgetWants(of: id) }
         for id in left where members(of: id).isEmpty {
             guard let turn = turns.first(where: { $0.id == id }), !isOwing(turn) else { continue }

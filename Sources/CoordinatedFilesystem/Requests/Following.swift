@@ -12,27 +12,31 @@ import Synchronization
 /// who finds a document in between finds what is about to be true.
 extension CoordinatedFilesystem {
     /// A file was renamed over a document and is the document now.
+    ///
+    /// Its node has its new name afterwards only, so its presenters are placed by whoever renames it.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, makeItem())
-        adopt(document, by: node, orphan: orphan)
+        become(document, node, orphan: orphan)
         target.state.withLock { $0.item = orphan }
     }
 
     /// A file took the name of a document that was missing.
-    func adopt(_ document: ItemID, by node: Node, orphan: ItemID? = nil) {
+    func adopt(_ document: ItemID, by node: Node) {
+        if node.kind == S_IFDIR || engine.isDirectory(document) {
+            // By a directory's number everything in it says where it is; so it keeps it, and the document takes that one.
+            documents.settle(node.item, at: node, with: document)
+            engine.replace(node.item, by: document, orphan: nil)
+        } else {
+            become(document, node, orphan: nil)
+        }
+        engine.placePresenters(of: node.item)
+    }
+
+    private func become(_ document: ItemID, _ node: Node, orphan: ItemID?) {
         let incoming = node.item
-        guard node.kind != S_IFDIR else { return adopt(document, byDirectory: node) }
         documents.settle(document, at: node, with: incoming)
         engine.replace(document, by: incoming, orphan: orphan)
         node.state.withLock { $0.item = document }
-        engine.placePresenters(of: document)
-    }
-
-    /// A directory keeps its number, by which everything in it says where it is; so its document takes that one.
-    private func adopt(_ document: ItemID, byDirectory node: Node) {
-        documents.settle(node.item, at: node, with: document)
-        engine.replace(node.item, by: document, orphan: nil)
-        engine.placePresenters(of: node.item)
     }
 
     /// A vacated name was filled again. Returns whether by the document.

@@ -137,6 +137,7 @@ extension CoordinatedFilesystem {
         }
         documents.moved(node)
         if move.isUpdate {
+            engine.placePresenters(of: node.item)
             noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {
             tellMove(of: node, from: move.from, to: move.to, under: claim)

@@ -30,6 +30,8 @@ struct ConsentChecker: Checker {
     private var refused: [PresenterID: Int] = [:]
     /// P15: claims that were made within others at some time, and who has relinquished to those.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
+    /// P12: items for which somebody was listed since it answered last; excused ones need not be listed again.
+    private var listed: [PresenterID: Set<ItemID>] = [:]
 
     mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch event {
@@ -38,6 +40,7 @@ struct ConsentChecker: Checker {
             saves[id] = nil
         case .identified(_, let party): if party.purpose != nil { purposeful.insert(party) }
         case .answered(let id, let presenter, let answer):
+            listed[presenter] = nil
             if answer == .failed, saving.contains(id) { spread(presenter) }
             guard let turn = turnOf[id], turns[turn]?.presenter == presenter else { return }
             turnOf[id] = nil
@@ -53,9 +56,11 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// A turn that a process began without a purpose may have become that of one of its purposes (Terms).
+    /// A turn that a process began without a purpose may have become that of one of its purposes, and what a parent began
+    /// takes in all of its children (Terms).
     private func mayShareTurn(_ cause: Party, _ party: Party) -> Bool {
         Ledger.areOneProgram(cause, party)
+            || !Set(cause.ancestors).isDisjoint(with: party.ancestors)
             || purposeful.contains { $0.purpose == party.purpose && Ledger.areOneProgram(cause, $0) }
     }
 
@@ -106,6 +111,9 @@ struct ConsentChecker: Checker {
             guard let claim = ledger.claims[id], !claim.isHeld else { return }
             checkConsent(claim, grant, ledger, &report)
             checkList(claim, grant, ledger, &report)
+            for presenter in grant.unanswered {
+                listed[presenter, default: []].formUnion(claim.parts.map(\.item))
+            }
         default: break
         }
     }
@@ -218,7 +226,8 @@ struct ConsentChecker: Checker {
                     $0.presenter == id && ($0.isUnanswered || $0.mayBeUnanswered)
                 }
                 || refused[id].map { $0 >= claim.number } ?? false
-            if !isOpen, !hasRefused, grant.basis != .proceeded {
+            // P12: who let time run out is listed for each item, turn or not.
+            if !isOpen, !hasRefused, !showing.hasEverForfeited, grant.basis != .proceeded {
                 report.blame("\(claim.id) lists \(id), who refused nothing")
             }
             if let party = claim.party, ledger.isOwn(party, showing) {
@@ -230,6 +239,7 @@ struct ConsentChecker: Checker {
         where turn.isUnanswered && turn.isWrite && turn.causes.contains(party) && turn.number >= claim.number
         {
             guard let showing = ledger.showings[turn.presenter], !grant.unanswered.contains(turn.presenter),
+                !claim.parts.contains(where: { listed[turn.presenter]?.contains($0.item) ?? false }),
                 claim.parts.contains(where: {
                     $0.item == showing.item && $0.access.isWrite && !$0.access.isStructural
                 }), !isCovered(claim, .save, turn.presenter, ledger), showing.number < claim.number,

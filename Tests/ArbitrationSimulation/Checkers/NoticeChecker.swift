@@ -334,7 +334,20 @@ struct NoticeChecker: Checker {
             _ = id
         }
         let above = Set(ledger.showings.filter { $1.item.map(old.contains) ?? false }.keys)
-        tellAbove(act, .appeared, except: above, ledger)
+        // N8: what was moved away and is there again was moved.
+        let returned = dues.filter {
+            $0.subitem == item && $0.what == .moved && isRelated($0.party, party)
+                && !above.contains($0.presenter)
+        }
+        for id in Set(returned.map(\.presenter)) {
+            guard let showing = ledger.showings[id], let shown = showing.item,
+                ledger.above(item, move.to).contains(shown)
+            else { continue }
+            // Or it appeared, if that is told in another turn.
+            add(.moved, to: showing, of: item, act, isCertain: false, ledger)
+            add(.appeared, to: showing, of: item, act, isCertain: false, ledger)
+        }
+        tellAbove(act, .appeared, except: above.union(returned.map(\.presenter)), ledger)
     }
 
     /// What was due of one item may be told of the other, or not at all.

@@ -115,6 +115,11 @@ extension NoticeChecker {
     private func hasLasted(_ dues: [Due], _ party: Party, _ id: PresenterID, _ ledger: Ledger) -> Bool {
         let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
         if dues.contains(where: { isOld($0.moment) }) { return true }
+        let isTurnOld = open.values.contains {
+            $0.question.presenter == id && isRelated($0.question.cause.party, party)
+                && isOld($0.question.asked)
+        }
+        if isTurnOld { return true }
         guard let showing = ledger.showings[id] else { return false }
         return recent.values.contains {
             isOld($0.entry.arrived) && isRelated($0.entry.party ?? .nobody, party)
