@@ -124,7 +124,9 @@ struct TurnChecker: Checker {
         for (id, items) in members {
             guard let item = items[notice.turn], let claim = ledger.claims[id], claim.suspension == nil,
                 claim.parts.contains(where: { $0.item == item }),
-                ledger.showings[notice.presenter]?.item == item
+                ledger.showings[notice.presenter]?.item == item,
+                // R2: what came to the document with another file was put to that one's presenters.
+                ledger.upheaval < claim.number
             else { continue }
             report.blame("\(notice.presenter) is let in while \(id) is at work")
         }
