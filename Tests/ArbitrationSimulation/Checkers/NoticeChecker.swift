@@ -335,15 +335,16 @@ struct NoticeChecker: Checker {
         }
         let above = Set(ledger.showings.filter { $1.item.map(old.contains) ?? false }.keys)
         // N8: what was moved away and is there again was moved.
-        let returned = dues.filter {
-            $0.subitem == item && $0.what == .moved && isRelated($0.party, party)
-                && !above.contains($0.presenter)
+        let returned = dues.filter { due in
+            due.origin == item && (due.what == .moved || (due.what == .changed && due.subitem == nil))
+                && isRelated(due.party, party) && !above.contains(due.presenter)
         }
         for id in Set(returned.map(\.presenter)) {
             guard let showing = ledger.showings[id], let shown = showing.item,
                 ledger.above(item, move.to).contains(shown)
             else { continue }
-            // Or it appeared, if that is told in another turn.
+            // Or it appeared, if that is told in another turn; or a package has changed.
+            add(.changed, to: showing, of: nil, act, isCertain: false, ledger)
             add(.moved, to: showing, of: item, act, isCertain: false, ledger)
             add(.appeared, to: showing, of: item, act, isCertain: false, ledger)
         }
