@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Numbers that follow from a seed (xorshift64*).
-struct Chance {
+package struct Chance {
     private var state: UInt64
 
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+    package init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
 
     /// Less than the bound, which is positive.
-    mutating func below(_ bound: Int) -> Int {
+    package mutating func below(_ bound: Int) -> Int {
         state ^= state >> 12
         state ^= state << 25
         state ^= state >> 27
@@ -16,7 +16,7 @@ struct Chance {
 
     mutating func isLucky(_ percent: Int) -> Bool { below(100) < percent }
 
-    mutating func one<Element>(of elements: [Element]) -> Element? {
+    package mutating func one<Element>(of elements: [Element]) -> Element? {
         elements.isEmpty ? nil : elements[below(elements.count)]
     }
 

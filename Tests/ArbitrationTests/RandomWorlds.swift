@@ -5,14 +5,14 @@ import NaiveArbitration
 
 /// One long run of a large menu, drawn from a seed.
 struct RandomWorld {
-    private var chance: Draw
+    private var chance: Chance
     private let menu: Menu
     private var run: Run
     /// What was done so far.
     private var taken: [Step]
 
     init(seed: UInt64) {
-        chance = Draw(seed)
+        chance = Chance(seed)
         menu = Menu.large(&chance)
         run = Run(menu)
         taken = menu.setup.map { .event($0) }
@@ -88,31 +88,15 @@ extension Run {
     }
 }
 
-/// Numbers that follow from a seed (xorshift64*).
-struct Draw {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
-
-    mutating func below(_ bound: Int) -> Int {
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        return Int((state &* 0x2545_F491_4F6C_DD1D) >> 33) % bound
-    }
-
-    mutating func one<Element>(of elements: [Element]) -> Element? {
-        elements.isEmpty ? nil : elements[below(elements.count)]
-    }
-
-    mutating func some<Element>(_ count: Int, of elements: [Element]) -> [Element] {
+extension Chance {
+    fileprivate mutating func some<Element>(_ count: Int, of elements: [Element]) -> [Element] {
         (0..<count).compactMap { _ in one(of: elements) }
     }
 }
 
 extension Menu {
     /// A folder with a folder, a package and files in them, and whatever may happen there.
-    static func large(_ chance: inout Draw) -> Menu {
+    static func large(_ chance: inout Chance) -> Menu {
         var bounds = shortBounds
         bounds.policy = chance.below(3) == 0 ? .fail : .proceed
         bounds.askAgain = chance.below(2) == 0 ? .zero : .milliseconds(45)
@@ -150,7 +134,7 @@ extension Menu {
         )
     }
 
-    private static func part(_ chance: inout Draw) -> Request.Part {
+    private static func part(_ chance: inout Chance) -> Request.Part {
         let (item, directory) = chance.one(of: places) ?? (1, 10)
         let accesses: [Access] =
             [.read(), .read(), .read(.withoutChanges)] + WritingOption.allCases.map { .write($0) }
@@ -158,7 +142,7 @@ extension Menu {
             ItemID(item), chance.one(of: accesses) ?? .read(), at: Place(in: directory.map { ItemID($0) }))
     }
 
-    private static func form(_ chance: inout Draw) -> Form {
+    private static func form(_ chance: inout Chance) -> Form {
         let programs = [Cast.parent, Cast.child, Cast.sibling, Cast.stranger, Cast.editor, Cast.worker]
         let party = chance.one(of: programs) ?? Cast.parent
         let purpose = Cast.aware(["a", "b"][chance.below(2)], party)
@@ -173,7 +157,7 @@ extension Menu {
         }
     }
 
-    private static func facts(_ chance: inout Draw) -> [Event] {
+    private static func facts(_ chance: inout Chance) -> [Event] {
         (0..<8).map { _ in
             let (item, directory) = chance.one(of: places) ?? (1, 10)
             let place = Place(in: directory.map { ItemID($0) })
