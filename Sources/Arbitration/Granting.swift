@@ -19,7 +19,7 @@ extension Arbiter {
 
     /// Grants a claim that waits.
     mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
-        if basis == .proceeded || claim.passes || meetsEarlierWaiters(claim) { suspectPassersBy(of: claim) }
+        if basis == .proceeded || meetsEarlierWaiters(claim) { suspectPassersBy(of: claim) }
         leave(claim)
         stopWaiting(claim)
         shakeContested(by: claim)

@@ -43,6 +43,37 @@ struct RemainderTests {
         #expect(talk.arbiter.remembered == 0)
     }
 
+    /// Rule P12: so many files of a silent presenter are remembered to have been kept, and then each is kept once more.
+    @Test func marksOfASilentPresenterAreBounded() {
+        let most = 4096 as UInt64
+        var bounds = Bounds()
+        (bounds.relinquish, bounds.excused) = (.milliseconds(1), .seconds(3600))
+        var talk = Conversation(bounds)
+        talk.tell(.placed(ItemID(1), Directory(in: nil, isPackage: true)))
+        talk.present(1, 1, by: .process(50))
+        var claims = 0 as UInt64
+        func writes(_ file: UInt64) -> Bool {
+            claims += 1
+            talk.claim(claims, .write(.updating), file, in: 1, by: .process(100))
+            // The first is asked about, and forfeited.
+            if talk.granted.isEmpty { talk.tick(at: talk.now + .milliseconds(1)) }
+            let isListed = talk.effects.contains {
+                if case .grant(_, let grant) = $0 { !grant.unanswered.isEmpty } else { false }
+            }
+            talk.tell(
+                .changed(
+                    ItemID(file), at: Place(in: ItemID(1)), Cause(.process(100), .write(.updating)),
+                    under: ClaimID(claims), stamp: claims))
+            talk.tell(.ended(ClaimID(claims)))
+            return isListed
+        }
+        for file in 10..<(10 + most) { #expect(writes(file)) }
+        #expect(!writes(10))
+        #expect(!writes(9 + most))
+        #expect(writes(10 + most))
+        #expect(writes(10))
+    }
+
     /// Rule I4: those who leave before anybody knew them leave nothing behind, nor do those who waited within an access.
     @Test func nothingIsLeftOfThoseWhoWithdraw() {
         var talk = Conversation()
