@@ -121,8 +121,10 @@ extension NoticeChecker {
         }
         if isTurnOld { return true }
         guard let showing = ledger.showings[id] else { return false }
+        // Or one of its purposes has made a turn its own.
         return recent.values.contains {
-            isOld($0.entry.arrived) && isRelated($0.entry.party ?? .nobody, party)
+            (isOld($0.entry.arrived) || $0.entry.party?.purpose != nil)
+                && isRelated($0.entry.party ?? .nobody, party)
                 && mayConcern(showing, $0.entry, ledger)
         }
     }
