@@ -78,12 +78,11 @@ package enum UnixSocket {
 
     private static func bindSocket(_ socket: CInt, to path: String) throws(Errno) {
         var address = try address(Array(path.utf8))
-        // Nobody may connect before the mode is set; no other thread exists that could notice the mask.
-        let mask = umask(0o177)
+        // Nobody may connect before the mode is set. The name gets the socket's own mode, less the umask; to change
+        // that would change it for what other threads make meanwhile.
+        guard fchmod(socket, 0o600) == 0 else { throw .last }
         let result = withGenericAddress(&address) { Glibc.bind(socket, $0, $1) }
-        let error = Errno.last
-        umask(mask)
-        guard result == 0 else { throw error }
+        guard result == 0 else { throw .last }
     }
 
     private static func address(_ path: [UInt8]) throws(Errno) -> sockaddr_un {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Up to where somebody has seen what happened in a mount.
+package struct EventPosition: Hashable, Sendable, Codable {
+    /// Names one run of the daemon: numbers of another run mean nothing in it.
+    package var epoch: String
+    /// That of the last event seen.
+    package var sequence: UInt64
+
+    package init(epoch: String, sequence: UInt64) {
+        self.epoch = epoch
+        self.sequence = sequence
+    }
+}
+
+package struct SubscribeParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case after }
+
+    /// What happens at or below it is told.
+    package var path: PathForm
+    /// What happened since then is told first; nil to begin now.
+    package var after: EventPosition?
+
+    package init(path: [UInt8] = [], after position: EventPosition? = nil) {
+        self.path = PathForm(path)
+        after = position
+    }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(from: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        after = try container.decodeIfPresent(EventPosition.self, forKey: .after)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(after, forKey: .after)
+    }
+}
+
+package struct SubscribeResult: Hashable, Sendable, Codable {
+    package var subscription: UInt64
+    package var epoch: String
+    /// Of the last event before those that are told from now on.
+    package var sequence: UInt64
+    /// Something happened after `after` that nobody remembers: the client must look for itself.
+    package var hasGap: Bool
+
+    package init(subscription: UInt64, epoch: String, sequence: UInt64, hasGap: Bool) {
+        self.subscription = subscription
+        self.epoch = epoch
+        self.sequence = sequence
+        self.hasGap = hasGap
+    }
+}
+
+package struct UnsubscribeParameters: Hashable, Sendable, Codable {
+    package var subscription: UInt64
+    package init(subscription: UInt64) { self.subscription = subscription }
+}
+
+/// What happened to a name in a mount.
+package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
+    case appeared
+    /// Its contents or attributes were written.
+    case changed
+    /// From `path` to `newPath`; one of them is missing if it is outside what was subscribed to.
+    case moved
+    case deleted
+    /// More happened than the client could be told: it must look for itself.
+    case gap
+}
+
+/// The parameters of `events/event`.
+package struct EventForm: Hashable, Sendable, Codable {
+    package var subscription: UInt64
+    /// Grows with each event of the mount, whoever hears of it.
+    package var sequence: UInt64
+    package var kind: EventKind
+    package var path: String?
+    package var pathBytes: String?
+    package var newPath: String?
+    package var newPathBytes: String?
+    /// Nil for a gap.
+    package var cause: CauseForm?
+
+    package init(
+        subscription: UInt64, sequence: UInt64, kind: EventKind, path: [UInt8]? = nil,
+        newPath: [UInt8]? = nil, cause: CauseForm? = nil
+    ) {
+        self.subscription = subscription
+        self.sequence = sequence
+        self.kind = kind
+        if let path { (self.path, self.pathBytes) = PathForm(path).parts }
+        if let newPath { (self.newPath, self.newPathBytes) = PathForm(newPath).parts }
+        self.cause = cause
+    }
+
+    /// Nil if it was not told, or is not base64.
+    package var bytesOfPath: [UInt8]? { path.flatMap { PathForm($0, pathBytes).bytes } }
+    package var bytesOfNewPath: [UInt8]? { newPath.flatMap { PathForm($0, newPathBytes).bytes } }
+
+    package static let method = "events/event"
+}
