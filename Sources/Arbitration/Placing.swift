@@ -139,7 +139,7 @@ extension Arbiter {
         // What it no longer disputes nobody stakes to read.
         claim.setStakes(stakes(of: claim))
         // I1: those it meets there were not weighed against it when it was granted.
-        claim.wentOver = claim.wentOver || claim.isHeld
+        if claim.isHeld { claim.wentOver = true }
         claims[id] = claim
         enter(claim)
         shakeContested(by: former)
