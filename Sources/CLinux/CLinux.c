@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
@@ -165,6 +166,30 @@ void clinux_become(uint32_t user, uint32_t group, uint32_t mask) {
     syscall(SYS_setfsuid, user);
     thread_identity.user = user;
     thread_identity.group = group;
+}
+
+int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
+    // With it the thread would keep root's capabilities, and may everything.
+    int bits = prctl(PR_GET_SECUREBITS);
+    if (bits < 0) return -1;
+    if (bits & SECBIT_NO_SETUID_FIXUP) {
+        errno = EPERM;
+        return -1;
+    }
+    if (syscall(SYS_setgroups, count, groups) != 0) return -1;
+    if (syscall(SYS_setresgid, -1, group, -1) != 0) return -1;
+    return (int)syscall(SYS_setresuid, -1, user, -1);
+}
+
+void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
+    // The user first: it brings the right to do the rest.
+    if (syscall(SYS_setresuid, -1, user, -1) != 0 || syscall(SYS_setresgid, -1, group, -1) != 0 ||
+        syscall(SYS_setgroups, count, groups) != 0)
+        abort();
+}
+
+int clinux_may_access(int descriptor, int mask) {
+    return (int)syscall(SYS_faccessat2, descriptor, "", mask, AT_EACCESS | AT_EMPTY_PATH);
 }
 
 int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }

@@ -25,7 +25,12 @@ package struct RequestMessage: Sendable, Encodable {
         case .register(let parameters): try container.encode(parameters, forKey: .params)
         case .remove(let parameters): try container.encode(parameters, forKey: .params)
         case .beginAccess(let parameters): try container.encode(parameters, forKey: .params)
+        case .prepareAccess(let parameters): try container.encode(parameters, forKey: .params)
         case .endAccess(let parameters): try container.encode(parameters, forKey: .params)
+        case .willMove(let parameters): try container.encode(parameters, forKey: .params)
+        case .didMove(let parameters): try container.encode(parameters, forKey: .params)
+        case .subscribe(let parameters): try container.encode(parameters, forKey: .params)
+        case .unsubscribe(let parameters): try container.encode(parameters, forKey: .params)
         case .why(let parameters): try container.encode(parameters, forKey: .params)
         case .keptList(let parameters): try container.encode(parameters, forKey: .params)
         case .keptRead(let parameters): try container.encode(parameters, forKey: .params)
@@ -82,6 +87,7 @@ package enum IncomingMessage: Hashable, Sendable {
     case response(MessageID?)
     case question(MessageID, PresenterQuestion)
     case news(PresenterNews)
+    case event(EventForm)
     /// Of a later server: a request, which has an id, is to be answered with -32601.
     case unknown(method: String, MessageID?)
 
@@ -110,6 +116,8 @@ extension IncomingMessage: Decodable {
         } else if id == nil, let notice = PresenterNotice(rawValue: name) {
             let parameters = try container.decode(PresenterNews.Parameters.self, forKey: .params)
             self = .news(PresenterNews(notice, parameters))
+        } else if id == nil, method == EventForm.method {
+            self = .event(try container.decode(EventForm.self, forKey: .params))
         } else {
             self = .unknown(method: method, id)
         }

@@ -12,13 +12,20 @@ package enum ProtocolLimits {
     package static let marksInARow = 256
     /// Of an `id` that is a text.
     package static let idBytes = 256
-    /// Requests of one connection that are being served at once, accesses that wait included; more wait in the
+    /// Requests of one connection that are being served at once, accesses that wait not included; more wait in the
     /// socket.
     package static let outstandingRequests = 64
     package static let connectionsPerUser = 64
     package static let presenters = 1024
     /// Accesses of one connection that wait or are held.
-    package static let accesses = 64
+    package static let accesses = 1024
+    /// Of one access, and accesses that one is made within.
+    package static let intents = 64
+    package static let subscriptions = 16
+    /// What happened last in a mount, for those who subscribe again.
+    package static let events = 4096
+    /// How long it is remembered when nobody is subscribed, in seconds.
+    package static let eventSeconds = 300
     /// What may wait to be read by a client before its next request is looked at, and before it is closed if
     /// presenters' messages are among it.
     package static let outboxBytes = 1 << 20

@@ -8,7 +8,12 @@ package enum Request: Hashable, Sendable {
     case register(RegisterParameters)
     case remove(RemoveParameters)
     case beginAccess(AccessBeginParameters)
+    case prepareAccess(AccessBeginParameters)
     case endAccess(AccessEndParameters)
+    case willMove(MoveParameters)
+    case didMove(MoveParameters)
+    case subscribe(SubscribeParameters)
+    case unsubscribe(UnsubscribeParameters)
     case why(WhyParameters)
     case ps
     case keptList(KeptListParameters)
@@ -21,7 +26,12 @@ package enum Request: Hashable, Sendable {
         case .register: "presenter/register"
         case .remove: "presenter/remove"
         case .beginAccess: "access/begin"
+        case .prepareAccess: "access/prepare"
         case .endAccess: "access/end"
+        case .willMove: "access/willMove"
+        case .didMove: "access/didMove"
+        case .subscribe: "events/subscribe"
+        case .unsubscribe: "events/unsubscribe"
         case .why: "why"
         case .ps: "ps"
         case .keptList: "kept/list"
@@ -37,7 +47,15 @@ package enum Request: Hashable, Sendable {
             case "presenter/register": return .success(.register(try required(parameters)))
             case "presenter/remove": return .success(.remove(try required(parameters)))
             case "access/begin": return .success(.beginAccess(try required(parameters)))
+            case "access/prepare":
+                let parameters: AccessBeginParameters = try required(parameters)
+                return .success(.prepareAccess(try parameters.checkedForPreparing()))
             case "access/end": return .success(.endAccess(try required(parameters)))
+            case "access/willMove": return .success(.willMove(try required(parameters)))
+            case "access/didMove": return .success(.didMove(try required(parameters)))
+            case "events/subscribe":
+                return .success(.subscribe(try decode(parameters) ?? SubscribeParameters()))
+            case "events/unsubscribe": return .success(.unsubscribe(try required(parameters)))
             case "why": return .success(.why(try required(parameters)))
             case "ps": return .success(.ps)
             case "kept/list":
@@ -91,7 +109,9 @@ package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
     case register(RegisterResult)
+    /// Of `access/begin` and `access/prepare`.
     case beginAccess(AccessBeginResult)
+    case subscribe(SubscribeResult)
     /// Of requests that only want to know that they were carried out.
     case done(EmptyResult)
     case census(CensusForm)
@@ -104,6 +124,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .status(let result): try result.encode(to: encoder)
         case .register(let result): try result.encode(to: encoder)
         case .beginAccess(let result): try result.encode(to: encoder)
+        case .subscribe(let result): try result.encode(to: encoder)
         case .done(let result): try result.encode(to: encoder)
         case .census(let result): try result.encode(to: encoder)
         case .keptList(let result): try result.encode(to: encoder)
@@ -151,6 +172,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         // Not told by daemons that know no presenters.
         package var presenters: Int? = ProtocolLimits.presenters
         package var accesses: Int? = ProtocolLimits.accesses
+        package var intents: Int? = ProtocolLimits.intents
         package var outboxMessages: Int? = ProtocolLimits.outboxMessages
     }
 
@@ -158,7 +180,8 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     package var server: Server
     package var mount: MountForm
     package var capabilities = [
-        "status", "presenter/register", "access/begin", "why", "ps", "kept/list", "kept/read",
+        "status", "presenter/register", "access/begin", "access/prepare", "access/willMove", "access/didMove",
+        "events/subscribe", "why", "ps", "kept/list", "kept/read",
     ]
     package var limits = Limits()
 

@@ -24,27 +24,32 @@ extension PresenterMessages {
 }
 
 package struct RegisterParameters: Hashable, Sendable, Codable {
-    private enum Key: String, CodingKey { case messages }
+    private enum Key: String, CodingKey { case messages, purpose }
 
     package var path: PathForm
     /// What the client implements.
     package var messages: PresenterMessages
+    /// What accesses carry about which the presenter is neither asked nor told; nil for a purpose of its own.
+    package var purpose: String?
 
-    package init(path: [UInt8], messages: PresenterMessages) {
+    package init(path: [UInt8], messages: PresenterMessages, purpose: String? = nil) {
         self.path = PathForm(path)
         self.messages = messages
+        self.purpose = purpose
     }
 
     package init(from decoder: any Decoder) throws {
         path = try PathForm(required: decoder).checkedBelowRoot()
         let container = try decoder.container(keyedBy: Key.self)
         messages = try PresenterMessages(names: try container.decode([String].self, forKey: .messages))
+        purpose = try container.decodeIfPresent(String.self, forKey: .purpose)?.checkedPurpose()
     }
 
     package func encode(to encoder: any Encoder) throws {
         try path.encode(to: encoder)
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(messages.names, forKey: .messages)
+        try container.encodeIfPresent(purpose, forKey: .purpose)
     }
 }
 
@@ -52,10 +57,13 @@ package struct RegisterResult: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var path: String
     package var pathBytes: String?
+    /// Of what the client implements, what it will be sent: who may not write an item is not asked about it.
+    package var messages: [String]
 
-    package init(presenter: UInt64, path: [UInt8]) {
+    package init(presenter: UInt64, path: [UInt8], messages: PresenterMessages) {
         self.presenter = presenter
         (self.path, self.pathBytes) = PathForm(path).parts
+        self.messages = messages.names
     }
 }
 

@@ -115,6 +115,7 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
 
     case question(MessageID, PresenterQuestion)
     case news(PresenterNews)
+    case event(EventForm)
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
@@ -127,6 +128,9 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
         case .news(let news):
             try container.encode(news.method, forKey: .method)
             try container.encode(news.parameters, forKey: .params)
+        case .event(let event):
+            try container.encode(EventForm.method, forKey: .method)
+            try container.encode(event, forKey: .params)
         }
     }
 

@@ -26,6 +26,7 @@ final class ClientConnection: ChannelDuplexHandler {
     let accepted = ProcessClock.now
     private(set) lazy var presenters = ConnectedPresenters(of: self, in: service)
     private(set) lazy var accesses = ConnectedAccesses(of: self, in: service)
+    private(set) lazy var events = ConnectedEvents(of: self, in: service)
     private lazy var outbox = Outbox(to: channel) { [weak self] in self?.serve() }
 
     private var reader = FrameReader()
@@ -57,6 +58,8 @@ final class ClientConnection: ChannelDuplexHandler {
     }
 
     var loop: any EventLoop { channel.eventLoop }
+    /// Whether nothing is sent any more.
+    var isOver: Bool { isClosed }
 
     func channelActive(context: ChannelHandlerContext) {
         if let refusal {
@@ -119,7 +122,7 @@ extension ClientConnection {
                 break
             }
         }
-        if isDrained, hasInputEnded, flow.isIdle, !isEnding {
+        if isDrained, hasInputEnded, flow.isIdle, !accesses.areWaiting, !isEnding {
             if reader.isInMessage {
                 end(with: .invalidRequest("the last message is cut off"))
             } else {
@@ -203,10 +206,25 @@ extension ClientConnection {
     }
 
     private func finish(reserved bytes: Int = 0, _ encode: () throws -> [UInt8]) {
-        flow.finish()
         outbox.release(bytes)
         write { outbox.send(frame(try encode())) }
-        // Not at once: the caller is not done.
+        finish()
+    }
+
+    /// A request is not being served any more, whether or not it is answered.
+    func finish() {
+        flow.finish()
+        serveSoon()
+    }
+
+    /// Answers a request that is not being served.
+    func reply(_ id: MessageID, _ result: Result<Response, Failure>) {
+        send(Reply(to: id, result))
+        serveSoon()
+    }
+
+    /// Not at once: the caller is not done.
+    private func serveSoon() {
         door.run { [bound = NIOLoopBound(self, eventLoop: loop)] in bound.value.serve() }
     }
 
@@ -359,6 +377,7 @@ extension ClientConnection {
         process = nil
         presenters.close()
         accesses.close()
+        events.close()
         // Also when the desk does nothing else any more.
         service.desk.submit { [holdings] _ in holdings.close() }
     }

@@ -17,55 +17,87 @@ final class ConnectedAccesses {
     private unowned let connection: ClientConnection
     private let service: Service
     private var accesses: [ClaimID: Standing] = [:]
+    private var waiting = 0
 
     init(of connection: ClientConnection, in service: Service) {
         self.connection = connection
         self.service = service
     }
 
-    func begin(_ parameters: AccessBeginParameters, as presenter: Purpose?, answering id: MessageID) {
+    /// Whether somebody waits to be told that an access began.
+    var areWaiting: Bool { waiting > 0 }
+
+    func begin(
+        _ parameters: AccessBeginParameters, _ nature: Coordination.Request.Nature, answering id: MessageID
+    ) {
         guard accesses.count < ProtocolLimits.accesses else {
             return connection.answer(
                 id, .tooMany("a connection has at most \(ProtocolLimits.accesses) accesses; end one first"))
         }
         let claim = service.engine.makeClaimID()
-        let purpose: Purpose =
-            switch parameters.identity {
-            case .purpose(let text): Purpose("named:\(text)")
-            case .presenter, nil: presenter ?? Purpose("access:\(claim.rawValue)")
-            }
+        let wanted: Holdings.Wanted
+        do throws(Failure) {
+            wanted = try understand(parameters, nature, of: claim)
+        } catch {
+            return connection.answer(id, error)
+        }
         accesses[claim] = .waiting(id, since: Engine.now)
+        waiting += 1
         connection.begin(id)
         let settle = makeOutcome(of: claim, parameters.intents)
         connection.atDesk { holdings, process throws(Failure) in
-            try holdings.begin(
-                claim, parameters.intents, as: purpose, watching: process, tell: settle)
+            try holdings.begin(claim, wanted, watching: process, tell: settle)
         } then: { result in
+            // From here on it waits at nobody's cost.
+            self.connection.finish()
             guard case .failure(let failure) = result else { return }
             self.finish(claim, .failure(failure))
         }
     }
 
+    /// Names of the client's own become ours.
+    private func understand(
+        _ parameters: AccessBeginParameters, _ nature: Coordination.Request.Nature, of claim: ClaimID
+    ) throws(Failure) -> Holdings.Wanted {
+        let purpose: Purpose =
+            switch parameters.identity {
+            case .purpose(let text): connection.peer.purpose(named: text)
+            case .presenter(let presenter): try connection.presenters.purpose(of: presenter)
+            case nil: Purpose("access:\(claim.rawValue)")
+            }
+        for access in parameters.within {
+            guard case .held = accesses[ClaimID(access)] else { throw .noAccess(access) }
+        }
+        var question: QuestionID?
+        if let id = parameters.answering {
+            question = connection.presenters.question(id)
+            guard question != nil else { throw .notFound("you owe no answer to the request in 'answering'") }
+        }
+        return Holdings.Wanted(
+            nature: nature, intents: parameters.intents, purpose: purpose,
+            within: parameters.within.map { ClaimID($0) }, answering: question,
+            onBehalfOf: parameters.onBehalfOf)
+    }
+
     private func makeOutcome(
         of claim: ClaimID, _ intents: [IntentForm]
-    ) -> @Sendable (Engine.Decision, [any TrackedDocument]) -> Void {
+    ) -> @Sendable (Engine.Decision, AccessPlan) -> Void {
         let accesses = NIOLoopBound(self, eventLoop: connection.loop)
-        return { [door = connection.door] decision, documents in
-            door.run { accesses.value.settle(claim, decision, documents, intents) }
+        return { [door = connection.door] decision, plan in
+            door.run { accesses.value.settle(claim, decision, plan, intents) }
         }
     }
 
     private func settle(
-        _ claim: ClaimID, _ decision: Engine.Decision, _ documents: [any TrackedDocument],
-        _ intents: [IntentForm]
+        _ claim: ClaimID, _ decision: Engine.Decision, _ plan: AccessPlan, _ intents: [IntentForm]
     ) {
         guard case .waiting(let id, let since) = accesses[claim] else { return }
         switch decision {
         case .granted:
             accesses[claim] = .held
-            let now = zip(documents, intents).map { IntentForm($0.path, $1.access) }
+            let now = zip(plan.documents, intents).map { IntentForm($0.path, $1.access) }
             let result = AccessBeginResult(access: claim.rawValue, intents: now)
-            connection.finish(id, .success(.beginAccess(result)))
+            tell(id, .success(.beginAccess(result)))
         case .refused(let refusal, let explanation):
             connection.atDesk { holdings, _ throws(Failure) in
                 throw holdings.explain(refusal, of: claim, explanation, since: since)
@@ -79,7 +111,12 @@ final class ConnectedAccesses {
     /// Answers an `access/begin` that came to nothing.
     private func finish(_ claim: ClaimID, _ result: Result<Response, Failure>) {
         guard case .waiting(let id, _) = accesses.removeValue(forKey: claim) else { return }
-        connection.finish(id, result)
+        tell(id, result)
+    }
+
+    private func tell(_ id: MessageID, _ result: Result<Response, Failure>) {
+        waiting -= 1
+        connection.reply(id, result)
     }
 
     /// Answers the request that waits under an id, and takes the claim back.
@@ -91,7 +128,7 @@ final class ConnectedAccesses {
         }
         guard let claim = found?.key else { return }
         accesses[claim] = .cancelled
-        connection.finish(id, .failure(.cancelled))
+        tell(id, .failure(.cancelled))
         connection.atDesk { holdings, _ throws(Failure) in
             holdings.withdraw(claim)
         } then: { _ in
@@ -101,9 +138,7 @@ final class ConnectedAccesses {
 
     func end(_ access: UInt64, answering id: MessageID) {
         let claim = ClaimID(access)
-        guard case .held = accesses[claim] else {
-            return connection.answer(id, .notFound("you hold no access \(access)"))
-        }
+        guard case .held = accesses[claim] else { return connection.answer(id, .noAccess(access)) }
         accesses[claim] = nil
         connection.begin(id)
         connection.atDesk { holdings, _ throws(Failure) in
@@ -113,6 +148,29 @@ final class ConnectedAccesses {
         }
     }
 
+    func move(_ parameters: MoveParameters, isDone: Bool, answering id: MessageID) {
+        guard case .held = accesses[ClaimID(parameters.access)] else {
+            return connection.answer(id, .noAccess(parameters.access))
+        }
+        connection.begin(id)
+        connection.atDesk { holdings, _ throws(Failure) in
+            try holdings.announce(parameters, isDone: isDone)
+        } then: { result in
+            self.connection.finish(id, result.map { .done(EmptyResult()) })
+        }
+    }
+
     /// Nothing is answered any more; what is held is given back by the connection's holdings.
     func close() { accesses = [:] }
+}
+
+extension Failure {
+    fileprivate static func noAccess(_ access: UInt64) -> Failure {
+        .notFound("you hold no access \(access)")
+    }
+}
+
+extension Peer {
+    /// What accesses of one user's programs have in common; nobody takes part in another user's.
+    func purpose(named text: String) -> Purpose { Purpose("named:\(user):\(text)") }
 }

@@ -30,14 +30,24 @@ final class ConnectedPresenters {
         questions = Questions(patience: service.engine.bounds.progress)
     }
 
-    func purpose(of presenter: UInt64) -> Purpose? { presented[PresenterID(presenter)]?.purpose }
+    func purpose(of presenter: UInt64) throws(Failure) -> Purpose {
+        guard let known = presented[PresenterID(presenter)] else {
+            throw .notFound("you have no presenter \(presenter)")
+        }
+        return known.purpose
+    }
+
+    /// What a request of ours asks that is not answered.
+    func question(_ id: MessageID) -> QuestionID? { questions.question(id)?.id }
 
     func register(_ parameters: RegisterParameters, answering id: MessageID) {
         guard presented.count + registering < ProtocolLimits.presenters else {
             return connection.answer(
                 id, .tooMany("a connection has at most \(ProtocolLimits.presenters) presenters"))
         }
-        let purpose = Purpose("presenter:\(service.registrations.next())")
+        let purpose =
+            parameters.purpose.map { connection.peer.purpose(named: $0) }
+            ?? Purpose("presenter:\(service.registrations.next())")
         let mailbox = mailbox ?? makeMailbox()
         self.mailbox = mailbox
         registering += 1
@@ -63,7 +73,8 @@ final class ConnectedPresenters {
         let path = registered.document.path
         presented[registered.presenter] = Presented(
             document: registered.document, purpose: purpose, path: path)
-        return RegisterResult(presenter: registered.presenter.rawValue, path: path)
+        return RegisterResult(
+            presenter: registered.presenter.rawValue, path: path, messages: registered.messages)
     }
 
     func remove(_ presenter: UInt64, answering id: MessageID) {
@@ -85,17 +96,21 @@ final class ConnectedPresenters {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
             return connection.noteOnce(.strayAnswer, "it answered a question nobody asked")
         }
-        if let words = answer.refusal {
-            service.refusals.note(words, of: question.presenter, at: Engine.now)
+        let now = Engine.now
+        if let guest = service.guest(connection.peer) {
+            service.delays.refund(guest.account(of: question.item), question.deadline.since(now))
         }
-        service.engine.answer(
-            question.id, of: question.presenter, answer.refusal == nil ? .done : .failed)
+        if let words = answer.refusal { service.refusals.note(words, of: question.presenter, at: now) }
+        let isRefused = answer.refusal != nil && question.mayRefuse
+        service.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }
 
     func progress(_ id: MessageID) {
         guard let question = questions.question(id) else {
             return connection.noteOnce(.strayAnswer, "it is at work on a question nobody asked")
         }
+        // A guest has its minute, and no more.
+        guard service.guest(connection.peer) == nil else { return }
         service.engine.progress(question.id)
     }
 
@@ -127,11 +142,32 @@ extension ConnectedPresenters {
             if registering > 0 { early.append(message) }
             return
         }
+        guard let guest = service.guest(connection.peer) else { return deliver(message, to: known) }
+        // Each time, since rights change; and in order, since the desk does one thing after the other.
+        connection.atDesk { [service, document = known.document] _, _ throws(Failure) in
+            guest.verdict(on: message, about: document, in: service)
+        } then: { result in
+            guard let known = self.presented[message.presenter], case .success(let verdict) = result else {
+                return
+            }
+            switch verdict {
+            case .deliver(let mayRefuse): self.deliver(message, to: known, mayRefuse: mayRefuse)
+            case .consent(let question):
+                self.service.engine.answer(question, of: message.presenter, .done)
+            case .drop: break
+            }
+        }
+    }
+
+    private func deliver(_ message: PresenterMessage, to known: Presented, mayRefuse: Bool = true) {
         let path = known.document.path
         switch message.content {
         case .request(let question, let request, let subitem, let deadline):
             let name = subitem.flatMap { service.documents.path(of: $0, at: Place()) }
-            ask(request, question, by: deadline, message, path, name)
+            let asked = Questions.Question(
+                id: question, presenter: message.presenter, deadline: deadline, item: known.document.item,
+                mayRefuse: mayRefuse)
+            ask(request, asked, message, path, name)
         case .notice(.didMove, _):
             // Back where it was, or told before.
             guard path != known.path else { return }
@@ -143,18 +179,18 @@ extension ConnectedPresenters {
     }
 
     private func ask(
-        _ request: PresenterRequest, _ question: QuestionID, by deadline: Instant,
-        _ message: PresenterMessage, _ path: [UInt8], _ subitem: [UInt8]?
+        _ request: PresenterRequest, _ question: Questions.Question, _ message: PresenterMessage,
+        _ path: [UInt8], _ subitem: [UInt8]?
     ) {
         let now = Engine.now
-        let question = Questions.Question(id: question, presenter: message.presenter, deadline: deadline)
         guard let id = questions.ask(question, at: now) else {
             return connection.close(
                 because: "it owes answers to \(ProtocolLimits.questions) requests; close and try again")
         }
         let parameters = PresenterQuestion.Parameters(
             presenter: message.presenter.rawValue, path: path, turn: message.turn.rawValue,
-            deadline: deadline.since(now).milliseconds, cause: CauseForm(message.cause), subitem: subitem)
+            deadline: question.deadline.since(now).milliseconds, cause: CauseForm(message.cause),
+            subitem: subitem)
         connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
     }
 

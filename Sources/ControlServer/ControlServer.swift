@@ -9,16 +9,19 @@ import NIOPosix
 package struct ControlledMount: Hashable, Sendable {
     package var mountpoint: String
     package var source: String
-    /// Besides root, the only user who is served.
+    /// Whose mount it is; that user and root may ask for everything.
     package var user: UInt32
     /// Of the daemon.
     package var version: String
+    /// Whether other users may use the mount; then they are served as far as their rights to files go.
+    package var isShared: Bool
 
-    package init(mountpoint: String, source: String, user: UInt32, version: String) {
+    package init(mountpoint: String, source: String, user: UInt32, version: String, isShared: Bool = false) {
         self.mountpoint = mountpoint
         self.source = source
         self.user = user
         self.version = version
+        self.isShared = isShared
     }
 
     var form: MountForm { MountForm(mountpoint: mountpoint, source: source, user: user) }
@@ -34,16 +37,21 @@ package final class ControlServer: Sendable {
     package init(
         on socket: consuming OwnedDescriptor, for mount: ControlledMount, status: any StatusSource,
         kept: (any KeptContents)?, engine: Engine, documents: any DocumentSource,
-        log: @escaping @Sendable (String) -> Void
+        below source: any SourceLooking, log: @escaping @Sendable (String) -> Void
     ) throws {
         let watch = try ProcessWatch()
         let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), NIOThreadPool(numberOfThreads: 1))
         readers.start()
         desk.start()
-        let service = Service(
-            mount: mount, status: status, kept: kept, engine: engine, documents: documents, log: log,
-            watch: watch, readers: readers, desk: desk)
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let loop = group.next()
+        let feed = try loop.submit {
+            NIOLoopBound(
+                EventFeed(engine: engine, documents: documents, desk: desk, loop: loop), eventLoop: loop)
+        }.wait()
+        let service = Service(
+            mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,
+            feed: feed, log: log, watch: watch, readers: readers, desk: desk)
         let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
@@ -65,7 +73,10 @@ package final class ControlServer: Sendable {
     package func stop() throws {
         let loop = listener.eventLoop
         listener.close(promise: nil)
-        try loop.flatSubmit { [roster] in roster.value.closeAll(on: loop) }.wait()
+        try loop.flatSubmit { [roster, feed = service.feed] in
+            feed.value.close()
+            return roster.value.closeAll(on: loop)
+        }.wait()
         // What they had is given back on the desk, in order; nothing is put there after that.
         try service.desk.runIfActive(eventLoop: loop) {}.wait()
         try service.stop()

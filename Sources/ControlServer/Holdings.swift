@@ -13,12 +13,29 @@ final class Holdings: Sendable {
     struct Registered: Sendable {
         let presenter: PresenterID
         let document: any TrackedDocument
+        /// What it is sent of what it implements.
+        let messages: PresenterMessages
     }
 
     private struct State {
         var party: Party?
         var presenters: Set<PresenterID> = []
-        var accesses: [ClaimID: [any TrackedDocument]] = [:]
+        var accesses: [ClaimID: Begun] = [:]
+    }
+
+    private struct Begun {
+        let plan: AccessPlan
+        let party: Party
+    }
+
+    /// An access as the connection asks for it, with the words of the client understood.
+    struct Wanted: Sendable {
+        let nature: Coordination.Request.Nature
+        let intents: [IntentForm]
+        let purpose: Purpose
+        let within: [ClaimID]
+        let answering: QuestionID?
+        let onBehalfOf: ProcessForm?
     }
 
     private let service: Service
@@ -36,11 +53,14 @@ final class Holdings: Sendable {
     ) throws(Failure) -> Registered {
         var party = try party(process)
         party.purpose = purpose
+        var messages = parameters.messages
+        if let guest = service.guest(peer) {
+            messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
+        }
         let document = try service.documents.find(parameters.path)
-        let presenter = service.engine.present(
-            document, by: party, implementing: parameters.messages, in: mailbox)
+        let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
         state.withLock { _ = $0.presenters.insert(presenter) }
-        return Registered(presenter: presenter, document: document)
+        return Registered(presenter: presenter, document: document, messages: messages)
     }
 
     func remove(_ presenter: PresenterID) {
@@ -49,28 +69,25 @@ final class Holdings: Sendable {
         service.refusals.forget(presenter)
     }
 
-    /// Returns a grant if there was nobody to wait for; otherwise `outcome` is told, on any thread, once.
+    /// `outcome` is told once, on any thread: at once if there is nobody to wait for.
     func begin(
-        _ claim: ClaimID, _ intents: [IntentForm], as purpose: Purpose,
-        watching process: ProcessWatch.Watched,
-        tell outcome: @escaping @Sendable (Engine.Decision, [any TrackedDocument]) -> Void
+        _ claim: ClaimID, _ wanted: Wanted, watching process: ProcessWatch.Watched,
+        tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(Failure) {
-        var party = try party(process)
-        party.purpose = purpose
-        let documents = try find(intents)
-        let parts = zip(documents, intents).map {
-            Coordination.Request.Part($0.item, $1.access, at: $0.place)
-        }
-        guard Set(parts.map(\.item)).count == parts.count else {
-            for document in documents { document.release() }
-            throw .invalidParameters("the two intents name one item; an access has each item once")
-        }
-        state.withLock { $0.accesses[claim] = documents }
-        let request = Coordination.Request(claim, .aware, parts[0], Array(parts.dropFirst()))
-        let claimant = AwareClaimant(parts.map(\.access), to: documents, by: party)
+        var party =
+            if let other = wanted.onBehalfOf { try self.party(of: other) } else { try self.party(process) }
+        party.purpose = wanted.purpose
+        let plan = try AccessPlan(wanted.intents, for: service.guest(peer), in: service)
+        state.withLock { $0.accesses[claim] = Begun(plan: plan, party: party) }
+        // As a program that knows nothing of Truce, which lets writers pass when it stands still.
+        let nature = plan.isGuestReading && wanted.nature == .aware ? .handle : wanted.nature
+        var request = Coordination.Request(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
+        request.within = wanted.within
+        request.answering = wanted.answering
+        let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimed, by: party)
         switch service.engine.claim(request, by: claimant) {
-        case .granted(let grant): outcome(.granted(grant), documents)
-        case .waiting: service.engine.whenSettled(claim) { outcome($0, documents) }
+        case .granted(let grant): outcome(.granted(grant), plan)
+        case .waiting: service.engine.whenSettled(claim) { outcome($0, plan) }
         }
     }
 
@@ -94,7 +111,7 @@ final class Holdings: Sendable {
         case .busy: return .timedOut(explanation)
         case .deadlock: return .deadlock(explanation)
         case .presenterFailed:
-            let items = state.withLock { $0.accesses[claim] ?? [] }.map(\.item)
+            let items = state.withLock { $0.accesses[claim]?.plan.documents ?? [] }.map(\.item)
             let shown = items.flatMap { service.engine.census(of: $0).presenters.map(\.presenter) }
             let refusals = service.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
@@ -113,9 +130,9 @@ final class Holdings: Sendable {
             service.engine.remove(presenter)
             service.refusals.forget(presenter)
         }
-        for (claim, documents) in accesses.sorted(by: { $0.key < $1.key }) {
+        for (claim, begun) in accesses.sorted(by: { $0.key < $1.key }) {
             service.engine.withdraw(claim)
-            for document in documents { document.release() }
+            begun.plan.release()
         }
     }
 
@@ -128,22 +145,46 @@ final class Holdings: Sendable {
         return party
     }
 
-    private func find(_ intents: [IntentForm]) throws(Failure) -> [any TrackedDocument] {
-        var found: [any TrackedDocument] = []
-        for intent in intents {
-            do throws(Failure) {
-                found.append(try service.documents.find(intent.path))
-            } catch {
-                for document in found { document.release() }
-                throw error
-            }
+    private func release(_ claim: ClaimID) {
+        state.withLock { $0.accesses.removeValue(forKey: claim) }?.plan.release()
+    }
+}
+
+// Whom a client speaks for, and what it says.
+extension Holdings {
+    /// Somebody else, for whom the client acts: a process of its own user's, and of our own process numbers.
+    private func party(of form: ProcessForm) throws(Failure) -> Party {
+        let party = service.documents.party(ofProcess: form.pid)
+        guard let process = party.process, form.started == nil || form.started == process.started else {
+            throw .notFound("there is no process \(form.pid), or not any more")
         }
-        return found
+        guard peer.user == 0 || party.user == peer.user else {
+            throw .denied("process \(form.pid) is not yours")
+        }
+        guard ProcessInspection.sharesNumbers(peer.pid) else {
+            throw .denied("your process numbers mean nothing here: you are in another pid namespace")
+        }
+        return party
     }
 
-    private func release(_ claim: ClaimID) {
-        let documents = state.withLock { $0.accesses.removeValue(forKey: claim) }
-        for document in documents ?? [] { document.release() }
+    /// What is about to be moved, or was.
+    func announce(_ move: MoveParameters, isDone: Bool) throws(Failure) {
+        let (claim, path, newPath) = (
+            ClaimID(move.access), move.path.bytes ?? [], move.newPath.bytes ?? []
+        )
+        // A rename that was seen has given the document its new name already.
+        guard let begun = state.withLock({ $0.accesses[claim] }),
+            let document = begun.plan.document(at: path) ?? begun.plan.document(at: newPath)
+        else {
+            throw .invalidParameters("the access does not have '\(move.path.path.excerpt)' among its items")
+        }
+        if let guest = service.guest(peer) { _ = try guest.checked(.write(.forReplacing), at: move.newPath) }
+        guard isDone else { return }
+        do throws(MoveFailure) {
+            try service.documents.announceMove(of: document, to: newPath, by: begun.party, under: claim)
+        } catch {
+            throw Failure(error, move)
+        }
     }
 }
 

@@ -57,6 +57,16 @@ extension Failure {
         }
     }
 
+    init(_ failure: MoveFailure, _ move: MoveParameters) {
+        let (path, newPath) = (move.path.path.excerpt, move.newPath.path.excerpt)
+        switch failure {
+        case .unreachable(let failure): self = Failure(failure, move.newPath)
+        case .missing: self = .notFound("nothing is at '\(newPath)'; move it first")
+        case .notMoved:
+            self = .invalidParameters("'\(path)' is still there, so it did not move to '\(newPath)'")
+        }
+    }
+
     /// After a wait that ran out: those who were in the way then, chained to the end.
     static func timedOut(_ explanation: Explanation) -> Failure {
         let why = explanation.sentences

@@ -35,7 +35,7 @@ final class Roster {
     }
 
     private func refusal(of peer: Peer) -> Failure? {
-        guard peer.user == 0 || peer.user == service.mount.user else {
+        guard peer.user == 0 || peer.user == service.mount.user || service.mount.isShared else {
             return .denied(
                 "this mount belongs to user \(service.mount.user); its socket serves only that user and root")
         }

@@ -2,6 +2,7 @@
 import ControlProtocol
 import CoordinationEngine
 import LinuxSystem
+import NIOCore
 import NIOPosix
 import Synchronization
 
@@ -12,10 +13,14 @@ struct Service: Sendable {
     let kept: (any KeptContents)?
     let engine: Engine
     let documents: any DocumentSource
+    /// The directory below the mount, as clients may see it.
+    let source: any SourceLooking
+    let feed: NIOLoopBound<EventFeed>
     let log: @Sendable (String) -> Void
 
     let watch: ProcessWatch
     let refusals = RecentRefusals()
+    let delays = DelayLedger()
     /// Makes the purposes of presenters.
     let registrations = Counter()
 

@@ -10,20 +10,29 @@ extension ClientConnection {
         switch request {
         case .initialize(let parameters): initialize(parameters, answering: id)
         case .status:
-            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
-                try .status(StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id))
+            look(id, reserving: ProtocolLimits.listBytes) { service, peer in
+                try service.checkMayKnowAll(peer)
+                return try .status(
+                    StatusForm(service.status.status(), mount: service.mount, pid: OwnProcess.id))
             }
         case .register(let parameters): presenters.register(parameters, answering: id)
         case .remove(let parameters): presenters.remove(parameters.presenter, answering: id)
-        case .beginAccess(let parameters): begin(parameters, answering: id)
+        case .beginAccess(let parameters): accesses.begin(parameters, .aware, answering: id)
+        case .prepareAccess(let parameters): accesses.begin(parameters, .batch, answering: id)
         case .endAccess(let parameters): accesses.end(parameters.access, answering: id)
+        case .willMove(let parameters): accesses.move(parameters, isDone: false, answering: id)
+        case .didMove(let parameters): accesses.move(parameters, isDone: true, answering: id)
+        case .subscribe(let parameters): events.subscribe(parameters, answering: id)
+        case .unsubscribe(let parameters): events.unsubscribe(parameters.subscription, answering: id)
         case .why(let parameters):
-            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
-                try service.census(at: parameters.path)
+            look(id, reserving: ProtocolLimits.listBytes) { service, peer in
+                _ = try service.guest(peer)?.checkedToLook(at: parameters.path)
+                return try service.census(at: parameters.path)
             }
         case .ps:
-            look(id, reserving: ProtocolLimits.listBytes) { service, _ in
-                .census(try CensusForm(of: nil, in: service.engine))
+            look(id, reserving: ProtocolLimits.listBytes) { service, peer in
+                try service.checkMayKnowAll(peer)
+                return .census(try CensusForm(of: nil, in: service.engine))
             }
         case .keptList(let parameters):
             look(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
@@ -32,19 +41,15 @@ extension ClientConnection {
             look(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
         }
     }
-
-    private func begin(_ parameters: AccessBeginParameters, answering id: MessageID) {
-        guard case .presenter(let number) = parameters.identity else {
-            return accesses.begin(parameters, as: nil, answering: id)
-        }
-        guard let purpose = presenters.purpose(of: number) else {
-            return answer(id, .notFound("you have no presenter \(number)"))
-        }
-        accesses.begin(parameters, as: purpose, answering: id)
-    }
 }
 
 extension Service {
+    /// What is told of the whole mount names files that not everybody may see.
+    fileprivate func checkMayKnowAll(_ peer: Peer) throws(Failure) {
+        guard guest(peer) != nil else { return }
+        throw .denied("only user \(mount.user) and root may ask about the whole mount; ask 'why' of one file")
+    }
+
     fileprivate func store() throws(Failure) -> any KeptContents {
         guard let kept else { throw .notFound("this mount keeps nothing") }
         return kept

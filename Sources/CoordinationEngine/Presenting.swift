@@ -3,43 +3,6 @@ import Arbitration
 package import Coordination
 import Synchronization
 
-/// A document that somebody shows or asked for by name, followed wherever it moves.
-package protocol TrackedDocument: AnyObject, Sendable {
-    var item: ItemID { get }
-    /// Where it is now; the directory is known to the engine.
-    var place: Place { get }
-    /// What it is called now, below the root and without a leading slash. On any thread, under no lock.
-    var path: [UInt8] { get }
-    /// Whoever found it needs it no longer; called exactly once.
-    func release()
-}
-
-/// What the control socket asks of the file system. Everything may block: call it on workers.
-package protocol DocumentSource: ItemNamer {
-    /// Follows a path from the root of the source, through no symbolic link but in the last part, which is not
-    /// followed. A last name that does not exist is a document that does not exist yet.
-    func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument
-    /// Who a process is now; nobody if it is gone.
-    func party(ofProcess process: Int32) -> Party
-}
-
-/// Knows items that nobody follows by their names.
-package protocol ItemNamer: Sendable {
-    /// What an item is called at a place, or was when something was told of it there; nil if nobody remembers.
-    ///
-    /// On any thread; never blocks.
-    func path(of item: ItemID, at place: Place) -> [UInt8]?
-}
-
-package enum FindingFailure: Error, Hashable, Sendable {
-    /// A directory on the way does not exist, or is none.
-    case notFound
-    /// Our own directory, or a symbolic link on the way.
-    case denied
-    /// The number of an error of the file system below.
-    case system(Int32)
-}
-
 /// Something to be sent to a presenter.
 package struct PresenterMessage: Sendable {
     package enum Content: Sendable {

@@ -98,6 +98,15 @@ extension OwnedDescriptor {
         return false
     }
 
+    /// `flock(2)` with `LOCK_UN`.
+    ///
+    /// To close the descriptor may not be enough: the lock is the open file's, which a process that is just being
+    /// started shares until it runs its program.
+    package borrowing func unlock() {
+        // Fails for what is no open file alone.
+        _ = clinux_unlock(rawValue)
+    }
+
     /// `getxattr(2)` of the POSIX access ACL in the kernel's form; nil if the mode says everything.
     package borrowing func accessControlList() throws(Errno) -> [UInt8]? {
         let name = "system.posix_acl_access"

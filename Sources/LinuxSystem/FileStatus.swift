@@ -50,6 +50,8 @@ package struct FileStatus: Sendable, Equatable {
     package var isDirectory: Bool { kind == S_IFDIR }
     package var isRegularFile: Bool { kind == S_IFREG }
     package var isSymbolicLink: Bool { kind == S_IFLNK }
+    /// Of a directory: only owners may take names away.
+    package var isSticky: Bool { mode & S_ISVTX != 0 }
 
     init(_ status: clinux_status) {
         device = status.device

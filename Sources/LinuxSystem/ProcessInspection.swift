@@ -29,6 +29,15 @@ package enum ProcessInspection {
         package var started: UInt64
     }
 
+    /// Whether a process means by a process number what we mean by it; no if that cannot be seen.
+    package static func sharesNumbers(_ process: Int32) -> Bool {
+        var (own, other) = (stat(), stat())
+        guard stat("/proc/self/ns/pid", &own) == 0, stat("/proc/\(process)/ns/pid", &other) == 0 else {
+            return false
+        }
+        return own.st_ino == other.st_ino && own.st_dev == other.st_dev
+    }
+
     package static func status(ofThread thread: Int32) -> ThreadStatus? {
         readSmallFile("/proc/\(thread)/status").map(threadStatus)
     }

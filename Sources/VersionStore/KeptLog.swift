@@ -19,6 +19,8 @@ struct KeptLog: ~Copyable, Sendable {
         self.file = file
     }
 
+    deinit { file.unlock() }
+
     private static func isTorn(_ file: borrowing OwnedDescriptor, size: Int) throws(Errno) -> Bool {
         guard size > 0 else { return false }
         return try file.read(at: size - 1, count: 1) != [UInt8(ascii: "\n")]

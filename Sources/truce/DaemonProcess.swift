@@ -46,6 +46,8 @@ struct DaemonProcess: Sendable {
         let log = { @Sendable [log] (line: String) in log.write(line) }
         let store = try target.openStore(in: source, log: log)
         let kept = try target.keptContents(of: store, in: source)
+        let tree = SourceTree(
+            try OwnedDescriptor.duplicating(source.rawValue), mountedAt: target.mountpoint)
         let mount: CoordinatedFilesystem.Mount
         do throws(MountError) {
             mount = try CoordinatedFilesystem.Mount(
@@ -58,7 +60,7 @@ struct DaemonProcess: Sendable {
         do {
             server = try ControlServer(
                 on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                kept: kept, engine: mount.engine, documents: mount.documents, log: log)
+                kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log)
             try unmountOnSignal(mount)
             try announce()
         } catch {

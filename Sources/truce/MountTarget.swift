@@ -23,7 +23,9 @@ extension MountPlan.Target {
     }
 
     var controlled: ControlledMount {
-        ControlledMount(mountpoint: mountpoint, source: source, user: geteuid(), version: Truce.version)
+        ControlledMount(
+            mountpoint: mountpoint, source: source, user: geteuid(), version: Truce.version,
+            isShared: geteuid() == 0 && options.allowOther)
     }
 
     /// The store of kept contents in the source.

@@ -101,7 +101,7 @@ package final class PresenterSession {
                 }
             case .unknown(let method, let id?):
                 try wire.send(AnswerMessage(to: id, failure: .unknownMethod(method)))
-            case .unknown(_, nil), .response: break
+            case .unknown(_, nil), .response, .event: break
             }
         }
     }

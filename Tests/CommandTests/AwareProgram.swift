@@ -63,6 +63,13 @@ final class AwareProgram {
         return news
     }
 
+    func nextEvent() throws -> EventForm {
+        guard case .event(let event) = try take({ $0.isEvent }).message else {
+            preconditionFailure("it is an event")
+        }
+        return event
+    }
+
     /// Answers the next question, which must be this one.
     @discardableResult
     func answer(_ request: PresenterRequest, refusing words: String? = nil) throws -> PresenterQuestion {
@@ -110,5 +117,6 @@ final class AwareProgram {
 
 extension IncomingMessage {
     fileprivate var isQuestion: Bool { if case .question = self { true } else { false } }
+    fileprivate var isEvent: Bool { if case .event = self { true } else { false } }
     fileprivate var isNews: Bool { if case .news = self { true } else { false } }
 }

@@ -157,7 +157,7 @@ private final class Stage {
         guard case .request(let id, .success(.register(let parameters))) = try Envelope(decoding: receive())
         else { throw Errno.invalid }
         #expect(parameters.messages == messages)
-        let result = RegisterResult(presenter: 1, path: Array("notes".utf8))
+        let result = RegisterResult(presenter: 1, path: Array("notes".utf8), messages: .all)
         try send(Reply(to: id, .success(.register(result))).encoded())
     }
 

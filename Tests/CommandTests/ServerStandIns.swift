@@ -146,6 +146,10 @@ final class FakeDocuments: DocumentSource {
         state.withLock { $0.documents.values.first { $0.item == item }?.path }
     }
 
+    func announceMove(
+        of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
+    ) throws(MoveFailure) {}
+
     /// How often something was found and not released.
     var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
 
@@ -159,6 +163,13 @@ final class FakeDocuments: DocumentSource {
         party.user = 7
         return party
     }
+}
+
+/// A directory without links, in which nobody is a guest.
+struct FakeSource: SourceLooking {
+    func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
+    func owner(of path: [UInt8]) -> UInt32? { nil }
+    func target(of path: [UInt8], as user: FileUser?) -> [UInt8]? { nil }
 }
 
 /// The threads every engine of these tests shares: they live as long as the process.
@@ -184,7 +195,7 @@ func withServer(
         on: try socket.duplicateListener(),
         for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),
         status: status, kept: OneContent(), engine: engine, documents: documents,
-        log: { log.append($0) })
+        below: FakeSource(), log: { log.append($0) })
     let result = Result {
         try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))
     }

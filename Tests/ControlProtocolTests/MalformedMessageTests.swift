@@ -28,11 +28,28 @@ struct MalformedMessageTests {
         ("access/begin", #"{"intents":[{"path":"a"}]}"#),
         ("access/begin", #"{"intents":[{"path":"a","access":"write"}]}"#),
         ("access/begin", #"{"intents":[{"path":"a","access":["read"]}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read","options":["fast"]}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read","options":"withoutChanges"}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"updating","options":["withoutChanges"]}]}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"within":1}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"answering":{}}"#),
+        ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"onBehalfOf":7}"#),
+        ("access/prepare", #"{"intents":[{"path":"a","access":"forReplacing"}]}"#),
+        ("access/prepare", #"{"intents":[{"path":"a","access":"read","options":["resolvesSymbolicLink"]}]}"#),
+        ("access/willMove", #"{"access":1,"path":"a"}"#),
+        ("access/didMove", #"{"access":1,"path":"a","newPath":"../b"}"#),
+        ("access/didMove", #"{"path":"a","newPath":"b"}"#),
+        ("events/subscribe", #"{"path":"/"}"#),
+        ("events/subscribe", #"{"after":7}"#),
+        ("events/subscribe", #"{"after":{"epoch":"a"}}"#),
+        ("events/unsubscribe", "{}"),
         ("access/begin", #"{"intents":[{"access":"read"}]}"#),
         ("access/begin", #"{"intents":[{"path":"..","access":"read"}]}"#),
         (
             "access/begin",
-            #"{"intents":[{"path":"a","access":"read"},{"path":"b","access":"read"},{"path":"c","access":"read"}]}"#
+            #"{"intents":["#
+                + [String](repeating: #"{"path":"a","access":"read"}"#, count: 65).joined(separator: ",")
+                + "]}"
         ),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"purpose":""}"#),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"purpose":7}"#),

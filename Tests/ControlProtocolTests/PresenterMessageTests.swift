@@ -22,8 +22,29 @@ struct PresenterMessageTests {
                         as: .purpose("é\u{1F600}"))),
                 .beginAccess(
                     AccessBeginParameters([IntentForm(path, .write(.updating))], as: .presenter(3))),
+                .beginAccess(nested(path)),
+                .prepareAccess(AccessBeginParameters([IntentForm(path, .write(.forDeleting))])),
+                .willMove(MoveParameters(access: 1, from: path, to: [0x79])),
+                .didMove(MoveParameters(access: 1, from: [0x79], to: path)),
+                .register(RegisterParameters(path: path, messages: .all, purpose: "p")),
+                .subscribe(SubscribeParameters(path: path)),
+                .subscribe(SubscribeParameters(path: path, after: EventPosition(epoch: "e", sequence: 4))),
+                .unsubscribe(UnsubscribeParameters(subscription: 9)),
             ]
         }
+
+    /// With every option a read can have, made within another access and to give an answer, for somebody else.
+    private static func nested(_ path: [UInt8]) -> AccessBeginParameters {
+        var parameters = AccessBeginParameters([
+            IntentForm(path, .read([.withoutChanges, .resolvesSymbolicLink])),
+            IntentForm([0x78], .read([.immediatelyAvailableMetadataOnly, .forUploading])),
+            IntentForm([0x79], .write(.contentIndependentMetadataOnly)),
+        ])
+        parameters.within = [1, 2]
+        parameters.answering = .text("q")
+        parameters.onBehalfOf = ProcessForm(pid: 7, started: 8)
+        return parameters
+    }
 
     @Test("what the client asks, the server reads", arguments: allRequests)
     func requests(request: ControlProtocol.Request) throws {
@@ -149,8 +170,10 @@ struct PresenterMessageTests {
                     owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true)
             ])
         try roundTrip(.census(census), census)
-        let register = RegisterResult(presenter: 1, path: Self.bytes)
+        let register = RegisterResult(presenter: 1, path: Self.bytes, messages: .all)
         try roundTrip(.register(register), register)
+        let subscription = SubscribeResult(subscription: 9, epoch: "e", sequence: 4, hasGap: true)
+        try roundTrip(.subscribe(subscription), subscription)
         let access = AccessBeginResult(access: 3, intents: [IntentForm(Self.bytes, .write(.forDeleting))])
         try roundTrip(.beginAccess(access), access)
         try roundTrip(.done(EmptyResult()), EmptyResult())

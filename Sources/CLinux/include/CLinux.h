@@ -54,6 +54,11 @@ int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offs
 // change every thread; in C, because only C has thread-local variables.
 int clinux_prepare_thread(void);
 void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
+// Makes the calling thread somebody else to the kernel, with no more rights than that user has, and back. The second
+// ends the process if it fails.
+int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
+void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
+int clinux_may_access(int descriptor, int mask);                      // with the thread's own effective rights
 int32_t clinux_gettid(void);
 int clinux_pidfd_open(int32_t process);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);

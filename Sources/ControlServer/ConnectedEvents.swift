@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import NIOCore
+
+/// The subscriptions of one connection. On the event loop only.
+final class ConnectedEvents {
+    private struct Subscription {
+        /// What happens at or below it is told.
+        let path: [UInt8]
+    }
+
+    /// How much may wait for the kernel to say whether a guest may hear of it.
+    private static let mostChecked = 256
+
+    private unowned let connection: ClientConnection
+    private let service: Service
+    private var subscriptions: [UInt64: Subscription] = [:]
+    private var subscribing = 0
+    private var checking = 0
+
+    init(of connection: ClientConnection, in service: Service) {
+        self.connection = connection
+        self.service = service
+    }
+
+    func subscribe(_ parameters: SubscribeParameters, answering id: MessageID) {
+        guard subscriptions.count + subscribing < ProtocolLimits.subscriptions else {
+            return connection.answer(
+                id, .tooMany("a connection has at most \(ProtocolLimits.subscriptions) subscriptions"))
+        }
+        subscribing += 1
+        connection.begin(id)
+        connection.atDesk { [guest = service.guest(connection.peer)] _, _ throws(Failure) in
+            _ = try guest?.checkedToLook(at: parameters.path)
+        } then: { result in
+            switch result {
+            case .failure(let failure): self.conclude(id, .failure(failure))
+            case .success: self.join(parameters, answering: id)
+            }
+        }
+    }
+
+    private func join(_ parameters: SubscribeParameters, answering id: MessageID) {
+        service.feed.value.join(self, after: parameters.after) { [weak self] event in
+            self?.hear(event)
+        } then: { [weak self] result in
+            guard let self, !connection.isOver else { return }
+            let number = service.engine.makeClaimID().rawValue
+            conclude(
+                id,
+                result.map {
+                    .subscribe(
+                        SubscribeResult(
+                            subscription: number, epoch: $0.epoch, sequence: $0.sequence, hasGap: $0.hasGap))
+                })
+            guard case .success(let beginning) = result else { return leaveIfIdle() }
+            subscriptions[number] = Subscription(path: parameters.path.bytes ?? [])
+            for event in beginning.missed { tell(event, number) }
+        }
+    }
+
+    private func conclude(_ id: MessageID, _ result: Result<Response, Failure>) {
+        subscribing -= 1
+        connection.finish(id, result)
+    }
+
+    func unsubscribe(_ subscription: UInt64, answering id: MessageID) {
+        connection.begin(id)
+        guard subscriptions.removeValue(forKey: subscription) != nil else {
+            return connection.finish(
+                id, .failure(.notFound("you have no subscription \(subscription)")))
+        }
+        leaveIfIdle()
+        connection.finish(id, .success(.done(EmptyResult())))
+    }
+
+    /// Nothing is told any more.
+    func close() {
+        subscriptions = [:]
+        service.feed.value.leave(self)
+    }
+
+    private func leaveIfIdle() {
+        if subscriptions.isEmpty { service.feed.value.leave(self) }
+    }
+
+    private func hear(_ event: EventFeed.Event) {
+        for number in subscriptions.keys { tell(event, number) }
+    }
+
+    private func tell(_ event: EventFeed.Event, _ number: UInt64) {
+        guard let subscription = subscriptions[number] else { return }
+        var (path, newPath) = (event.path, event.newPath)
+        if let known = path, !known.isAtOrBelow(subscription.path) { path = nil }
+        if let known = newPath, !known.isAtOrBelow(subscription.path) { newPath = nil }
+        guard event.kind == .gap || path != nil || newPath != nil else { return }
+        guard let guest = service.guest(connection.peer) else {
+            return send(event, number, path, newPath)
+        }
+        check(event, number, (path, newPath), for: guest)
+    }
+
+    /// Each time, since rights change; and in order, since the desk does one thing after the other.
+    private func check(
+        _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
+        for guest: Guest
+    ) {
+        guard checking < Self.mostChecked else { return sendGap(event, number) }
+        checking += 1
+        connection.atDesk { _, _ throws(Failure) in
+            (guest.mayHear(of: paths.path), guest.mayHear(of: paths.newPath))
+        } then: { result in
+            self.checking -= 1
+            guard case .success(let mayHear) = result else { return }
+            let path = mayHear.0 ? paths.path : nil
+            let newPath = mayHear.1 ? paths.newPath : nil
+            guard event.kind == .gap || path != nil || newPath != nil else { return }
+            self.send(event, number, path, newPath)
+        }
+    }
+
+    private func send(_ event: EventFeed.Event, _ number: UInt64, _ path: [UInt8]?, _ newPath: [UInt8]?) {
+        guard subscriptions[number] != nil, !connection.hasGap(for: number) else { return }
+        guard event.kind != .gap else { return sendGap(event, number) }
+        let form = EventForm(
+            subscription: number, sequence: event.sequence, kind: event.kind, path: path, newPath: newPath,
+            cause: event.cause)
+        connection.push(.event(form), about: number, orGap: Self.gap(event, number))
+    }
+
+    private func sendGap(_ event: EventFeed.Event, _ number: UInt64) {
+        guard !connection.hasGap(for: number) else { return }
+        let gap = Self.gap(event, number)
+        connection.push(gap, about: number, orGap: gap)
+    }
+
+    private static func gap(_ event: EventFeed.Event, _ number: UInt64) -> ServerMessage {
+        .event(EventForm(subscription: number, sequence: event.sequence, kind: .gap))
+    }
+}
+
+extension Guest {
+    /// Whether a name is one that the user could list.
+    func mayHear(of path: [UInt8]?) -> Bool {
+        guard let path else { return false }
+        let directory = Array(path[..<(path.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+        do throws(Failure) {
+            return try checkedToLook(at: PathForm(directory)).contains(.read)
+        } catch {
+            return false
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate func isAtOrBelow(_ directory: [UInt8]) -> Bool {
+        directory.isEmpty || self == directory || starts(with: directory + [UInt8(ascii: "/")])
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Synchronization
+
+/// How long guests have made others wait for their answers.
+///
+/// Whoever may write a file may show it, and is asked before others use it; so one user could keep all others from
+/// it by answering late, for ever. An hour's answers about one item may take a minute; then it is not asked any more
+/// until the hour is over.
+final class DelayLedger: Sendable {
+    static let allowance = Span.seconds(60)
+    private static let period = Span.seconds(3600)
+    /// More of them at a time are forgotten.
+    private static let most = 4096
+
+    struct Account: Hashable, Sendable {
+        let user: UInt32
+        let item: ItemID
+    }
+
+    private struct Entry {
+        let began: Instant
+        var spent: Span
+    }
+
+    private let entries = Mutex<[Account: Entry]>([:])
+
+    func isSpent(_ account: Account, at now: Instant) -> Bool {
+        entries.withLock { entries in
+            guard let entry = entries[account], now < entry.began + Self.period else { return false }
+            return entry.spent >= Self.allowance
+        }
+    }
+
+    /// What an answer took, or may take before it is not waited for any more.
+    func charge(_ account: Account, _ span: Span, at now: Instant) {
+        entries.withLock { entries in
+            if entries.count >= Self.most { entries = entries.filter { now < $0.value.began + Self.period } }
+            if entries.count >= Self.most { entries = [:] }
+            var entry = entries[account] ?? Entry(began: now, spent: .zero)
+            if now >= entry.began + Self.period { entry = Entry(began: now, spent: .zero) }
+            entry.spent = Span(nanoseconds: entry.spent.nanoseconds + span.nanoseconds)
+            entries[account] = entry
+        }
+    }
+
+    /// What was charged and not needed.
+    func refund(_ account: Account, _ span: Span) {
+        entries.withLock { entries in
+            guard var entry = entries[account] else { return }
+            let rest = entry.spent.nanoseconds
+            entry.spent = Span(nanoseconds: rest - min(span.nanoseconds, rest))
+            entries[account] = entry
+        }
+    }
+}

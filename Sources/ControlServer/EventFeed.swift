@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import NIOCore
+import NIOPosix
+
+/// What happens in the mount, numbered, for those who subscribe; the last of it is remembered for those who come back.
+///
+/// It shows the root as any presenter of a directory does, from the first subscription on and until nobody has been
+/// subscribed for a while: as long as nobody wants to know, nobody pays for it. On the event loop only.
+final class EventFeed {
+    struct Event {
+        let sequence: UInt64
+        let kind: EventKind
+        let path: [UInt8]?
+        let newPath: [UInt8]?
+        let cause: CauseForm?
+    }
+
+    /// Where somebody who subscribes begins.
+    struct Beginning {
+        let epoch: String
+        let sequence: UInt64
+        let hasGap: Bool
+        /// What happened after the position that was asked for.
+        let missed: [Event]
+    }
+
+    private enum Standing {
+        case off
+        case starting
+        case on(PresenterID)
+    }
+
+    private let engine: Engine
+    private let documents: any DocumentSource
+    private let desk: NIOThreadPool
+    private let loop: any EventLoop
+    private let door: Door
+    private var standing = Standing.off
+    private var mailbox: Mailbox?
+    private var epoch = EventFeed.makeEpoch()
+    private var last: UInt64 = 0
+    private var recent: CircularBuffer<Event> = []
+    private var subscribers: [ObjectIdentifier: (Event) -> Void] = [:]
+    private var waiting: [(Result<Void, Failure>) -> Void] = []
+    private var end: Scheduled<Void>?
+    private var isClosed = false
+
+    init(engine: Engine, documents: any DocumentSource, desk: NIOThreadPool, loop: any EventLoop) {
+        self.engine = engine
+        self.documents = documents
+        self.desk = desk
+        self.loop = loop
+        door = Door(to: loop)
+    }
+
+    private static func makeEpoch() -> String {
+        String(UInt64.random(in: .min ... .max), radix: 16)
+    }
+
+    /// Tells a connection of everything from now on; `then` is told when that has begun.
+    func join(
+        _ subscriber: AnyObject, after position: EventPosition?, hearing: @escaping (Event) -> Void,
+        then: @escaping (Result<Beginning, Failure>) -> Void
+    ) {
+        end?.cancel()
+        end = nil
+        start { [self] result in
+            then(
+                result.map {
+                    subscribers[ObjectIdentifier(subscriber)] = hearing
+                    return beginning(after: position)
+                })
+        }
+    }
+
+    func leave(_ subscriber: AnyObject) {
+        subscribers[ObjectIdentifier(subscriber)] = nil
+        guard subscribers.isEmpty, case .on = standing, end == nil else { return }
+        end = loop.assumeIsolated().scheduleTask(in: .seconds(Int64(ProtocolLimits.eventSeconds))) {
+            self.stop()
+        }
+    }
+
+    /// The server ends.
+    func close() {
+        isClosed = true
+        door.close()
+        end?.cancel()
+        subscribers = [:]
+        stop()
+    }
+
+    private func beginning(after position: EventPosition?) -> Beginning {
+        guard let position else {
+            return Beginning(epoch: epoch, sequence: last, hasGap: false, missed: [])
+        }
+        let oldest = recent.first?.sequence ?? last + 1
+        guard position.epoch == epoch, position.sequence <= last, position.sequence + 1 >= oldest else {
+            return Beginning(epoch: epoch, sequence: last, hasGap: true, missed: [])
+        }
+        let missed = recent.filter { $0.sequence > position.sequence }
+        return Beginning(
+            epoch: epoch, sequence: position.sequence, hasGap: false, missed: Array(missed))
+    }
+
+    private func start(_ then: @escaping (Result<Void, Failure>) -> Void) {
+        if case .on = standing { return then(.success(())) }
+        waiting.append(then)
+        guard case .off = standing else { return }
+        standing = .starting
+        let feed = NIOLoopBound(self, eventLoop: loop)
+        let mailbox = Mailbox { [door] in door.run { feed.value.collect() } }
+        self.mailbox = mailbox
+        desk.runIfActive(eventLoop: loop) { [engine, documents] in
+            engine.present(
+                try documents.find(PathForm([])), by: .feed,
+                implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove], in: mailbox)
+        }
+        .assumeIsolated().whenComplete { result in self.started(result.mapError(Failure.init)) }
+    }
+
+    private func started(_ result: Result<PresenterID, Failure>) {
+        switch result {
+        case .success(let presenter): standing = .on(presenter)
+        case .failure: standing = .off
+        }
+        let waiting = self.waiting
+        self.waiting = []
+        for then in waiting { then(result.map { _ in }) }
+        if isClosed { stop() }
+    }
+
+    private func stop() {
+        guard case .on(let presenter) = standing else { return }
+        standing = .off
+        mailbox = nil
+        recent = []
+        // Nobody saw what happens until the next start.
+        epoch = Self.makeEpoch()
+        desk.submit { [engine] _ in engine.remove(presenter) }
+    }
+
+    private func collect() {
+        for message in mailbox?.take() ?? [] {
+            guard case .notice(let notice, let subitem?) = message.content else { continue }
+            last += 1
+            let event = event(notice, of: subitem, CauseForm(message.cause), message.cause.access)
+            if recent.count >= ProtocolLimits.events { recent.removeFirst() }
+            recent.append(event)
+            for hear in subscribers.values { hear(event) }
+        }
+    }
+
+    private func event(
+        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ cause: CauseForm, _ access: Access
+    ) -> Event {
+        let now = documents.path(of: subitem.item, at: subitem.place)
+        let before = subitem.former.flatMap { documents.path(of: subitem.item, at: $0) }
+        let kind: EventKind? =
+            switch notice {
+            case .subitemDidAppear where now != nil: .appeared
+            case .subitemDidChange where now != nil: access == .write(.forDeleting) ? .deleted : .changed
+            case .subitemDidMove where now != nil && before != nil: .moved
+            default: nil
+            }
+        guard let kind else {
+            // What nobody remembers the name of has to be looked for.
+            return Event(sequence: last, kind: .gap, path: nil, newPath: nil, cause: nil)
+        }
+        let isMove = kind == .moved
+        return Event(
+            sequence: last, kind: kind, path: isMove ? before : now, newPath: isMove ? now : nil, cause: cause
+        )
+    }
+}
+
+extension Party {
+    /// Nobody's program; `truce ps` shows it by this name.
+    fileprivate static var feed: Party {
+        var party = Party(process: nil, ancestors: [])
+        party.program = Array("subscribers".utf8)
+        return party
+    }
+}

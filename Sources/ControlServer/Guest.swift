@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+
+/// A client who is neither root nor the user whose mount it is: the kernel is asked what it may do, each time.
+struct Guest: Sendable {
+    let user: FileUser
+    let source: any SourceLooking
+
+    /// What the user may do with what it wants to access.
+    func checked(_ access: Access, at path: PathForm) throws(Failure) -> Rights {
+        let rights = try rights(at: path)
+        let (needed, what): (Rights, String) =
+            switch access {
+            case .read: (.read, "read")
+            case .write(.updating), .write(.forMerging), .write(.contentIndependentMetadataOnly):
+                (.write, "write")
+            case .write(.forDeleting): (.rename, "delete")
+            case .write(.forMoving): (.rename, "move")
+            case .write(.forReplacing): (.rename, "replace")
+            }
+        guard rights.isSuperset(of: needed) else {
+            throw .denied("you may not \(what) '\(path.path.excerpt)'")
+        }
+        return rights
+    }
+
+    /// Refuses whoever may not even read it.
+    func checkedToLook(at path: PathForm) throws(Failure) -> Rights {
+        let rights = try rights(at: path)
+        guard rights.contains(.read) else { throw .denied("you may not read '\(path.path.excerpt)'") }
+        return rights
+    }
+
+    private func rights(at path: PathForm) throws(Failure) -> Rights {
+        do throws(FindingFailure) {
+            return try source.rights(of: user, at: path.bytes ?? [])
+        } catch {
+            throw Failure(error, path)
+        }
+    }
+
+    /// Of what a presenter implements, what it is sent.
+    ///
+    /// Whoever is asked can delay others, so that takes the right to write; or to delete, for questions of that.
+    func permitted(_ messages: PresenterMessages, with rights: Rights) -> PresenterMessages {
+        var permitted = messages
+        if !rights.contains(.write) {
+            permitted.subtract([.relinquishToReader, .relinquishToWriter, .save, .accommodateSubitemDeletion])
+        }
+        if !rights.contains(.rename) { permitted.remove(.accommodateDeletion) }
+        return permitted
+    }
+}
+
+// What presenters of guests are sent.
+extension Guest {
+    enum Verdict: Sendable {
+        case deliver(mayRefuse: Bool)
+        /// It is not asked, and stands in nobody's way.
+        case consent(QuestionID)
+        case drop
+    }
+
+    func account(of item: ItemID) -> DelayLedger.Account {
+        DelayLedger.Account(user: user.user, item: item)
+    }
+
+    /// Whether the user may still be sent a message; may block.
+    func verdict(
+        on message: PresenterMessage, about document: any TrackedDocument, in service: Service
+    ) -> Verdict {
+        let path = document.path
+        let rights = present(at: path)
+        switch message.content {
+        case .request(let question, let request, _, let deadline):
+            let needed = request == .accommodateDeletion ? Rights.rename : .write
+            let (account, now) = (account(of: document.item), Engine.now)
+            guard rights.contains(needed), !service.delays.isSpent(account, at: now) else {
+                return .consent(question)
+            }
+            service.delays.charge(account, deadline.since(now), at: now)
+            let asker = message.cause.party.user
+            return .deliver(mayRefuse: asker != 0 && (asker == nil || asker != owner(of: path)))
+        case .notice(.reacquire, _):
+            // It ends what was asked, and says nothing else.
+            return .deliver(mayRefuse: true)
+        case .notice(_, let subitem):
+            let name = subitem.flatMap { service.documents.path(of: $0.item, at: $0.place) }
+            let mayHear = rights.contains(.read) && (name == nil || mayHear(of: name))
+            return mayHear ? .deliver(mayRefuse: true) : .drop
+        }
+    }
+
+    private func present(at path: [UInt8]) -> Rights {
+        do throws(FindingFailure) { return try source.rights(of: user, at: path) } catch { return [] }
+    }
+
+    private func owner(of path: [UInt8]) -> UInt32? {
+        do throws(FindingFailure) { return try source.owner(of: path) } catch { return nil }
+    }
+}
+
+extension Service {
+    /// Nil for root and for the user whose mount it is.
+    func guest(_ peer: Peer) -> Guest? {
+        guard peer.user != 0, peer.user != mount.user else { return nil }
+        return Guest(
+            user: FileUser(
+                user: peer.user, group: peer.credentials.group, supplementaryGroups: peer.supplementaryGroups),
+            source: source)
+    }
+
+    /// What a symbolic link leads to; nil for a path that leads to none.
+    func target(of path: PathForm, for guest: Guest?) throws(Failure) -> PathForm? {
+        do throws(FindingFailure) {
+            return try source.target(of: path.bytes ?? [], as: guest?.user).map { PathForm($0) }
+        } catch .denied {
+            throw .denied("'\(path.path.excerpt)' leads out of the mount")
+        } catch {
+            throw Failure(error, path)
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+package import CoordinationEngine
+package import LinuxSystem
+
+/// What a user may do with an item.
+package struct Rights: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// To read its contents or, of a directory, to list and look into it.
+    package static let read = Self(rawValue: 1)
+    /// To write its contents or, if it does not exist, to make it.
+    package static let write = Self(rawValue: 2)
+    /// To take its name away.
+    package static let rename = Self(rawValue: 4)
+}
+
+/// What the socket asks about the directory below the mount, on behalf of clients. Everything may block.
+package protocol SourceLooking: Sendable {
+    /// What the kernel lets a user do with what a path leads to.
+    func rights(of user: FileUser, at path: [UInt8]) throws(FindingFailure) -> Rights
+
+    /// Nil if there is nothing.
+    func owner(of path: [UInt8]) throws(FindingFailure) -> UInt32?
+
+    /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
+    ///
+    /// Looked at with the rights of `user`; nil for the daemon's own.
+    func target(of path: [UInt8], as user: FileUser?) throws(FindingFailure) -> [UInt8]?
+}
+
+/// The directory below the mount, walked from its own descriptor, never through the mount.
+package final class SourceTree: SourceLooking {
+    /// As many links as the kernel follows.
+    private static let longestChain = 40
+
+    private let root: OwnedDescriptor
+    /// Where links that begin with a slash lead into the mount.
+    private let mountpoint: [[UInt8]]
+
+    package init(_ root: consuming OwnedDescriptor, mountedAt mountpoint: String) {
+        self.root = root
+        self.mountpoint = mountpoint.utf8.split(separator: UInt8(ascii: "/")).map { Array($0) }
+    }
+
+    package func rights(of user: FileUser, at path: [UInt8]) throws(FindingFailure) -> Rights {
+        do throws(Errno) {
+            return try user.act { () throws(Errno) in try rights(of: user.user, at: Self.names(in: path)) }
+        } catch .noAccess {
+            // On the way.
+            return []
+        } catch {
+            throw FindingFailure(error)
+        }
+    }
+
+    package func owner(of path: [UInt8]) throws(FindingFailure) -> UInt32? {
+        do throws(Errno) {
+            let names = Self.names(in: path)
+            guard let last = names.last else { return try root.status().user }
+            let directory = try directory(names.dropLast())
+            return try last.withName { (name) throws(Errno) in try directory.status(of: name) }.user
+        } catch .noEntry {
+            return nil
+        } catch {
+            throw FindingFailure(error)
+        }
+    }
+
+    /// Those of the calling thread.
+    private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
+        guard let last = names.last else { return try contentRights(to: root) }
+        let directory = try directory(names.dropLast())
+        let mayChangeNames = try directory.isPermitted([.write, .search])
+        do throws(Errno) {
+            let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
+            var rights = try contentRights(to: item)
+            let isStuck = try Self.isStuck(item, in: directory, for: user)
+            if mayChangeNames, !isStuck { rights.insert(.rename) }
+            return rights
+        } catch .noEntry {
+            let mayMake: Rights = mayChangeNames ? [.write, .rename] : []
+            return try directory.isPermitted(.search) ? mayMake.union(.read) : mayMake
+        }
+    }
+
+    private func contentRights(to item: borrowing OwnedDescriptor) throws(Errno) -> Rights {
+        let needed: FilePermissions = try item.status().isDirectory ? [.read, .search] : .read
+        var rights: Rights = try item.isPermitted(needed) ? .read : []
+        if try item.isPermitted(.write) { rights.insert(.write) }
+        return rights
+    }
+
+    /// In a directory with the sticky bit only the owners may take a name away.
+    private static func isStuck(
+        _ item: borrowing OwnedDescriptor, in directory: borrowing OwnedDescriptor, for user: UInt32
+    ) throws(Errno) -> Bool {
+        let above = try directory.status()
+        guard above.isSticky, above.user != user else { return false }
+        return try item.status().user != user
+    }
+
+    private func directory(_ names: some Sequence<NameBytes>) throws(Errno) -> OwnedDescriptor {
+        var directory = try OwnedDescriptor.duplicating(root.rawValue)
+        for name in names {
+            directory = try name.withName { (name) throws(Errno) in try directory.path(of: name) }
+        }
+        return directory
+    }
+
+    private static func names(in path: [UInt8]) -> [NameBytes] {
+        path.split(separator: UInt8(ascii: "/")).map { NameBytes(Array($0)) }
+    }
+}
+
+// Where links lead.
+extension SourceTree {
+    package func target(of path: [UInt8], as user: FileUser?) throws(FindingFailure) -> [UInt8]? {
+        do throws(Errno) {
+            guard let user else { return try target(of: path) }
+            return try user.act { () throws(Errno) in try target(of: path) }
+        } catch .crossDevice {
+            throw .denied
+        } catch {
+            throw FindingFailure(error)
+        }
+    }
+
+    private func target(of path: [UInt8]) throws(Errno) -> [UInt8]? {
+        let names = Self.names(in: path)
+        guard try linkTarget(at: names) != nil else { return nil }
+        return Array(try resolve(names).map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    /// Follows links in any part of a path, as the kernel would if the mount were the whole world.
+    private func resolve(_ names: [NameBytes]) throws(Errno) -> [NameBytes] {
+        var (resolved, rest): ([NameBytes], ArraySlice<NameBytes>) = ([], names[...])
+        var links = 0
+        while let name = rest.popFirst() {
+            if name.bytes == Array(".".utf8) { continue }
+            if name.bytes == Array("..".utf8) {
+                // Above the root is somebody else's world.
+                guard resolved.popLast() != nil else { throw .crossDevice }
+                continue
+            }
+            resolved.append(name)
+            guard let target = try linkTarget(at: resolved) else { continue }
+            links += 1
+            guard links <= Self.longestChain else { throw .linkLoop }
+            resolved.removeLast()
+            var next = Self.names(in: target)
+            if target.first == UInt8(ascii: "/") {
+                guard next.map(\.bytes).starts(with: mountpoint) else { throw .crossDevice }
+                next.removeFirst(mountpoint.count)
+                resolved = []
+            }
+            rest = (next + rest)[...]
+        }
+        return resolved
+    }
+
+    /// What a link says; nil for what is none, and for what is not there.
+    private func linkTarget(at names: [NameBytes]) throws(Errno) -> [UInt8]? {
+        guard let last = names.last else { return nil }
+        do throws(Errno) {
+            let directory = try directory(names.dropLast())
+            let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
+            return try item.status().isSymbolicLink ? try item.linkTarget() : nil
+        } catch .noEntry {
+            return nil
+        }
+    }
+}
+
+extension FindingFailure {
+    fileprivate init(_ error: Errno) {
+        switch error {
+        case .noEntry, .notADirectory: self = .notFound
+        default: self = .system(error.rawValue)
+        }
+    }
+}
