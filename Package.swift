@@ -55,6 +55,9 @@ let package = Package(
         room("LinuxSystem", imports: ["CLinux"]),
         room("FuseBridge", imports: ["CFuse", "LinuxSystem"]),
 
+        // How clients find a mount, and its daemon.
+        room("ControlClient", imports: ["LinuxSystem"]),
+
         // The middle, made concurrent; and the two doors into it, which never import each other.
         room("CoordinationEngine", imports: ["Arbitration", "Coordination", "LinuxSystem"]),
         room("VersionStore", imports: ["Coordination", "LinuxSystem"]),
@@ -73,7 +76,7 @@ let package = Package(
         .executableTarget(
             name: "truce",
             dependencies: [
-                "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
+                "ControlClient", "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
                 "CoordinationEngine", "FuseBridge", "LinuxSystem", "VersionStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -119,7 +122,8 @@ let package = Package(
         tests(
             "CommandTests",
             of: [
-                "truce", "ControlProtocol", "ControlServer", "CoordinationEngine", "Coordination",
+                "truce", "ControlClient", "ControlProtocol", "ControlServer", "CoordinationEngine",
+                "Coordination",
                 "LinuxSystem", "VersionStore", "TestSupport",
             ]),
     ],

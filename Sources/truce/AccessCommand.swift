@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Coordination
 import Glibc
@@ -117,7 +118,7 @@ private struct HeldAccess: ~Copyable {
     /// Waits for its turn; a signal ends that, and with the connection the wait.
     init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
         var wire = try Watchdog.guarding(endingWith: AccessStop.otherFailure) {
-            try ControlClient(to: mounted.mount).release()
+            try DaemonClient(to: mounted.mount).release()
         }
         let parameters = AccessBeginParameters(
             [IntentForm(mounted.inside, access)], as: purpose.map { .purpose($0) })

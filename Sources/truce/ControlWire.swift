@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Glibc
 package import LinuxSystem
 
 /// Messages over the control socket, one caller waiting at a time.
 package struct ControlWire: ~Copyable {
-    static let timeoutSeconds = 5
     /// Generous: a list of paths is longer than what a client may send.
     private static let messageLimit = 16 << 20
 
@@ -87,7 +87,7 @@ extension CommandFailure {
         switch error {
         case let failure as Failure: self.init(failure.exitStatus, failure.message)
         case let error as Errno where error == .wouldBlock:
-            self.init(.timedOut, "the daemon did not answer within \(ControlWire.timeoutSeconds) s")
+            self.init(.timedOut, "the daemon did not answer within \(MountSocket.timeoutSeconds) s")
         case let error as Errno where [.notConnected, .brokenPipe, .connectionReset].contains(error):
             self.init(.failed, "the daemon has hung up")
         default: self.init(.failed, "the daemon's answer could not be understood: \(error)")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Glibc
 import LinuxSystem
@@ -83,7 +84,7 @@ struct DaemonLaunch: ~Copyable {
             throw CommandFailure(
                 .failed, "'\(target.mountpoint)' was mounted, but its daemon ended at once (see its log)")
         }
-        var client = try ControlClient(to: mount)
+        var client = try DaemonClient(to: mount)
         let data = try client.status().options.dataPath
         guard !isQuiet else { return }
         // Before the first file is opened nobody knows.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlServer
 import CoordinatedFilesystem
 import Glibc
@@ -177,7 +178,7 @@ enum SourceHolder {
 
     private static func isServed(_ mount: MountEntry, by pid: Int32) -> Bool {
         do throws(CommandFailure) {
-            return try ControlClient(to: mount).peer.pid == pid
+            return try DaemonClient(to: mount).peer.pid == pid
         } catch {
             // Somebody else's, or dead.
             return false

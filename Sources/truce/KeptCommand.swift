@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import FoundationEssentials
 import Glibc
@@ -41,7 +42,7 @@ struct Kept: ParsableCommand {
 
     func run() throws {
         let mounted = try Watchdog.guarding { try MountedPath(RawArgument.bytes(of: path)) }
-        var client = try Watchdog.guarding { try ControlClient(to: mounted.mount) }
+        var client = try Watchdog.guarding { try DaemonClient(to: mounted.mount) }
         if let restore, let to {
             try copy(restore, to: RawArgument.bytes(of: to), from: &client)
         } else {
@@ -49,7 +50,7 @@ struct Kept: ParsableCommand {
         }
     }
 
-    private func list(_ inside: [UInt8], from client: inout ControlClient) throws(CommandFailure) {
+    private func list(_ inside: [UInt8], from client: inout DaemonClient) throws(CommandFailure) {
         let result = try client.kept(under: inside)
         do {
             let bytes = json ? try JSONForm.encode(result) + [UInt8(ascii: "\n")] : Array(result.text.utf8)
@@ -61,7 +62,7 @@ struct Kept: ParsableCommand {
 
     /// The command writes the file itself, and so with its user's rights.
     private func copy(
-        _ id: String, to target: [UInt8], from client: inout ControlClient
+        _ id: String, to target: [UInt8], from client: inout DaemonClient
     ) throws(CommandFailure) {
         var piece = try client.read(id, at: 0)
         var file = try RestoredFile(at: target, replacing: force)

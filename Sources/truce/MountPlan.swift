@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlServer
 import CoordinatedFilesystem
 import Glibc
@@ -72,7 +73,7 @@ struct MountPlan: ~Copyable {
         guard let mount = table.top(at: Array(mountpoint.utf8)), mount.isTruce else { return }
         var who = ""
         do throws(CommandFailure) {
-            who = " by pid \(try ControlClient(to: mount).peer.pid)"
+            who = " by pid \(try DaemonClient(to: mount).peer.pid)"
         } catch {
             // A daemon that does not answer has mounted it all the same.
             who = " (\(error.message))"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import LinuxSystem
 
 /// How mount(8) calls the program that mounts a type: `SOURCE DIR [-sfnv] [-N namespace] [-o options] [-t type]`.

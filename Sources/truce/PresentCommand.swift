@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 package import Coordination
 import Glibc
@@ -64,7 +65,7 @@ struct Present: ParsableCommand {
     func run() throws {
         let bytes = try RawArgument.bytes(of: path)
         let mounted = try Watchdog.guarding { try MountedPath(bytes) }
-        let wire = try Watchdog.guarding { try ControlClient(to: mounted.mount).release() }
+        let wire = try Watchdog.guarding { try DaemonClient(to: mounted.mount).release() }
         let session = try PresenterSession(of: mounted, over: wire, running: hooks, printing: json)
         let target = json ? STDERR_FILENO : STDOUT_FILENO
         LineOutput.write("truce: presenting '\(mounted.absolute.shown)'\n", to: target)

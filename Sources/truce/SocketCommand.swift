@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Glibc
 import LinuxSystem
@@ -18,7 +19,7 @@ struct Socket: ParsableCommand {
     func run() throws {
         let (mount, socket) = try Watchdog.guarding {
             let mount = try MountFinder.mount(holding: RawArgument.bytes(of: path))
-            return (mount, try ControlClient.socketPath(of: mount))
+            return (mount, try MountSocket.path(of: mount))
         }
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Glibc
 import LinuxSystem
@@ -19,7 +20,7 @@ struct Status: ParsableCommand {
     func run() throws {
         let status = try Watchdog.guarding {
             let mount = try MountFinder.mount(holding: RawArgument.bytes(of: directory))
-            var client = try ControlClient(to: mount)
+            var client = try DaemonClient(to: mount)
             return try client.status()
         }
         let bytes = json ? try JSONForm.encode(status) + [UInt8(ascii: "\n")] : Array(status.text.utf8)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 package import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import FuseBridge
 import Glibc
 import LinuxSystem

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import Glibc
 import LinuxSystem
 
@@ -68,7 +69,7 @@ private struct Daemon: ~Copyable {
     /// Nil if there is none that answers: then there is nothing to wait for either.
     static func watched(of mount: MountEntry) -> Daemon? {
         do {
-            let client = try ControlClient(to: mount)
+            let client = try DaemonClient(to: mount)
             return Daemon(pid: client.peer.pid, watch: try OtherProcess.watch(client.peer.pid))
         } catch {
             return nil

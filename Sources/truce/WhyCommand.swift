@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
 import ControlProtocol
 import Glibc
 import LinuxSystem
@@ -18,7 +19,7 @@ struct Why: ParsableCommand {
     func run() throws {
         let (mounted, census) = try Watchdog.guarding {
             let mounted = try MountedPath(RawArgument.bytes(of: path))
-            var client = try ControlClient(to: mounted.mount)
+            var client = try DaemonClient(to: mounted.mount)
             return (mounted, try client.why(mounted.inside))
         }
         let name = mounted.inside.isEmpty ? mounted.absolute : mounted.inside
@@ -51,7 +52,7 @@ struct Ps: ParsableCommand {
         for mount in mounts {
             do {
                 let (form, census) = try Watchdog.guarding {
-                    var client = try ControlClient(to: mount)
+                    var client = try DaemonClient(to: mount)
                     return (client.server.mount, try client.census())
                 }
                 forms.append(MountCensusForm(mount: form, census: census))

@@ -28,12 +28,15 @@ enum DependencyLaws {
             "CoordinationEngine", "ControlProtocol", "VersionStore", "Coordination", "LinuxSystem", "NIOCore",
             "NIOPosix", "Logging", "Synchronization",
         ],
+        "ControlClient": ["LinuxSystem", "Glibc"],
         "FileCoordination": [
-            "ControlProtocol", "Coordination", "LinuxSystem", "Foundation", "NIOCore", "NIOPosix",
+            "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem", "Foundation", "NIOCore",
+            "NIOPosix",
             "Synchronization",
         ],
         "truce": [
-            "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
+            "ControlClient", "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
+            "CoordinationEngine",
             "FuseBridge", "LinuxSystem", "VersionStore", "ArgumentParser", "FoundationEssentials", "Glibc",
             "Synchronization",
         ],

@@ -3,21 +3,21 @@ package import LinuxSystem
 
 /// A path in a mount of ours; its last parts may be gone or not there yet.
 package struct MountedPath: Hashable, Sendable {
-    let mount: MountEntry
+    package let mount: MountEntry
     /// Below the root of the mount, as the protocol has it: empty for the root itself.
-    let inside: [UInt8]
+    package let inside: [UInt8]
 
-    init(_ path: [UInt8]) throws(CommandFailure) {
+    package init(_ path: [UInt8]) throws(ClientFailure) {
         let resolved: [UInt8]
         do throws(Errno) {
             resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
         } catch .noEntry {
-            throw CommandFailure(.notFound, "'\(path.shown)' does not exist")
+            throw ClientFailure(.notFound, "'\(path.shown)' does not exist")
         } catch {
-            throw CommandFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
+            throw ClientFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
         }
         guard let mount = try MountFinder.table().containing(resolved), mount.isTruce else {
-            throw CommandFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
+            throw ClientFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
         }
         self.mount = mount
         inside = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
@@ -30,9 +30,9 @@ package struct MountedPath: Hashable, Sendable {
     }
 
     /// Where something in the mount is for everybody else.
-    func absolute(_ inside: [UInt8]) -> [UInt8] {
+    package func absolute(_ inside: [UInt8]) -> [UInt8] {
         mount.mountpoint + (inside.isEmpty ? [] : [UInt8(ascii: "/")]) + inside
     }
 
-    var absolute: [UInt8] { absolute(inside) }
+    package var absolute: [UInt8] { absolute(inside) }
 }
