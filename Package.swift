@@ -12,10 +12,12 @@ let rules: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+/// Whether another package uses this one, which then may not choose the compiler's flags.
+let isDependency = Context.packageDirectory.contains("/.build/checkouts/")
+
 /// Optimised even where the rest is not, but with its assertions: a million runs of small worlds in a minute.
-let quick: [SwiftSetting] = [
-    .unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))
-]
+let quick: [SwiftSetting] =
+    isDependency ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
 func room(_ name: String, imports: [Target.Dependency] = [], exclude: [String] = []) -> Target {
     .target(name: name, dependencies: imports, exclude: exclude, swiftSettings: rules)
@@ -32,10 +34,18 @@ func tests(
     .testTarget(name: name, dependencies: imports, exclude: exclude, swiftSettings: rules + settings)
 }
 
+/// A program as it would be written for Apple's Foundation, but for one import: what the library must compile.
+func sample(_ name: String) -> Target {
+    .executableTarget(
+        name: name, dependencies: ["FileCoordination", "SampleRun"], path: "Tests/Samples/\(name)",
+        swiftSettings: rules)
+}
+
 let package = Package(
     name: "truce",
     products: [
-        .executable(name: "truce", targets: ["truce"])
+        .executable(name: "truce", targets: ["truce"]),
+        .library(name: "FileCoordination", targets: ["FileCoordination"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -68,6 +78,16 @@ let package = Package(
             "ControlServer",
             imports: [
                 "CoordinationEngine", "Coordination", "ControlProtocol", "LinuxSystem", "VersionStore",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
+
+        // The library that other programs import; it needs nothing of libfuse.
+        .target(name: "CArchive", linkerSettings: [.linkedLibrary("archive")]),
+        room(
+            "FileCoordination",
+            imports: [
+                "CArchive", "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
@@ -115,6 +135,11 @@ let package = Package(
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         // What Scripts/bench measures with; in C, so that the client's own share is small.
         .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),
+        .target(
+            name: "SampleRun", dependencies: ["FileCoordination"], path: "Tests/Samples/SampleRun",
+            swiftSettings: rules),
+        sample("NotesEditor"), sample("FolderBrowser"), sample("SyncAgent"), sample("TwoPresenters"),
+        sample("BatchCopier"),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
         tests("MountedTests", of: ["TestSupport"]),

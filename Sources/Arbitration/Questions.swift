@@ -11,6 +11,9 @@ extension Arbiter {
     /// Whether an item was placed as a directory and not forgotten.
     public func isDirectory(_ item: ItemID) -> Bool { tree.isDirectory(item) }
 
+    /// Whether an item was placed as a package and not forgotten.
+    public func isPackage(_ item: ItemID) -> Bool { tree.isPackage(item) }
+
     /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard desk.isDebtor(party) else { return false }
@@ -18,6 +21,39 @@ extension Arbiter {
             guard let record = desk.records[id] else { return false }
             return desk.owesAnything(id) && party.works(for: record.presenter.party)
         }
+    }
+
+    /// The aware write within which a program that says nothing about it does something to an item: its own, or one of those
+    /// who started it. Whoever is told takes it for part of that access (P5).
+    ///
+    /// One that the item is written by, the latest; else any, as long as all it holds are of one purpose: who saves by way
+    /// of another file makes that beside the first.
+    public func write(around party: Party, of item: ItemID, at place: Place) -> (claim: ClaimID, by: Party)? {
+        if aware.isEmpty || party.purpose != nil { return nil }
+        var latest: (claim: ClaimID, by: Party)?
+        var isOnePurpose = true
+        for id in aware.sorted(by: >) {
+            guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
+                let process = owner.process, process == party.process || party.ancestors.contains(process)
+            else { continue }
+            if isWritten(item, at: place, by: claim) { return (id, owner) }
+            if let known = latest { isOnePurpose = isOnePurpose && known.by.purpose == owner.purpose }
+            latest = latest ?? (id, owner)
+        }
+        return isOnePurpose ? latest : nil
+    }
+
+    /// Whether a claim writes an item itself, all of the package that it is in, or a directory above it.
+    private func isWritten(_ item: ItemID, at place: Place, by claim: Claim) -> Bool {
+        claim.firstOfParts { part in
+            guard part.access.isWrite else { return nil }
+            if part.item == item { return true }
+            if let unit = tree.unit(of: item, at: place), unit == tree.unit(of: part.item, at: part.place) {
+                return true
+            }
+            let isAbove = part.access.isStructural && tree.ancestors(of: item, at: place).contains(part.item)
+            return isAbove ? true : nil
+        } ?? false
     }
 
     /// Every live claim on an item, or on anything in it if it is a package or about to be deleted or moved as a

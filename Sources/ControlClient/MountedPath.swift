@@ -7,10 +7,22 @@ package struct MountedPath: Hashable, Sendable {
     /// Below the root of the mount, as the protocol has it: empty for the root itself.
     package let inside: [UInt8]
 
+    /// Of what a path leads to.
     package init(_ path: [UInt8]) throws(ClientFailure) {
+        try self.init(path, resolving: ResolvedPath.bytes(ofMaybeMissing:))
+    }
+
+    /// Of the path itself: if the last name is that of a symbolic link, that is meant and not what it leads to.
+    package init(unfollowed path: [UInt8]) throws(ClientFailure) {
+        try self.init(path, resolving: ResolvedPath.bytes(unfollowed:))
+    }
+
+    private init(
+        _ path: [UInt8], resolving resolve: ([UInt8]) throws(Errno) -> [UInt8]
+    ) throws(ClientFailure) {
         let resolved: [UInt8]
         do throws(Errno) {
-            resolved = try ResolvedPath.bytes(ofMaybeMissing: path)
+            resolved = try resolve(path)
         } catch .noEntry {
             throw ClientFailure(.notFound, "'\(path.shown)' does not exist")
         } catch {

@@ -34,6 +34,17 @@ package enum ResolvedPath {
         }
     }
 
+    /// The same, with the last name as it is, even if it is a symbolic link's.
+    package static func bytes(unfollowed path: [UInt8]) throws(Errno) -> [UInt8] {
+        let slash = UInt8(ascii: "/")
+        let absolute = try absolute(path)
+        guard let last = absolute.lastIndex(of: slash), absolute.count > 1 else { return absolute }
+        let name = absolute[(last + 1)...]
+        guard !name.elementsEqual("..".utf8) else { return try bytes(of: absolute) }
+        let parent = try bytes(ofMaybeMissing: last == 0 ? [slash] : Array(absolute[..<last]))
+        return parent + (parent == [slash] ? [] : [slash]) + name
+    }
+
     /// By the text alone: no trailing slash, no `.`; the working directory's name asks no file system.
     private static func absolute(_ path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")

@@ -44,10 +44,13 @@ package struct ClientAnswer: Hashable, Sendable {
     package let id: MessageID?
     /// What it says went wrong, shortened; nil if nothing did.
     package let refusal: String?
+    /// What its program calls that.
+    package let origin: OriginForm?
 
-    package init(to id: MessageID?, refusal: String? = nil) {
+    package init(to id: MessageID?, refusal: String? = nil, origin: OriginForm? = nil) {
         self.id = id
         self.refusal = refusal
+        self.origin = origin
     }
 }
 
@@ -98,7 +101,8 @@ extension Envelope: Decodable {
         }
         do {
             let failure = try container.decodeIfPresent(Failure.self, forKey: .error)
-            return ClientAnswer(to: id, refusal: failure?.message.excerpt)
+            return ClientAnswer(
+                to: id, refusal: failure?.message.excerpt, origin: failure?.data?.origin?.excerpt)
         } catch {
             return ClientAnswer(to: id, refusal: "")
         }

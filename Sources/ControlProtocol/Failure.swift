@@ -8,10 +8,15 @@ package struct Failure: Error, Hashable, Sendable, Codable {
         package var holders: [ActorForm]?
         /// What to do next.
         package var suggestion: String?
+        /// The error of a presenter's program, as that program knows it.
+        package var origin: OriginForm?
 
-        package init(holders: [ActorForm]? = nil, suggestion: String? = nil) {
+        package init(
+            holders: [ActorForm]? = nil, suggestion: String? = nil, origin: OriginForm? = nil
+        ) {
             self.holders = holders
             self.suggestion = suggestion
+            self.origin = origin
         }
     }
 
@@ -37,6 +42,26 @@ package struct Failure: Error, Hashable, Sendable, Codable {
             // Anything may stand there in the errors of other programs.
             data = nil
         }
+    }
+}
+
+/// An error of somebody's own, told from one client to another.
+package struct OriginForm: Hashable, Sendable, Codable {
+    /// Whose errors these are; at most ``ProtocolLimits/excerptScalars`` are told.
+    package var domain: String
+    package var code: Int
+    /// In the words of the program.
+    package var message: String?
+
+    package init(domain: String, code: Int, message: String? = nil) {
+        self.domain = domain
+        self.code = code
+        self.message = message
+    }
+
+    /// Short enough to be passed on.
+    package var excerpt: OriginForm {
+        OriginForm(domain: domain.excerpt, code: code, message: message?.excerpt)
     }
 }
 
@@ -71,10 +96,13 @@ extension Failure {
             data: Details(
                 holders: holders, suggestion: "try again later; 'truce why' tells who is in the way"))
     }
-    package static func refused(_ why: String, by holders: [ActorForm]) -> Failure {
+    package static func refused(
+        _ why: String, by holders: [ActorForm], origin: OriginForm? = nil
+    ) -> Failure {
         Failure(
             code: -32007, message: why,
-            data: Details(holders: holders, suggestion: "see what that program shows, and try again"))
+            data: Details(
+                holders: holders, suggestion: "see what that program shows, and try again", origin: origin))
     }
     package static func deadlock(_ why: String, among holders: [ActorForm]) -> Failure {
         Failure(

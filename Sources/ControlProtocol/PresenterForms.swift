@@ -59,11 +59,16 @@ package struct RegisterResult: Hashable, Sendable, Codable {
     package var pathBytes: String?
     /// Of what the client implements, what it will be sent: who may not write an item is not asked about it.
     package var messages: [String]
+    /// Whether the item is a directory that is one file to its user.
+    package var isPackage: Bool
 
-    package init(presenter: UInt64, path: [UInt8], messages: PresenterMessages) {
+    package init(
+        presenter: UInt64, path: [UInt8], messages: PresenterMessages, isPackage: Bool = false
+    ) {
         self.presenter = presenter
         (self.path, self.pathBytes) = PathForm(path).parts
         self.messages = messages.names
+        self.isPackage = isPackage
     }
 }
 

@@ -74,7 +74,8 @@ final class ConnectedPresenters {
         presented[registered.presenter] = Presented(
             document: registered.document, purpose: purpose, path: path)
         return RegisterResult(
-            presenter: registered.presenter.rawValue, path: path, messages: registered.messages)
+            presenter: registered.presenter.rawValue, path: path, messages: registered.messages,
+            isPackage: registered.isPackage)
     }
 
     func remove(_ presenter: UInt64, answering id: MessageID) {
@@ -100,7 +101,9 @@ final class ConnectedPresenters {
         if let guest = service.guest(connection.peer) {
             service.delays.refund(guest.account(of: question.item), question.deadline.since(now))
         }
-        if let words = answer.refusal { service.refusals.note(words, of: question.presenter, at: now) }
+        if let words = answer.refusal {
+            service.refusals.note(words, answer.origin, of: question.presenter, at: now)
+        }
         let isRefused = answer.refusal != nil && question.mayRefuse
         service.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }

@@ -15,6 +15,7 @@ final class Holdings: Sendable {
         let document: any TrackedDocument
         /// What it is sent of what it implements.
         let messages: PresenterMessages
+        let isPackage: Bool
     }
 
     private struct State {
@@ -60,7 +61,9 @@ final class Holdings: Sendable {
         let document = try service.documents.find(parameters.path)
         let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
         state.withLock { _ = $0.presenters.insert(presenter) }
-        return Registered(presenter: presenter, document: document, messages: messages)
+        return Registered(
+            presenter: presenter, document: document, messages: messages,
+            isPackage: service.engine.isPackage(document.item))
     }
 
     func remove(_ presenter: PresenterID) {
@@ -116,7 +119,8 @@ final class Holdings: Sendable {
             let refusals = service.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
             return .refused(
-                by: refusers.compactMap { service.engine.actor(behind: $0) }, refusals.first?.words ?? "")
+                by: refusers.compactMap { service.engine.actor(behind: $0) }, refusals.first?.words ?? "",
+                refusals.first?.origin)
         }
     }
 

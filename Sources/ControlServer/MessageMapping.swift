@@ -83,10 +83,11 @@ extension Failure {
             among: distinct(explanation.actors))
     }
 
-    static func refused(by presenters: [Actor], _ words: String) -> Failure {
+    static func refused(by presenters: [Actor], _ words: String, _ origin: OriginForm?) -> Failure {
         let holders = distinct(presenters)
         let who = holders.first?.shown ?? "a presenter"
-        return .refused(words.isEmpty ? "\(who) refused" : "\(who) refused: \(words)", by: holders)
+        let why = words.isEmpty ? "\(who) refused" : "\(who) refused: \(words)"
+        return .refused(why, by: holders, origin: origin)
     }
 
     /// More names than anybody reads are left out.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
 import Coordination
 import Synchronization
 
@@ -10,13 +11,15 @@ final class RecentRefusals: Sendable {
         let presenter: PresenterID
         let moment: Instant
         let words: String
+        let origin: OriginForm?
     }
 
     private let refusals = Mutex<[PresenterID: Refusal]>([:])
 
     /// Before the engine hears of the refusal.
-    func note(_ words: String, of presenter: PresenterID, at moment: Instant) {
-        refusals.withLock { $0[presenter] = Refusal(presenter: presenter, moment: moment, words: words) }
+    func note(_ words: String, _ origin: OriginForm?, of presenter: PresenterID, at moment: Instant) {
+        let refusal = Refusal(presenter: presenter, moment: moment, words: words, origin: origin)
+        refusals.withLock { $0[presenter] = refusal }
     }
 
     /// The last ones of some presenters since a moment, the latest first.

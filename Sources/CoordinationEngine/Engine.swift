@@ -182,6 +182,9 @@ package final class Engine: Sendable {
     /// Whether an item was placed as a directory.
     package func isDirectory(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isDirectory(item) } }
 
+    /// Whether an item was placed as a directory that is one file to its user.
+    package func isPackage(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPackage(item) } }
+
     func submit(_ event: Event) { carryOut(event) }
 
     package func hasYieldedClean(_ claim: ClaimID) -> Bool {

@@ -28,6 +28,7 @@ extension Engine {
 
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
+        let (party, claim) = author(party, claim, of: item, at: place)
         submit(.created(item, at: place, by: party, under: claim))
     }
 
@@ -36,22 +37,36 @@ extension Engine {
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
         stamp: UInt64
     ) {
+        let (party, claim) = author(party, claim, of: item, at: place)
         submit(.changed(item, at: place, Cause(party, access), under: claim, stamp: stamp))
     }
 
     /// The item is called something else now, or is elsewhere.
     package func noteMove(of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil) {
+        let (party, claim) = author(party, claim, of: item, at: move.from)
         submit(.moved(item, move, by: party, under: claim))
     }
 
     package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
+        let (party, claim) = author(party, claim, of: item, at: place)
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 
     /// What was vacated like a document that is saved turned out to be deleted.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
+        let (party, _) = author(party, nil, of: item, at: place)
         submit(.lost(item, at: place, by: party))
+    }
+
+    /// What a program does while it holds an access that it asked for over the socket is part of that access: those who
+    /// show the item are told so, other presenters of the same program included.
+    private func author(
+        _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
+    ) -> (Party, ClaimID?) {
+        guard isAttended, party.process != nil else { return (party, claim) }
+        let around = state.withLock { $0.arbiter.write(around: party, of: item, at: place) }
+        return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 
     /// A symbolic link leads elsewhere now.

@@ -23,6 +23,67 @@ struct QueryTests {
         #expect(talk.arbiter.claims(on: ItemID(2)).isEmpty)
     }
 
+    /// Rule P5: what a program does within an access of its own is that access's doing, for those who are told.
+    @Test func whatIsDoneWithinAnAccessIsItsDoing() {
+        var talk = Conversation()
+        let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
+        talk.tell(.placed(root, Directory(in: nil)))
+        talk.tell(.placed(folder, Directory(in: root)))
+        func around(_ party: Party, _ item: ItemID, in directory: ItemID) -> ClaimID? {
+            talk.arbiter.write(around: party, of: item, at: Place(in: directory))?.claim
+        }
+        func begin(_ claim: UInt64, _ item: ItemID, _ access: Access, purpose: String, in directory: ItemID) {
+            var party = editor
+            party.purpose = Purpose(purpose)
+            let part = Request.Part(item, access, at: Place(in: directory))
+            talk.tell(.claimed(Request(ClaimID(claim), .aware, part, nil)))
+            talk.tell(.identified(ClaimID(claim), party))
+        }
+        #expect(around(editor, file, in: folder) == nil)
+        begin(1, file, .read(), purpose: "a", in: folder)
+        #expect(around(editor, file, in: folder) == nil)
+        begin(2, other, .write(.updating), purpose: "a", in: root)
+        // Beside what it writes, as long as there is one purpose.
+        #expect(around(editor, file, in: folder) == ClaimID(2))
+        #expect(around(child, file, in: folder) == ClaimID(2))
+        #expect(around(stranger, file, in: folder) == nil)
+        var aware = editor
+        aware.purpose = Purpose("b")
+        #expect(around(aware, file, in: folder) == nil)
+        begin(3, folder, .write(.forMoving), purpose: "a", in: root)
+        #expect(around(editor, other, in: root) == ClaimID(2))
+        #expect(around(editor, ItemID(9), in: folder) == ClaimID(3))
+        #expect(around(editor, ItemID(9), in: root) == ClaimID(3))
+        talk.tell(.ended(ClaimID(3)))
+        begin(4, ItemID(5), .write(.updating), purpose: "c", in: root)
+        #expect(around(editor, ItemID(5), in: root) == ClaimID(4))
+        #expect(around(editor, other, in: root) == ClaimID(2))
+        #expect(around(editor, ItemID(9), in: root) == nil)
+        // Whoever still waits has done nothing.
+        begin(5, other, .write(.updating), purpose: "d", in: root)
+        #expect(around(editor, other, in: root) == ClaimID(2))
+    }
+
+    /// Rule P5: a package is written as one file.
+    @Test func whatIsDoneInAPackageIsDoneToAllOfIt() {
+        var talk = Conversation()
+        let (root, package) = (ItemID(1), ItemID(2))
+        talk.tell(.placed(root, Directory(in: nil)))
+        talk.tell(.placed(package, Directory(in: root, isPackage: true)))
+        for (claim, purpose, item) in [(UInt64(1), "a", ItemID(3)), (2, "b", ItemID(4))] {
+            var party = editor
+            party.purpose = Purpose(purpose)
+            let directory = item == ItemID(3) ? package : root
+            let part = Request.Part(item, .write(.updating), at: Place(in: directory))
+            talk.tell(.claimed(Request(ClaimID(claim), .aware, part, nil)))
+            talk.tell(.identified(ClaimID(claim), party))
+        }
+        let found = talk.arbiter.write(around: editor, of: ItemID(9), at: Place(in: package))
+        #expect(found?.claim == ClaimID(1))
+        #expect(found?.by.purpose == Purpose("a"))
+        #expect(talk.arbiter.write(around: editor, of: ItemID(9), at: Place(in: root)) == nil)
+    }
+
     /// Rule Y8: a suspended writer is overruled once a stranger writes beside it, and not before.
     @Test func aSuspendedWriterIsOverruledByOneWhoWritesOn() {
         var talk = Conversation()

@@ -30,9 +30,8 @@ enum DependencyLaws {
         ],
         "ControlClient": ["LinuxSystem", "Glibc"],
         "FileCoordination": [
-            "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem", "Foundation", "NIOCore",
-            "NIOPosix",
-            "Synchronization",
+            "CArchive", "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem", "Foundation",
+            "NIOCore", "NIOPosix", "Synchronization",
         ],
         "truce": [
             "ControlClient", "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",

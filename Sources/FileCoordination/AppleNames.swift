@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Foundation
+
+// So that what was written for Apple's Foundation compiles with one more import.
+
+public typealias NSFileCoordinator = FileCoordinator
+public typealias NSFilePresenter = FilePresenter
+public typealias NSFileAccessIntent = FileAccessIntent
+
+/// `&error` of a `var error: NSError?`, or nil.
+///
+/// Foundation on Linux has no such name.
+public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlProtocol
+public import Foundation
+
+/// Why a coordinated access did not take place. Its accessor was not called.
+///
+/// Two errors are of other types: a presenter's own, when it could not save or accommodate a deletion, with its domain and
+/// code; and `CocoaError.userCancelled` after ``FileCoordinator/cancel()``.
+public struct FileCoordinationError: Error, Hashable, Sendable {
+    public enum Code: Int, Hashable, Sendable {
+        /// The URL is not in a directory that is coordinated.
+        case notMounted = 1
+        /// The URL is not a file's.
+        case notAFile = 2
+        /// What was asked for makes no sense; the message says why.
+        case invalid = 3
+        /// The directory that the item is in, or would be, does not exist.
+        case notFound = 4
+        /// The user may not do that, or a symbolic link leads out of the mount.
+        case denied = 5
+        /// Those in `holders` were in the way until the time to wait was over.
+        case timedOut = 6
+        /// Those in `holders` waited for the access, and it for them.
+        case deadlock = 7
+        /// There are too many presenters or accesses.
+        case limit = 8
+        /// The daemon of the mount is gone, or went while the access waited.
+        case disconnected = 9
+        case failed = 10
+    }
+
+    /// A program that was in the way.
+    public struct Holder: Hashable, Sendable {
+        /// 0 for somebody who cannot be named.
+        public let processIdentifier: Int32
+        public let userIdentifier: UInt32?
+        public let program: String
+    }
+
+    public let code: Code
+    /// One sentence, for people; after a wait it says who holds what, and since when.
+    public let message: String
+    /// What to do next, if there is anything to say.
+    public let suggestion: String?
+    public let holders: [Holder]
+    /// How long the access waited.
+    public let waited: Duration
+
+    init(
+        _ code: Code, _ message: String, suggestion: String? = nil, holders: [Holder] = [],
+        waited: Duration = .zero
+    ) {
+        self.code = code
+        self.message = message
+        self.suggestion = suggestion
+        self.holders = holders
+        self.waited = waited
+    }
+}
+
+extension FileCoordinationError: LocalizedError, CustomNSError {
+    public static var errorDomain: String { "FileCoordinationError" }
+    public var errorCode: Int { code.rawValue }
+    public var errorDescription: String? { message }
+    public var recoverySuggestion: String? { suggestion }
+
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: message, Self.underlyingKey: self]
+        if let suggestion { info[NSLocalizedRecoverySuggestionErrorKey] = suggestion }
+        return info
+    }
+
+    private static var underlyingKey: String { "FileCoordinationError" }
+
+    /// What an `NSError` stands for that a coordinator gave; nil for others'.
+    public init?(_ error: NSError) {
+        guard let found = error.userInfo[Self.underlyingKey] as? FileCoordinationError else { return nil }
+        self = found
+    }
+
+    var asNSError: NSError { NSError(domain: Self.errorDomain, code: errorCode, userInfo: errorUserInfo) }
+
+    static func disconnected(_ mountpoint: String) -> FileCoordinationError {
+        FileCoordinationError(
+            .disconnected, "the daemon of '\(mountpoint)' is gone",
+            suggestion: "'truce mount \(mountpoint)' starts it again")
+    }
+}
+
+/// How what the daemon or the client says becomes what a caller is told.
+extension FileCoordinationError {
+    init(_ failure: ClientFailure) {
+        let code: Code =
+            switch failure.status {
+            case .notFound: .notMounted
+            case .denied: .denied
+            case .timedOut: .timedOut
+            case .done, .failed, .usage: .failed
+            }
+        self.init(
+            code, failure.message,
+            suggestion: code == .notMounted ? "mount the folder first: truce mount DIRECTORY" : nil)
+    }
+
+    init(_ failure: Failure, waited: Duration) {
+        let code: Code =
+            switch failure.code {
+            case Failure.notFound("").code: .notFound
+            case Failure.denied("").code: .denied
+            case Failure.timedOut("", waitingFor: []).code: .timedOut
+            case Failure.deadlock("", among: []).code: .deadlock
+            case Failure.tooMany("").code: .limit
+            case Failure.invalidParameters("").code: .invalid
+            default: .failed
+            }
+        self.init(
+            code, failure.message, suggestion: failure.data?.suggestion,
+            holders: (failure.data?.holders ?? []).map {
+                Holder(processIdentifier: $0.pid, userIdentifier: $0.user, program: $0.program)
+            }, waited: waited)
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlProtocol
+import Foundation
+import LinuxSystem
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// This process's connection to the daemon of one mount: made when it is first needed, and again when it broke.
+///
+/// Replies and messages arrive on NIO's thread, where nothing may block.
+final class MountLink: Sendable {
+    typealias Answered = @Sendable (Result<[UInt8], FileCoordinationError>) -> Void
+
+    private struct State {
+        var channel: (any Channel)?
+        var lastRequest: Int64 = 0
+        var requests: [Int64: Answered] = [:]
+        var registrations: [UInt64: Registration] = [:]
+        /// What came for registrations that are not known by their number yet, or not any more.
+        var isReconnecting = false
+    }
+
+    private static let all = Mutex<[[UInt8]: MountLink]>([:])
+    private static let retryInterval = 0.25
+
+    let mountpoint: [UInt8]
+    private let state = Mutex(State())
+    /// Held while a connection is being made, which may take a moment; nothing else is locked meanwhile.
+    private let connecting = NSLock()
+
+    private init(_ mountpoint: [UInt8]) { self.mountpoint = mountpoint }
+
+    static func link(to mountpoint: [UInt8]) -> MountLink {
+        all.withLock { links in
+            if let known = links[mountpoint] { return known }
+            let link = MountLink(mountpoint)
+            links[mountpoint] = link
+            return link
+        }
+    }
+
+    var shown: String { mountpoint.shown }
+
+    /// Where something in the mount is for everybody else.
+    func url(_ inside: [UInt8], isDirectory: Bool) -> URL {
+        let path = mountpoint + (inside.isEmpty ? [] : [UInt8(ascii: "/")]) + inside
+        return path.withPath {
+            URL(fileURLWithFileSystemRepresentation: $0, isDirectory: isDirectory, relativeTo: nil)
+        }
+    }
+}
+
+// Talking.
+extension MountLink {
+    /// Sends a request, and returns its id; `answered` is called once, on NIO's thread or on the caller's.
+    @discardableResult
+    func send(_ request: Request, answered: @escaping Answered) -> Int64 {
+        let (id, channel) = state.withLock { state in
+            state.lastRequest += 1
+            if state.channel != nil { state.requests[state.lastRequest] = answered }
+            return (state.lastRequest, state.channel)
+        }
+        guard let channel else {
+            answered(.failure(.disconnected(shown)))
+            return id
+        }
+        write(RequestMessage(id: .number(id), request), to: channel)
+        return id
+    }
+
+    func tell(_ notification: ClientNotification) {
+        guard let channel = state.withLock({ $0.channel }) else { return }
+        write(NotificationMessage(notification), to: channel)
+    }
+
+    /// Answers a request of the daemon's.
+    func answer(_ id: MessageID, _ error: (any Error)? = nil) {
+        guard let channel = state.withLock({ $0.channel }) else { return }
+        write(AnswerMessage(to: id, failure: error.map(Failure.init(presenter:))), to: channel)
+    }
+
+    private func write(_ message: some Encodable, to channel: any Channel) {
+        do {
+            let bytes = Framing.lines.frame(try JSONForm.encode(message))
+            channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
+        } catch {
+            // Our own messages are JSON, whatever they are about.
+            preconditionFailure("a message could not be written as JSON: \(error)")
+        }
+    }
+
+    /// Asks, and waits for the reply.
+    ///
+    /// Not on NIO's thread.
+    func call<Value: Decodable & Sendable>(_ request: Request) throws(FileCoordinationError) -> Value {
+        try connect()
+        let reply = Awaited<Result<[UInt8], FileCoordinationError>>()
+        send(request) { reply.settle($0) }
+        return try Self.value(of: reply.wait())
+    }
+
+    /// What a reply says.
+    static func value<Value: Decodable>(
+        of reply: Result<[UInt8], FileCoordinationError>, waited: Duration = .zero
+    ) throws(FileCoordinationError) -> Value {
+        let bytes = try reply.get()
+        do {
+            return try ResponseMessage<Value>(decoding: bytes).outcome.get()
+        } catch let failure as Failure {
+            throw FileCoordinationError(failure, waited: waited)
+        } catch {
+            throw FileCoordinationError(.failed, "the daemon's answer could not be understood: \(error)")
+        }
+    }
+}
+
+// Connecting.
+extension MountLink {
+    /// Makes sure that there is a connection.
+    ///
+    /// Not on NIO's thread.
+    func connect() throws(FileCoordinationError) {
+        connecting.lock()
+        defer { connecting.unlock() }
+        guard state.withLock({ $0.channel }) == nil else { return }
+        let socket: OwnedDescriptor
+        do throws(ClientFailure) {
+            let mount = try MountFinder.table().containing(mountpoint)
+            guard let mount, mount.isTruce, mount.mountpoint == mountpoint else {
+                throw ClientFailure(.notFound, "'\(shown)' is not mounted any more")
+            }
+            socket = try MountSocket(to: mount).release()
+        } catch {
+            throw FileCoordinationError(error)
+        }
+        do {
+            try open(socket)
+        } catch let error as FileCoordinationError {
+            throw error
+        } catch {
+            throw FileCoordinationError(.disconnected, "no connection to the daemon of '\(shown)': \(error)")
+        }
+    }
+
+    private func open(_ socket: consuming OwnedDescriptor) throws {
+        let channel = try ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(LinkHandler(self))
+                }
+            }
+            .withConnectedSocket(socket.release()).wait()
+        state.withLock { $0.channel = channel }
+        let reply = Awaited<Result<[UInt8], FileCoordinationError>>()
+        send(.initialize(InitializeParameters(client: ProcessInfo.processInfo.processName))) {
+            reply.settle($0)
+        }
+        do {
+            let _: InitializeResult = try Self.value(of: reply.wait())
+        } catch {
+            channel.close(promise: nil)
+            throw error
+        }
+    }
+
+    /// The connection is gone: everybody who waits is told, and presenters are registered again when there is a new one.
+    fileprivate func closed(_ channel: any Channel) {
+        let requests: [Answered]? = state.withLock { state in
+            guard state.channel === channel else { return nil }
+            defer { state.requests = [:] }
+            state.channel = nil
+            return Array(state.requests.values)
+        }
+        for answered in requests ?? [] { answered(.failure(.disconnected(shown))) }
+        let left = state.withLock { state in
+            defer { state.registrations = [:] }
+            return Array(state.registrations.values)
+        }
+        for registration in left { registration.lostConnection() }
+        if !left.isEmpty { reconnectLater() }
+    }
+
+    private func reconnectLater() {
+        let isFirst = state.withLock { state in
+            defer { state.isReconnecting = true }
+            return !state.isReconnecting
+        }
+        guard isFirst else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.retryInterval) { self.reconnect() }
+    }
+
+    private func reconnect() {
+        state.withLock { $0.isReconnecting = false }
+        guard Registry.shared.hasLost(on: self) else { return }
+        do throws(FileCoordinationError) {
+            try connect()
+        } catch {
+            return reconnectLater()
+        }
+        Registry.shared.registerAgain(on: self)
+    }
+}
+
+// Presenters.
+extension MountLink {
+    /// Registers a presenter; what comes for it is delivered from the reply on.
+    func register(_ registration: Registration, _ parameters: RegisterParameters)
+        throws(FileCoordinationError)
+    {
+        try connect()
+        let reply = Awaited<Result<Void, FileCoordinationError>>()
+        send(.register(parameters)) { [self] answer in
+            // On NIO's thread, before anything is looked at that comes after the reply.
+            do throws(FileCoordinationError) {
+                let result: RegisterResult = try Self.value(of: answer)
+                guard registration.registered(result, on: self) else {
+                    send(.remove(RemoveParameters(presenter: result.presenter))) { _ in }
+                    return reply.settle(.success(()))
+                }
+                state.withLock { $0.registrations[result.presenter] = registration }
+                reply.settle(.success(()))
+            } catch {
+                reply.settle(.failure(error))
+            }
+        }
+        try reply.wait().get()
+    }
+
+    func remove(_ presenter: UInt64) {
+        guard state.withLock({ $0.registrations.removeValue(forKey: presenter) }) != nil else { return }
+        send(.remove(RemoveParameters(presenter: presenter))) { _ in }
+    }
+
+    fileprivate func take(_ message: [UInt8], from channel: any Channel) {
+        let incoming: IncomingMessage
+        do {
+            incoming = try IncomingMessage(decoding: message)
+        } catch {
+            // A daemon that does not speak the protocol is none.
+            return channel.close(promise: nil)
+        }
+        switch incoming {
+        case .response(.number(let id)?):
+            let answered = state.withLock { $0.requests.removeValue(forKey: id) }
+            answered?(.success(message))
+        case .question(let id, let question):
+            let registration = state.withLock { $0.registrations[question.parameters.presenter] }
+            if let registration { registration.receive(question, id, on: self) } else { answer(id) }
+        case .news(let news):
+            let registration = state.withLock { $0.registrations[news.parameters.presenter] }
+            registration?.receive(news, on: self)
+        case .unknown(let method, let id?):
+            write(AnswerMessage(to: id, failure: .unknownMethod(method)), to: channel)
+        case .response, .event, .unknown: break
+        }
+    }
+}
+
+extension Failure {
+    /// What a presenter said, with its own domain and code for whoever wants them.
+    fileprivate init(presenter error: any Error) {
+        let own = error as NSError
+        self.init(
+            code: -32000, message: own.localizedDescription,
+            data: Details(
+                origin: OriginForm(
+                    domain: own.domain, code: own.code, message: own.localizedDescription)))
+    }
+}
+
+/// Cuts what comes into messages.
+private final class LinkHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let link: MountLink
+    /// Generous: a list of paths is longer than what a client may send.
+    private var reader = FrameReader(limit: 16 << 20)
+
+    init(_ link: MountLink) { self.link = link }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        reader.append(unwrapInboundIn(data).readableBytesView)
+        do throws(FramingFault) {
+            while let message = try reader.next() { link.take(message, from: context.channel) }
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { link.closed(context.channel) }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}

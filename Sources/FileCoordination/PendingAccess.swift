@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+import Synchronization
+
+/// What is wanted of one mount, all at once.
+struct Wish: Sendable {
+    let link: MountLink
+    let intents: [IntentForm]
+    let purpose: String
+    /// It is only asked about, and nothing held.
+    let isBatch: Bool
+}
+
+/// One access from its request until it is granted or refused.
+///
+///     idle ──begin──▶ waiting ──granted──▶ settled
+///                      │   ▲──refused──────────▲
+///                      └───┘ begun anew: a request must be answered first
+final class PendingAccess: Sendable {
+    typealias Granted = (access: HeldAccess, paths: [[UInt8]])
+    typealias Outcome = @Sendable (Result<Granted, any Error>) -> Void
+
+    private struct State {
+        /// The id of the request that is out.
+        var request: Int64?
+        var isSettled = false
+        var isCancelled = false
+        /// What cannot be answered before the access has ended, because it runs on the same queue.
+        var later: [PresentedQuestion] = []
+        /// The request was taken back, to be made again with what is in `later`.
+        var isBegunAnew = false
+        var isDisconnected = false
+    }
+
+    private let wish: Wish
+    private let nesting: Nesting
+    private let began = ContinuousClock.now
+    private let outcome: Outcome
+    private let state = Mutex(State())
+
+    /// `outcome` is told once, on any thread, and must not block.
+    init(_ wish: Wish, within nesting: Nesting, outcome: @escaping Outcome) {
+        self.wish = wish
+        self.nesting = nesting
+        self.outcome = outcome
+    }
+
+    /// The connection has to be there.
+    func begin() {
+        let (isCancelled, later) = state.withLock { ($0.isCancelled, $0.later.last { $0.isOpen }) }
+        guard !isCancelled else { return settle(.failure(CocoaError(.userCancelled))) }
+        let question = later ?? nesting.question
+        var parameters = AccessBeginParameters(wish.intents, as: .purpose(wish.purpose))
+        parameters.within = nesting.accesses(on: wish.link)
+        if let question, question.link === wish.link, question.isOpen { parameters.answering = question.id }
+        let request: ControlProtocol.Request =
+            wish.isBatch ? .prepareAccess(parameters) : .beginAccess(parameters)
+        let id = wish.link.send(request) { self.receive($0) }
+        // It may have been answered, cancelled, or become another's turn meanwhile.
+        let isUnwanted = state.withLock { state in
+            guard !state.isSettled else { return false }
+            state.request = id
+            return state.isCancelled || state.isBegunAnew
+        }
+        if isUnwanted { wish.link.tell(.cancel(.number(id))) }
+    }
+
+    /// Stops waiting; nothing happens if the access was granted.
+    func cancel() {
+        let request = state.withLock { state in
+            state.isCancelled = true
+            return state.isSettled ? nil : state.request
+        }
+        if let request { wish.link.tell(.cancel(.number(request))) }
+    }
+
+    /// A request to a presenter cannot be answered before this access ends.
+    func mustPrecede(_ question: PresentedQuestion) {
+        guard question.link === wish.link else { return }
+        let request: Int64? = state.withLock { state in
+            guard !state.isSettled else { return nil }
+            state.later.append(question)
+            guard let request = state.request, !state.isBegunAnew else { return nil }
+            state.isBegunAnew = true
+            return request
+        }
+        if let request { wish.link.tell(.cancel(.number(request))) }
+    }
+
+    private func receive(_ reply: Result<[UInt8], FileCoordinationError>) {
+        do {
+            let failure: Failure
+            switch try reply.get() {
+            case let bytes:
+                switch try ResponseMessage<AccessBeginResult>(decoding: bytes).outcome {
+                case .success(let result): return granted(result)
+                case .failure(let refused): failure = refused
+                }
+            }
+            refused(failure)
+        } catch {
+            settle(.failure(error))
+        }
+    }
+
+    private func granted(_ result: AccessBeginResult) {
+        let access = HeldAccess(result.access, on: wish.link)
+        let paths = zip(result.intents, wish.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
+        settle(.success((access, paths)))
+    }
+
+    private func refused(_ failure: Failure) {
+        let (isAgain, later) = state.withLock { state -> (Bool, [PresentedQuestion]) in
+            if state.isCancelled { return (false, []) }
+            if state.isBegunAnew, failure.code == Failure.cancelled.code {
+                state.isBegunAnew = false
+                state.request = nil
+                return (true, [])
+            }
+            let open = state.later.filter(\.isOpen)
+            // The daemon says that they cannot both be: they were over just now, or everybody waits for everybody.
+            guard !open.isEmpty || !state.later.isEmpty,
+                failure.code == Failure.deadlock("", among: []).code
+                    || failure.code == Failure.notFound("").code
+            else { return (false, []) }
+            state.later = []
+            state.request = nil
+            return (true, open)
+        }
+        // What would have been saved is saved later; whoever waits for it reads what is on the disk.
+        for question in later { question.answer(nil) }
+        if isAgain { return begin() }
+        settle(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
+    }
+
+    private func settle(_ result: Result<Granted, any Error>) {
+        let isFirst = state.withLock { state in
+            defer { state.isSettled = true }
+            return !state.isSettled
+        }
+        guard isFirst else { return }
+        outcome(result)
+    }
+
+    /// What a caller is told, as a presenter's own error if it is one.
+    private static func error(_ failure: Failure, waited: Duration) -> any Error {
+        if failure.code == Failure.cancelled.code { return CocoaError(.userCancelled) }
+        guard failure.code == Failure.refused("", by: []).code, let origin = failure.data?.origin else {
+            return FileCoordinationError(failure, waited: waited)
+        }
+        return NSError(
+            domain: origin.domain, code: origin.code,
+            userInfo: [NSLocalizedDescriptionKey: origin.message ?? failure.message])
+    }
+}
+
+/// An access that was granted, until it ends.
+final class HeldAccess: Sendable {
+    let number: UInt64
+    let link: MountLink
+    private let held = Mutex(true)
+
+    init(_ number: UInt64, on link: MountLink) {
+        self.number = number
+        self.link = link
+    }
+
+    var isHeld: Bool { held.withLock { $0 } }
+
+    /// Others go on. Whatever this connection asks for next comes after it.
+    func end() {
+        let isFirst = held.withLock { held in
+            defer { held = false }
+            return held
+        }
+        // A connection that is gone has ended it.
+        if isFirst { link.send(.endAccess(AccessEndParameters(access: number))) { _ in } }
+    }
+}

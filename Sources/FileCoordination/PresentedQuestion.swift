@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+import Synchronization
+
+/// One request to a presenter: it is delivered once, and answered once, maybe before that in its place.
+final class PresentedQuestion: Sendable {
+    let request: PresenterRequest
+    let id: MessageID
+    let link: MountLink
+    private let body: @Sendable (PresentedQuestion) -> Void
+    private let isAnswered = Mutex(false)
+    private let isRelinquished = Mutex(false)
+
+    init(
+        _ request: PresenterRequest, _ id: MessageID, on link: MountLink,
+        _ body: @escaping @Sendable (PresentedQuestion) -> Void
+    ) {
+        self.request = request
+        self.id = id
+        self.link = link
+        self.body = body
+    }
+
+    /// Whether somebody waits for the answer.
+    var isOpen: Bool { !isAnswered.withLock { $0 } }
+
+    /// On the presenter's queue.
+    ///
+    /// Also if it was answered in the presenter's place: then it relinquishes and saves later than others could wait for.
+    func run() { body(self) }
+
+    /// Whether the presenter says for the first time that it has relinquished.
+    func isRelinquishedFirst() -> Bool {
+        isRelinquished.withLock { isRelinquished in
+            defer { isRelinquished = true }
+            return !isRelinquished
+        }
+    }
+
+    /// Only the first answer counts.
+    func answer(_ error: (any Error)?) {
+        let isFirst = isAnswered.withLock { isAnswered in
+            defer { isAnswered = true }
+            return !isAnswered
+        }
+        if isFirst { link.answer(id, error) }
+    }
+}
+
+/// Which serial queues are blocked by a coordinated access that was begun on them and waits, and what cannot run there
+/// for that long.
+///
+/// A presenter whose queue is blocked has nothing to let go of, since it waits for access itself: that it relinquishes is said
+/// in its place, and it is told when its queue goes on. What it may have to save is another matter: the access is begun
+/// anew as one without which that cannot be answered. Mostly it goes first then; and if the daemon says that everybody
+/// waits for everybody, the presenter saves later instead.
+final class QueueBook: Sendable {
+    static let shared = QueueBook()
+
+    private struct Entry {
+        var blockers: [AccessGroup] = []
+        var questions: [PresentedQuestion] = []
+    }
+
+    private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    /// Has a presenter asked on its queue.
+    func enqueue(_ question: PresentedQuestion, on queue: OperationQueue) {
+        let key = ObjectIdentifier(queue)
+        let blocker = entries.withLock { entries in
+            entries[key, default: Entry()].questions.append(question)
+            return entries[key]?.blockers.last
+        }
+        queue.addOperation { [self] in
+            forget(question, on: key)
+            question.run()
+        }
+        if let blocker { Self.spare(question, blocker) }
+    }
+
+    /// What waits on a queue cannot run until `body` returns, which waits for an access.
+    func blocking<Value>(_ queue: OperationQueue?, by access: AccessGroup, _ body: () -> Value) -> Value {
+        guard let queue, queue.maxConcurrentOperationCount == 1 else { return body() }
+        let key = ObjectIdentifier(queue)
+        let questions = entries.withLock { entries in
+            entries[key, default: Entry()].blockers.append(access)
+            return entries[key]?.questions ?? []
+        }
+        for question in questions { Self.spare(question, access) }
+        defer {
+            entries.withLock { entries in
+                entries[key]?.blockers.removeAll { $0 === access }
+                Self.tidy(&entries, key)
+            }
+        }
+        return body()
+    }
+
+    private func forget(_ question: PresentedQuestion, on key: ObjectIdentifier) {
+        entries.withLock { entries in
+            entries[key]?.questions.removeAll { $0 === question }
+            Self.tidy(&entries, key)
+        }
+    }
+
+    private static func tidy(_ entries: inout [ObjectIdentifier: Entry], _ key: ObjectIdentifier) {
+        if let entry = entries[key], entry.blockers.isEmpty, entry.questions.isEmpty { entries[key] = nil }
+    }
+
+    private static func spare(_ question: PresentedQuestion, _ access: AccessGroup) {
+        if question.request.isRelinquishment { question.answer(nil) } else { access.mustPrecede(question) }
+    }
+}

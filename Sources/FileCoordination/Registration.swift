@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+import Synchronization
+
+/// A presenter from its registration to its removal: what the daemon sends is delivered on its queue.
+///
+///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──a new one──▶ registered
+///          └──────────────────────────────────┴─────────────removed──────────┴──▶ removed
+final class Registration: Sendable {
+    enum Standing {
+        case new
+        case registered(MountLink, number: UInt64)
+        case lost(MountLink)
+        case removed
+    }
+
+    struct State {
+        var standing = Standing.new
+        /// Below the mount's root, as the daemon said last.
+        var path: [UInt8] = []
+        var isDirectory = false
+        var isPackage = false
+        /// What it turned out not to implement.
+        var missing: PresenterMessages = []
+        /// Moves that wait on the queue: what the presenter still takes for its URL, and what it is.
+        var moves: [(from: URL, to: URL)] = []
+        /// What was given when it relinquished, by turns.
+        var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
+        /// Turns that were over before it had relinquished to them, the latest last.
+        var endedTurns: [UInt64] = []
+    }
+
+    /// How many of those are remembered.
+    static let mostEndedTurns = 64
+
+    let presenter: Unchecked<any FilePresenter>
+    let purpose: String
+    let queue: OperationQueue
+    let state = Mutex(State())
+
+    init(of presenter: any FilePresenter, purpose: String) {
+        self.presenter = Unchecked(presenter)
+        self.purpose = purpose
+        queue = presenter.presentedItemOperationQueue
+    }
+
+    /// Whether it has to be told to the daemon of a mount again.
+    func isLost(on link: MountLink) -> Bool {
+        state.withLock { if case .lost(let former) = $0.standing { former === link } else { false } }
+    }
+
+    /// Whether it has no URL yet.
+    var isNew: Bool { state.withLock { if case .new = $0.standing { true } else { false } } }
+
+    /// Tells the daemon of the presenter, if it has a URL now.
+    func register() throws(FileCoordinationError) {
+        guard let url = presenter.value.presentedItemURL else { return }
+        let location = try FileLocation(url)
+        state.withLock { $0.isDirectory = location.isDirectory }
+        try location.link.register(
+            self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
+    }
+
+    /// The daemon knows it. False if it was removed meanwhile.
+    func registered(_ result: RegisterResult, on link: MountLink) -> Bool {
+        state.withLock { state in
+            if case .removed = state.standing { return false }
+            state.standing = .registered(link, number: result.presenter)
+            state.path = PathForm(result.path, result.pathBytes).bytes ?? []
+            state.isPackage = result.isPackage
+            return true
+        }
+    }
+
+    func remove() {
+        let former = state.withLock { state in
+            defer {
+                state.standing = .removed
+                state.reacquirers = [:]
+            }
+            return state.standing
+        }
+        if case .registered(let link, let number) = former { link.remove(number) }
+    }
+
+    func lostConnection() {
+        let reacquirers = state.withLock { state in
+            if case .registered(let link, _) = state.standing { state.standing = .lost(link) }
+            defer { state.reacquirers = [:] }
+            return Array(state.reacquirers.values.joined())
+        }
+        // Whoever it made way for has lost the access as well.
+        for reacquirer in reacquirers { queue.addOperation(reacquirer) }
+    }
+
+    /// The daemon was told anew. Nobody knows what happened meanwhile, so the presenter has to look.
+    func tellGap() {
+        let (link, path, isDirectory, isPackage) = state.withLock {
+            state -> (MountLink?, [UInt8], Bool, Bool) in
+            guard case .registered(let link, _) = state.standing else { return (nil, [], false, false) }
+            return (link, state.path, state.isDirectory, state.isPackage)
+        }
+        guard let link else { return }
+        deliver(.didChange) { $0.presentedItemDidChange() }
+        guard isDirectory, !isPackage else { return }
+        let url = link.url(path, isDirectory: true)
+        deliver(.subitemDidChange) { $0.presentedSubitemDidChange(at: url) }
+    }
+
+    /// What a URL stands for that the presenter itself uses and that was true until a move it has not been told of.
+    func current(_ url: URL) -> URL {
+        state.withLock { state in
+            state.moves.reduce(url) { url, move in
+                url.path == move.from.path ? move.to : url
+            }
+        }
+    }
+}
+
+// What is told.
+extension Registration {
+    func receive(_ news: PresenterNews, on link: MountLink) {
+        let parameters = news.parameters
+        switch news.notice {
+        case .reacquire: reacquire(parameters.turn)
+        case .didChange: deliver(.didChange) { $0.presentedItemDidChange() }
+        case .didMove: move(to: parameters.bytesOfNewPath, on: link)
+        case .subitemDidAppear, .subitemDidChange, .subitemDidMove:
+            receiveSubitem(news.notice, parameters.subitem, parameters.newSubitem, on: link)
+        }
+    }
+
+    private func move(to newPath: [UInt8]?, on link: MountLink) {
+        guard let newPath else { return }
+        let (former, url) = state.withLock { state in
+            let former = link.url(state.path, isDirectory: state.isDirectory)
+            state.path = newPath
+            let url = link.url(newPath, isDirectory: state.isDirectory)
+            state.moves.append((former, url))
+            return (former, url)
+        }
+        let presenter = presenter
+        queue.addOperation { [self] in
+            Delivery.$current.withValue(delivery(of: .didMove)) {
+                presenter.value.presentedItemDidMove(to: url)
+            }
+            state.withLock { state in
+                state.moves.removeAll { $0.from == former && $0.to == url }
+            }
+        }
+    }
+
+    private func receiveSubitem(
+        _ notice: PresenterNotice, _ subitem: PathForm?, _ newSubitem: PathForm?, on link: MountLink
+    ) {
+        guard let path = subitem?.bytes else {
+            // Too much happened to tell: it has to look for itself.
+            let url = state.withLock { link.url($0.path, isDirectory: true) }
+            return deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
+        }
+        let url = link.url(path, isDirectory: false)
+        switch notice {
+        case .subitemDidAppear:
+            deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
+        case .subitemDidMove:
+            guard let newPath = newSubitem?.bytes else { break }
+            let newURL = link.url(newPath, isDirectory: false)
+            deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
+        default: deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
+        }
+    }
+
+    /// Calls the presenter on its queue, unless it has turned out not to implement that.
+    ///
+    /// - Parameter orChange: whether ``FilePresenter/presentedItemDidChange()`` takes the place of what is not
+    ///   implemented, if the item is a package.
+    private func deliver(
+        _ message: PresenterMessages, orChange: Bool = false,
+        _ body: @escaping @Sendable (any FilePresenter) -> Void
+    ) {
+        let (isMissing, fallsBack) = state.withLock {
+            ($0.missing.contains(message), orChange && $0.isPackage)
+        }
+        if isMissing {
+            if fallsBack { deliver(.didChange) { $0.presentedItemDidChange() } }
+            return
+        }
+        let presenter = presenter
+        queue.addOperation { [self] in
+            Delivery.$current.withValue(delivery(of: message)) { body(presenter.value) }
+            // It has just turned out.
+            guard fallsBack, state.withLock({ $0.missing.contains(message) }) else { return }
+            Delivery.$current.withValue(delivery(of: .didChange)) { presenter.value.presentedItemDidChange() }
+        }
+    }
+
+    func delivery(of message: PresenterMessages) -> Delivery {
+        Delivery { [weak self] in
+            self?.state.withLock { state in _ = state.missing.insert(message) }
+        }
+    }
+}
+
+// What is asked.
+extension Registration {
+    func receive(_ question: PresenterQuestion, _ id: MessageID, on link: MountLink) {
+        let message = PresenterMessages(question.request)
+        guard !state.withLock({ $0.missing.contains(message) }) else { return link.answer(id) }
+        let presentedQuestion = PresentedQuestion(question.request, id, on: link) { [self] asked in
+            ask(question, asked, on: link)
+        }
+        QueueBook.shared.enqueue(presentedQuestion, on: queue)
+    }
+
+    private func ask(_ question: PresenterQuestion, _ asked: PresentedQuestion, on link: MountLink) {
+        let presenter = presenter.value
+        let turn = question.parameters.turn
+        Delivery.$current.withValue(delivery(of: PresenterMessages(question.request))) {
+            Nesting.$current.withValue(Nesting.current.answering(asked)) {
+                switch question.request {
+                case .relinquishToReader:
+                    presenter.relinquishPresentedItem(toReader: { self.relinquish(asked, turn, $0) })
+                case .relinquishToWriter:
+                    presenter.relinquishPresentedItem(toWriter: { self.relinquish(asked, turn, $0) })
+                case .save: presenter.savePresentedItemChanges { asked.answer($0) }
+                case .accommodateDeletion: presenter.accommodatePresentedItemDeletion { asked.answer($0) }
+                case .accommodateSubitemDeletion:
+                    let path = question.parameters.subitem?.bytes ?? question.parameters.bytesOfPath ?? []
+                    let url = link.url(path, isDirectory: false)
+                    presenter.accommodatePresentedSubitemDeletion(at: url) { asked.answer($0) }
+                }
+            }
+        }
+    }
+
+    /// What is to be called afterwards is remembered before the answer is on its way.
+    private func relinquish(
+        _ asked: PresentedQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
+    ) {
+        guard asked.isRelinquishedFirst() else { return }
+        let isOver = state.withLock { state in
+            if let index = state.endedTurns.firstIndex(of: turn) {
+                state.endedTurns.remove(at: index)
+                return true
+            }
+            if case .registered = state.standing {
+                state.reacquirers[turn, default: []].append(reacquirer ?? {})
+                return false
+            }
+            return true
+        }
+        asked.answer(nil)
+        if isOver, let reacquirer { queue.addOperation(reacquirer) }
+    }
+
+    /// One for each time it relinquished.
+    private func reacquire(_ turn: UInt64) {
+        let reacquirer: (@Sendable () -> Void)? = state.withLock { state in
+            guard var waiting = state.reacquirers.removeValue(forKey: turn), !waiting.isEmpty else {
+                state.endedTurns.append(turn)
+                if state.endedTurns.count > Self.mostEndedTurns { state.endedTurns.removeFirst() }
+                return nil
+            }
+            let first = waiting.removeFirst()
+            if !waiting.isEmpty { state.reacquirers[turn] = waiting }
+            return first
+        }
+        if let reacquirer { queue.addOperation(reacquirer) }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+
+/// Shows what is in a folder, or in a package, and keeps up with what others do there.
+final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
+    // @unchecked: the two variables are touched with `lock` locked only; everything else never changes.
+    let presentedItemOperationQueue: OperationQueue
+    private let report: @Sendable (String) -> Void
+    private let lock = NSLock()
+    private var folder: URL
+    private var names: Set<String> = []
+
+    init(folder: URL, report: @escaping @Sendable (String) -> Void) {
+        self.folder = folder
+        self.report = report
+        presentedItemOperationQueue = OperationQueue()
+        presentedItemOperationQueue.name = "org.example.FolderBrowser"
+        presentedItemOperationQueue.maxConcurrentOperationCount = 1
+        super.init()
+    }
+
+    var presentedItemURL: URL? { lock.withLock { folder } }
+
+    /// What the browser shows, at any depth, in the order of names.
+    var contents: [String] { lock.withLock { names.sorted() } }
+
+    // MARK: - Reading the folder
+
+    /// The folder is read and presented in one access: what appears in it later is told.
+    func start() throws {
+        try readFolder { NSFileCoordinator.addFilePresenter(self) }
+    }
+
+    func stop() {
+        NSFileCoordinator.removeFilePresenter(self)
+    }
+
+    func refresh() throws {
+        try readFolder {}
+    }
+
+    private func readFolder(within body: () -> Void) throws {
+        let coordinator = NSFileCoordinator(filePresenter: self)
+        var coordinationError: NSError?
+        var readError: (any Error)?
+        coordinator.coordinate(
+            readingItemAt: lock.withLock { folder }, options: [], error: &coordinationError
+        ) { newURL in
+            do {
+                let found = try Self.names(in: newURL)
+                lock.withLock {
+                    folder = newURL
+                    names = found
+                }
+                body()
+            } catch {
+                readError = error
+            }
+        }
+        if let error = coordinationError ?? readError { throw error }
+    }
+
+    private static func names(in folder: URL) throws -> Set<String> {
+        try Set(FileManager.default.subpathsOfDirectory(atPath: folder.path))
+    }
+
+    /// The name of something in the folder, as the user reads it.
+    private func name(of url: URL) -> String {
+        let base = lock.withLock { folder.path } + "/"
+        return url.path.hasPrefix(base) ? String(url.path.dropFirst(base.count)) : url.lastPathComponent
+    }
+
+    // MARK: - What others do in it
+
+    func presentedSubitemDidAppear(at url: URL) {
+        let name = name(of: url)
+        lock.withLock { _ = names.insert(name) }
+        report("appeared: \(name)")
+    }
+
+    func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) {
+        let (oldName, newName) = (name(of: oldURL), name(of: newURL))
+        lock.withLock {
+            names.remove(oldName)
+            names.insert(newName)
+        }
+        report("moved: \(oldName) to \(newName)")
+    }
+
+    /// There is no message for what was deleted: it is one that has changed, and is not there.
+    func presentedSubitemDidChange(at url: URL) {
+        let name = name(of: url)
+        if FileManager.default.fileExists(atPath: url.path) {
+            report("changed: \(name)")
+        } else {
+            lock.withLock { _ = names.remove(name) }
+            report("gone: \(name)")
+        }
+    }
+
+    /// Sent to presenters of packages; whoever shows a plain folder need not agree to what is deleted in it.
+    func accommodatePresentedSubitemDeletion(
+        at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+    ) {
+        report("lets go of \(name(of: url))")
+        completionHandler(nil)
+    }
+
+    // MARK: - What others do to it
+
+    func presentedItemDidMove(to newURL: URL) {
+        lock.withLock { folder = newURL }
+        report("is now \(newURL.lastPathComponent)")
+    }
+
+    func accommodatePresentedItemDeletion(completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
+        stop()
+        report("closed")
+        completionHandler(nil)
+    }
+}
+
+/// Shows a package as one thing, and does not care which of its files is changed: for each message about a
+/// part of it that it does not implement it gets `presentedItemDidChange`.
+final class PackageIcon: NSObject, NSFilePresenter {
+    let presentedItemURL: URL?
+    let presentedItemOperationQueue = OperationQueue()
+    private let report: @Sendable (String) -> Void
+
+    init(package: URL, report: @escaping @Sendable (String) -> Void) {
+        presentedItemURL = package
+        self.report = report
+        super.init()
+        presentedItemOperationQueue.maxConcurrentOperationCount = 1
+    }
+
+    func presentedItemDidChange() {
+        report("drawn again")
+    }
+
+    func accommodatePresentedSubitemDeletion(at url: URL) async throws {
+        report("asked about \(url.lastPathComponent)")
+    }
+}

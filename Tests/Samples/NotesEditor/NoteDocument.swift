@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+
+/// What a file was like when it was last read or written by a document.
+struct FileStamp: Equatable {
+    let modificationDate: Date?
+    let size: Int?
+    let fileNumber: Int?
+
+    init(of url: URL) throws {
+        let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+        modificationDate = attributes[.modificationDate] as? Date
+        size = (attributes[.size] as? NSNumber)?.intValue
+        fileNumber = (attributes[.systemFileNumber] as? NSNumber)?.intValue
+    }
+}
+
+/// A plain-text note that saves itself, in a file that others may read, write, move and delete meanwhile.
+final class NoteDocument: NSObject, @unchecked Sendable {
+    // @unchecked: `state` is touched with `lock` locked only; everything else never changes.
+    struct State {
+        /// Nil for a note that was never saved.
+        var fileURL: URL?
+        var text = ""
+        var editCount = 0
+        var savedEditCount = 0
+        var stamp: FileStamp?
+        /// Others have the file now; what saves itself has to wait.
+        var relinquishments = 0
+        var hasConflict = false
+        var isPresenting = false
+        var autosave: DispatchWorkItem?
+
+        var hasUnsavedChanges: Bool { editCount != savedEditCount }
+        var canAutosave: Bool {
+            fileURL != nil && hasUnsavedChanges && relinquishments == 0 && !hasConflict && isPresenting
+        }
+    }
+
+    let presentedItemOperationQueue: OperationQueue
+    let report: @Sendable (String) -> Void
+
+    private let lock = NSLock()
+    private var state = State()
+    /// Coordinators of one presenter do not exclude each other; a note is saved by its timer and when asked.
+    private let writing = NSLock()
+    private let autosaveDelay: TimeInterval
+    private let autosaveQueue = DispatchQueue(label: "org.example.NotesEditor.autosave")
+
+    init(autosaveDelay: TimeInterval = 15, report: @escaping @Sendable (String) -> Void) {
+        self.autosaveDelay = autosaveDelay
+        self.report = report
+        presentedItemOperationQueue = OperationQueue()
+        presentedItemOperationQueue.name = "org.example.NotesEditor.presenter"
+        presentedItemOperationQueue.maxConcurrentOperationCount = 1
+        super.init()
+    }
+
+    func withState<Value>(_ body: (inout State) throws -> Value) rethrows -> Value {
+        try lock.withLock { try body(&state) }
+    }
+
+    var text: String { withState { $0.text } }
+    var hasUnsavedChanges: Bool { withState { $0.hasUnsavedChanges } }
+    var isOpen: Bool { withState { $0.isPresenting } }
+
+    // MARK: - Opening and closing
+
+    /// A new note: it is a presenter at once, of a file that does not exist yet.
+    func openUntitled() {
+        startPresenting()
+    }
+
+    /// Registers within the access that reads the file, so that nobody can change it unnoticed in between.
+    func open(_ url: URL) throws {
+        let coordinator = NSFileCoordinator(filePresenter: self)
+        var coordinationError: NSError?
+        var readError: (any Error)?
+        coordinator.coordinate(readingItemAt: url, options: [], error: &coordinationError) { newURL in
+            do {
+                try load(newURL)
+                startPresenting()
+            } catch {
+                readError = error
+            }
+        }
+        if let error = coordinationError ?? readError { throw error }
+    }
+
+    func close() {
+        let wasPresenting = withState { state in
+            state.autosave?.cancel()
+            state.autosave = nil
+            defer { state.isPresenting = false }
+            return state.isPresenting
+        }
+        if wasPresenting { NSFileCoordinator.removeFilePresenter(self) }
+    }
+
+    func startPresenting() {
+        withState { $0.isPresenting = true }
+        NSFileCoordinator.addFilePresenter(self)
+    }
+
+    /// Inside a coordinated access only.
+    private func load(_ url: URL) throws {
+        let text = try String(contentsOf: url, encoding: .utf8)
+        let stamp = try FileStamp(of: url)
+        withState { state in
+            state.fileURL = url
+            state.text = text
+            state.stamp = stamp
+            state.savedEditCount = state.editCount
+            state.hasConflict = false
+        }
+    }
+
+    // MARK: - Editing and saving
+
+    func edit(_ text: String) {
+        withState { state in
+            state.text = text
+            state.editCount += 1
+        }
+        scheduleAutosave()
+    }
+
+    func save() throws {
+        guard let url = withState({ $0.fileURL }) else { throw CocoaError(.fileNoSuchFile) }
+        try write(to: url, options: []) { _ in }
+    }
+
+    /// One coordinator for each save. What is edited during the save remains unsaved.
+    func write(
+        to url: URL, options: NSFileCoordinator.WritingOptions, adopting adopt: (URL) -> Void
+    ) throws {
+        let coordinator = NSFileCoordinator(filePresenter: self)
+        var coordinationError: NSError?
+        var writeError: (any Error)?
+        coordinator.coordinate(writingItemAt: url, options: options, error: &coordinationError) { newURL in
+            do {
+                try writing.withLock {
+                    let (text, editCount) = withState { ($0.text, $0.editCount) }
+                    try Data(text.utf8).write(to: newURL, options: .atomic)
+                    let stamp = try FileStamp(of: newURL)
+                    withState { state in
+                        state.savedEditCount = editCount
+                        state.stamp = stamp
+                        state.hasConflict = false
+                    }
+                }
+                adopt(newURL)
+            } catch {
+                writeError = error
+            }
+        }
+        if let error = coordinationError ?? writeError { throw error }
+    }
+
+    func scheduleAutosave() {
+        let work = DispatchWorkItem { [weak self] in self?.autosave() }
+        withState { state in
+            state.autosave?.cancel()
+            state.autosave = work
+        }
+        autosaveQueue.asyncAfter(deadline: .now() + autosaveDelay, execute: work)
+    }
+
+    private func autosave() {
+        guard withState({ $0.canAutosave }) else { return }
+        do {
+            try save()
+            report("saved itself")
+        } catch {
+            report("could not save itself: \(error.localizedDescription)")
+            scheduleAutosave()
+        }
+    }
+
+    // MARK: - What others did
+
+    /// Somebody may have written the file, or only touched it, or it was the note itself: its date tells.
+    func readAgainIfChanged() {
+        guard let url = withState({ $0.isPresenting ? $0.fileURL : nil }) else { return }
+        var coordinationError: NSError?
+        var readError: (any Error)?
+        NSFileCoordinator(filePresenter: self).coordinate(
+            readingItemAt: url, options: .withoutChanges, error: &coordinationError
+        ) { newURL in
+            do {
+                let stamp = try FileStamp(of: newURL)
+                guard stamp != withState({ $0.stamp }) else { return }
+                if hasUnsavedChanges {
+                    withState { $0.hasConflict = true }
+                    report("was changed by somebody else and has unsaved edits")
+                } else {
+                    try load(newURL)
+                    report("read again: \(text)")
+                }
+            } catch {
+                readError = error
+            }
+        }
+        if let error = coordinationError ?? readError {
+            report("could not read again: \(error.localizedDescription)")
+        }
+    }
+
+    func revert() throws {
+        guard let url = withState({ $0.fileURL }) else { return }
+        var coordinationError: NSError?
+        var readError: (any Error)?
+        NSFileCoordinator(filePresenter: self).coordinate(
+            readingItemAt: url, error: &coordinationError
+        ) { newURL in
+            do { try load(newURL) } catch { readError = error }
+        }
+        if let error = coordinationError ?? readError { throw error }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+
+/// A document as it was written before there was `async`: completion handlers, all on its own queue.
+final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
+    // @unchecked: the three variables are touched with `lock` locked only; everything else never changes.
+    let presentedItemOperationQueue: OperationQueue
+    private let report: @Sendable (String) -> Void
+    private let lock = NSLock()
+    private var fileURL: URL
+    private var savedText = ""
+    private var unsavedText: String?
+
+    init(url: URL, report: @escaping @Sendable (String) -> Void) {
+        fileURL = url
+        self.report = report
+        presentedItemOperationQueue = OperationQueue()
+        presentedItemOperationQueue.name = "org.example.TwoPresenters.classic"
+        // Serial: what arrives while the document reads waits until it has read.
+        presentedItemOperationQueue.maxConcurrentOperationCount = 1
+        super.init()
+    }
+
+    var presentedItemURL: URL? { lock.withLock { fileURL } }
+
+    func open() throws {
+        var coordinationError: NSError?
+        var readError: (any Error)?
+        NSFileCoordinator(filePresenter: self).coordinate(
+            readingItemAt: lock.withLock { fileURL }, error: &coordinationError
+        ) { newURL in
+            do {
+                let text = try String(contentsOf: newURL, encoding: .utf8)
+                lock.withLock { savedText = text }
+                NSFileCoordinator.addFilePresenter(self)
+            } catch {
+                readError = error
+            }
+        }
+        if let error = coordinationError ?? readError { throw error }
+    }
+
+    func close() {
+        NSFileCoordinator.removeFilePresenter(self)
+    }
+
+    func edit(_ text: String) {
+        lock.withLock { unsavedText = text }
+    }
+
+    /// Through a coordinator that is linked to the document, so that it is not told of its own doing.
+    func save() throws {
+        guard let text = lock.withLock({ unsavedText }) else { return }
+        var coordinationError: NSError?
+        var writeError: (any Error)?
+        NSFileCoordinator(filePresenter: self).coordinate(
+            writingItemAt: lock.withLock { fileURL }, options: [], error: &coordinationError
+        ) { newURL in
+            do {
+                try Data(text.utf8).write(to: newURL, options: .atomic)
+                lock.withLock {
+                    savedText = text
+                    unsavedText = nil
+                }
+            } catch {
+                writeError = error
+            }
+        }
+        if let error = coordinationError ?? writeError { throw error }
+    }
+
+    // MARK: - NSFilePresenter
+
+    func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
+        reader(nil)
+    }
+
+    func relinquishPresentedItem(toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
+        report("relinquished")
+        writer { [report] in report("reacquired") }
+    }
+
+    func savePresentedItemChanges(completionHandler: @escaping ((any Error)?) -> Void) {
+        do {
+            try save()
+            completionHandler(nil)
+        } catch {
+            completionHandler(error)
+        }
+    }
+
+    func accommodatePresentedItemDeletion(completionHandler: @escaping ((any Error)?) -> Void) {
+        close()
+        report("closed")
+        completionHandler(nil)
+    }
+
+    func presentedItemDidMove(to newURL: URL) {
+        lock.withLock { fileURL = newURL }
+    }
+
+    /// The trap: this read asks the other document to let go of the file, on a queue on which that one does
+    /// the same at this moment. Each of them can only answer when it has read.
+    func presentedItemDidChange() {
+        var coordinationError: NSError?
+        var result: Result<String, any Error>?
+        NSFileCoordinator(filePresenter: self).coordinate(
+            readingItemAt: lock.withLock { fileURL }, options: [], error: &coordinationError
+        ) { newURL in
+            result = Result { try String(contentsOf: newURL, encoding: .utf8) }
+        }
+        switch result {
+        case .success(let text)?:
+            let isNews = lock.withLock {
+                defer { savedText = text }
+                return savedText != text
+            }
+            if isNews { report("has read '\(text)'") }
+        case .failure(let error)?: report("could not read: \(error)")
+        case nil: report("was not allowed to read: \(String(describing: coordinationError))")
+        }
+    }
+}
