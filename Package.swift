@@ -142,6 +142,10 @@ let package = Package(
         sample("BatchCopier"),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
+        // The client of the mounted tests that is written in Swift; see the others beside it.
+        .executableTarget(
+            name: "SwiftClient", dependencies: ["CTestSupport"], path: "Tests/Workers/clients/swift",
+            swiftSettings: rules),
         tests("MountedTests", of: ["TestSupport"]),
         tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination"]),
         tests(

@@ -61,7 +61,8 @@ package struct Worker: Sendable {
     package init(_ board: Board, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
-        program = try Command(executable: try Self.path, [board.path, String(row)] + arguments).start()
+        let path = try BuiltProgram.path("TestWorker")
+        program = try Command(executable: path, [board.path, String(row)] + arguments).start()
     }
 
     package subscript(_ column: Column) -> Int { board[row, column.rawValue] }
@@ -86,15 +87,20 @@ package struct Worker: Sendable {
     package func finish(within bound: Duration = .seconds(30)) throws {
         _ = try program.wait(within: bound, for: "the end of worker \(row)").succeeding()
     }
+}
 
+/// A program of this package that tests run.
+package enum BuiltProgram {
     /// It is built beside the test bundle.
-    private static var path: String {
-        get throws {
-            var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-            let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-            guard count > 0 else { throw Failure("/proc/self/exe: \(describe(errno))") }
-            let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            return own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/TestWorker"
-        }
+    static func path(_ name: String) throws -> String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        guard count > 0 else { throw Failure("/proc/self/exe: \(describe(errno))") }
+        let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + name
+    }
+
+    package static func start(_ name: String, _ arguments: String...) throws -> RunningProgram {
+        try Command(executable: try path(name), arguments).start()
     }
 }

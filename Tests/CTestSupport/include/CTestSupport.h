@@ -5,6 +5,7 @@
 
 #include <spawn.h>
 #include <stddef.h>
+#include <sys/xattr.h>
 
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory);
 int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first);

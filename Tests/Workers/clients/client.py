@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A client of Truce by the standard library of Python alone: an editor of one file, without a screen.
+
+    client.py MOUNT FILE FOLDER
+
+Has unsaved text for MOUNT/FILE, and saves it when somebody wants to read the file. When somebody has changed the file
+it counts the lines and writes their number to FILE.count. Ends when there is something new in MOUNT/FOLDER.
+"""
+import collections
+import json
+import os
+import socket
+import struct
+import sys
+
+
+class Client:
+    def __init__(self, mount):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(socket_of(mount))
+        _, user, _ = struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user not in (0, os.geteuid()):
+            raise PermissionError(f"the mount is served by user {user}")
+        self.lines = self.socket.makefile("rb")
+        self.calls = 0
+        self.notices = collections.deque()
+        self.handlers = {}
+        self.call("initialize", client={"name": "client.py", "version": "1"}, protocol={"min": 1, "max": 1})
+
+    def send(self, **message):
+        self.socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def receive(self):
+        """The next message. What others wait for is answered at once, also while we wait for a reply ourselves."""
+        line = self.lines.readline()
+        if not line:
+            raise EOFError("the daemon has hung up")
+        message = json.loads(line)
+        if "method" in message and "id" in message:
+            try:
+                self.handlers[message["method"]](message["params"])
+                self.send(id=message["id"], result={})
+            except Exception as error:
+                self.send(id=message["id"], error={"code": 1, "message": str(error)})
+        elif "method" in message:
+            self.notices.append(message)
+        return message
+
+    def call(self, method, **parameters):
+        self.calls += 1
+        self.send(id=self.calls, method=method, params=parameters)
+        while True:
+            message = self.receive()
+            if "method" not in message and message["id"] == self.calls:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                return message["result"]
+
+    def notice(self):
+        while not self.notices:
+            self.receive()
+        return self.notices.popleft()
+
+
+def socket_of(mount):
+    """What the attribute says counts only if the kernel says that the directory is a mount of Truce."""
+    with open("/proc/self/mountinfo", "rb") as table:
+        mounts = [line.split() for line in table]
+    # A space is written \040 there. Where mounts lie on top of each other, the last one is seen.
+    types = [words[words.index(b"-") + 1] for words in mounts
+             if words[4].decode("unicode_escape").encode("latin-1") == os.fsencode(mount)]
+    if types[-1:] != [b"fuse.truce"]:
+        raise FileNotFoundError(f"'{mount}' is no mount of Truce")
+    return os.getxattr(mount, "user.truce.socket")
+
+
+def main(mount, file, folder):
+    client = Client(mount)
+    unsaved = ["unsaved words of Python\n"]
+
+    def save(request):
+        if unsaved:
+            with open(os.path.join(mount, request["path"]), "w") as document:
+                document.write(unsaved.pop())
+            print("saved for", request["cause"]["program"], flush=True)
+
+    def count():
+        access = client.call("access/begin", presenter=presenter, intents=[
+            {"path": file, "access": "read", "options": ["withoutChanges"]},
+            {"path": file + ".count", "access": "forReplacing"}])
+        # They are called this now; a name may have changed while we waited.
+        source, result = [os.path.join(mount, intent["path"]) for intent in access["intents"]]
+        with open(source) as document, open(result, "w") as number:
+            number.write(f"{len(document.readlines())}\n")
+        client.call("access/end", access=access["access"])
+
+    client.handlers["presenter/save"] = save
+    presenter = client.call("presenter/register", path=file, messages=["save", "didChange"])["presenter"]
+    client.call("events/subscribe", path=folder)
+    print("presenting", file, flush=True)
+    while True:
+        notice = client.notice()
+        what, cause = notice["params"], notice["params"].get("cause", {})
+        if notice["method"] == "presenter/didChange":
+            print("changed by", cause["program"], flush=True)
+            count()
+            print("counted the lines", flush=True)
+        elif notice["method"] == "events/event" and what["kind"] == "appeared":
+            print(what["path"], "appeared by", cause["program"], flush=True)
+            return
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+
+/// An editor of one file, without a screen.
+///
+///     SwiftClient MOUNT FILE FOLDER
+///
+/// Has unsaved text for MOUNT/FILE, and saves it when somebody wants to read the file. When somebody has changed the
+/// file it counts the lines and writes their number to FILE.count. Ends when there is something new in MOUNT/FOLDER.
+@main struct Editor {
+    let mount: String
+    let file: String
+    var client: Client
+    var presenter: Any = 0
+
+    static func main() throws {
+        let words = CommandLine.arguments
+        var editor = Editor(mount: words[1], file: words[2], client: try Client(mount: words[1]))
+        try editor.present(watching: words[3])
+        while try editor.goOn() {}
+    }
+
+    mutating func present(watching folder: String) throws {
+        var unsaved: String? = "unsaved words of Swift\n"
+        client.handlers["presenter/save"] = { [mount] request in
+            guard let text = unsaved else { return }
+            try text.write(to: Self.place(request, in: mount), atomically: false, encoding: .utf8)
+            unsaved = nil
+            Self.say("saved for \(Self.program(request))")
+        }
+        let result = try client.call(
+            "presenter/register", ["path": file, "messages": ["save", "didChange"]])
+        presenter = result["presenter"] ?? 0
+        _ = try client.call("events/subscribe", ["path": folder])
+        Self.say("presenting \(file)")
+    }
+
+    /// Takes what comes next; false when that was what it waited for.
+    mutating func goOn() throws -> Bool {
+        let (method, parameters) = try client.notice()
+        if method == "presenter/didChange" {
+            Self.say("changed by \(Self.program(parameters))")
+            try count()
+            Self.say("counted the lines")
+        } else if method == "events/event", parameters["kind"] as? String == "appeared" {
+            Self.say("\(parameters["path"] ?? "it") appeared by \(Self.program(parameters))")
+            return false
+        }
+        return true
+    }
+
+    mutating func count() throws {
+        let intents: [Client.Message] = [
+            ["path": file, "access": "read", "options": ["withoutChanges"]],
+            ["path": file + ".count", "access": "forReplacing"],
+        ]
+        let access = try client.call("access/begin", ["presenter": presenter, "intents": intents])
+        // They are called this now; a name may have changed while we waited.
+        let places = (access["intents"] as? [Client.Message] ?? []).map { Self.place($0, in: mount) }
+        let lines = try String(contentsOf: places[0], encoding: .utf8).split(separator: "\n")
+        try "\(lines.count)\n".write(to: places[1], atomically: false, encoding: .utf8)
+        _ = try client.call("access/end", ["access": access["access"] ?? 0])
+    }
+
+    static func place(_ message: Client.Message, in mount: String) -> URL {
+        URL(fileURLWithPath: "\(mount)/\(message["path"] ?? "")")
+    }
+
+    static func program(_ message: Client.Message) -> String {
+        (message["cause"] as? Client.Message)?["program"] as? String ?? "nobody"
+    }
+
+    static func say(_ words: String) {
+        print(words)
+        fflush(nil)
+    }
+}
