@@ -6,9 +6,7 @@ public import Foundation
 extension FileCoordinator {
     /// Reads one item.
     ///
-    /// - Parameters:
-    ///   - outError: why the accessor was not called; it is left alone otherwise.
-    ///   - reader: is called on this thread, with the URL that the item has now.
+    /// The accessor is called on this thread, with the URL that the item has now; if it was not, the error says why.
     public func coordinate(
         readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
         byAccessor reader: (URL) -> Void
@@ -54,8 +52,8 @@ extension FileCoordinator {
     ///
     /// Pass the items the user has chosen. Nothing is held: the batch accessor coordinates each access as usual, with this
     /// coordinator, and nobody who has answered is asked about it again until the completion handler is called.
+    /// The batch accessor is called on this thread, with a completion handler to be called on any.
     ///
-    /// - Parameter batchAccessor: is called on this thread, with a completion handler to be called on any.
     /// - Precondition: neither `.resolvesSymbolicLink` nor `.forReplacing`.
     public func prepare(
         forReadingItemsAt readingURLs: [URL], options readingOptions: ReadingOptions = [],
@@ -76,7 +74,7 @@ extension FileCoordinator {
 
     /// Access to several items for an accessor that runs later, on a queue.
     ///
-    /// - Parameter accessor: is called on the queue, with an error if there is no access. The access ends when it returns.
+    /// The accessor is called on the queue, with an error if there is no access. The access ends when it returns.
     public func coordinate(
         with intents: [FileAccessIntent], queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void

@@ -173,9 +173,8 @@ extension Registration {
     }
 
     /// Calls the presenter on its queue, unless it has turned out not to implement that.
-    ///
-    /// - Parameter orChange: whether ``FilePresenter/presentedItemDidChange()`` takes the place of what is not
-    ///   implemented, if the item is a package.
+    /// If `orChange`, ``FilePresenter/presentedItemDidChange()`` takes the place of what is not implemented, if the item is
+    /// a package.
     private func deliver(
         _ message: PresenterMessages, orChange: Bool = false,
         _ body: @escaping @Sendable (any FilePresenter) -> Void

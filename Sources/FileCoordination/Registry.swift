@@ -44,7 +44,7 @@ final class Registry: Sendable {
         }
     }
 
-    /// - Parameter isKept: whether it stays among the presenters of this process although nobody can be told of it.
+    /// If `isKept`, it stays among the presenters of this process although nobody can be told of it.
     func add(_ presenter: any FilePresenter, isKept: Bool) throws(FileCoordinationError) {
         let registration = Registration(of: presenter, purpose: purpose(of: presenter))
         state.withLock { $0.registrations.append(registration) }
