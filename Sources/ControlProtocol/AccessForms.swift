@@ -19,8 +19,10 @@ extension Access {
         }
     }
 
+    package static let allNames = ["read"] + WritingOption.allCases.map(\.rawValue)
+
     /// For the sentence that refuses another name.
-    static let names = "'read', " + WritingOption.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    static let names = allNames.map { "'\($0)'" }.joined(separator: ", ")
 }
 
 /// The reading options, as they are called on the wire.

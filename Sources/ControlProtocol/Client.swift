@@ -18,7 +18,7 @@ package struct RequestMessage: Sendable, Encodable {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode("2.0", forKey: .jsonrpc)
         try container.encode(id, forKey: .id)
-        try container.encode(request.method, forKey: .method)
+        try container.encode(request.method.rawValue, forKey: .method)
         switch request {
         case .initialize(let parameters): try container.encode(parameters, forKey: .params)
         case .status, .ps: break
@@ -49,7 +49,7 @@ package struct NotificationMessage: Sendable, Encodable {
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode("2.0", forKey: .jsonrpc)
-        try container.encode(notification.method, forKey: .method)
+        try container.encode(notification.method.rawValue, forKey: .method)
         try notification.encode(into: &container, forKey: .params)
     }
 }

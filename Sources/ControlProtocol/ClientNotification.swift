@@ -11,22 +11,15 @@ package enum ClientNotification: Hashable, Sendable {
         var id: MessageID
     }
 
-    package var method: String {
-        switch self {
-        case .progress: "presenter/progress"
-        case .cancel: "$/cancelRequest"
-        }
-    }
-
     /// Nil for a notification that means nothing to us: it is ignored, as JSON-RPC demands.
     static func decode(
         method: String, parameters: (any Decoder)?
     ) -> Result<ClientNotification?, Failure> {
         let make: (MessageID) -> ClientNotification
-        switch method {
-        case "presenter/progress": make = { .progress($0) }
-        case "$/cancelRequest": make = { .cancel($0) }
-        default: return .success(nil)
+        switch Method(rawValue: method) {
+        case .progress: make = { .progress($0) }
+        case .cancel: make = { .cancel($0) }
+        case nil: return .success(nil)
         }
         do {
             guard let parameters else { return .failure(.invalidParameters("'\(method)' needs 'id'")) }

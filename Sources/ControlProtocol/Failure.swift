@@ -65,34 +65,57 @@ package struct OriginForm: Hashable, Sendable, Codable {
     }
 }
 
-/// The errors of the protocol; its description has the same table.
+/// The errors of the protocol.
 extension Failure {
-    package static func notJSON() -> Failure { Failure(code: -32700, message: "this is not JSON") }
+    /// The schema and the description of the protocol have the same; the answers of a client may have any.
+    package enum Code: Int, Hashable, Sendable, CaseIterable {
+        case notJSON = -32700
+        case invalidRequest = -32600
+        case unknownMethod = -32601
+        case invalidParameters = -32602
+        case internalError = -32603
+        case denied = -32001
+        /// The Language Server Protocol's for a request before `initialize`.
+        case notInitialized = -32002
+        case unsupportedVersion = -32003
+        case notFound = -32004
+        case tooMany = -32005
+        case timedOut = -32006
+        case refused = -32007
+        case deadlock = -32008
+        /// The Language Server Protocol's.
+        case cancelled = -32800
+    }
+
+    private init(_ code: Code, _ message: String, data: Details? = nil) {
+        self.init(code: code.rawValue, message: message, data: data)
+    }
+
+    package static func notJSON() -> Failure { Failure(.notJSON, "this is not JSON") }
     package static func nestedTooDeeply() -> Failure {
-        Failure(code: -32700, message: "a message nests at most \(ProtocolLimits.nesting) levels deep")
+        Failure(.notJSON, "a message nests at most \(ProtocolLimits.nesting) levels deep")
     }
     package static func tooManyMarks() -> Failure {
         Failure(
-            code: -32700,
-            message: "a text has at most \(ProtocolLimits.marksInARow) combining marks in a row")
+            .notJSON,
+            "a text has at most \(ProtocolLimits.marksInARow) combining marks in a row")
     }
-    package static func invalidRequest(_ why: String) -> Failure { Failure(code: -32600, message: why) }
+    package static func invalidRequest(_ why: String) -> Failure { Failure(.invalidRequest, why) }
     package static func unknownMethod(_ method: String) -> Failure {
-        Failure(code: -32601, message: "there is no method '\(method.excerpt)'")
+        Failure(.unknownMethod, "there is no method '\(method.excerpt)'")
     }
-    package static func invalidParameters(_ why: String) -> Failure { Failure(code: -32602, message: why) }
-    package static func internalError(_ why: String) -> Failure { Failure(code: -32603, message: why) }
-    package static func denied(_ why: String) -> Failure { Failure(code: -32001, message: why) }
-    /// The Language Server Protocol's code for a request before `initialize`.
-    package static let notInitialized = Failure(code: -32002, message: "send 'initialize' first")
+    package static func invalidParameters(_ why: String) -> Failure { Failure(.invalidParameters, why) }
+    package static func internalError(_ why: String) -> Failure { Failure(.internalError, why) }
+    package static func denied(_ why: String) -> Failure { Failure(.denied, why) }
+    package static let notInitialized = Failure(.notInitialized, "send 'initialize' first")
     package static func unsupportedVersion() -> Failure {
-        Failure(code: -32003, message: "this server speaks protocol \(ProtocolLimits.version) only")
+        Failure(.unsupportedVersion, "this server speaks protocol \(ProtocolLimits.version) only")
     }
-    package static func notFound(_ why: String) -> Failure { Failure(code: -32004, message: why) }
-    package static func tooMany(_ why: String) -> Failure { Failure(code: -32005, message: why) }
+    package static func notFound(_ why: String) -> Failure { Failure(.notFound, why) }
+    package static func tooMany(_ why: String) -> Failure { Failure(.tooMany, why) }
     package static func timedOut(_ why: String, waitingFor holders: [ActorForm]) -> Failure {
         Failure(
-            code: -32006, message: why,
+            .timedOut, why,
             data: Details(
                 holders: holders, suggestion: "try again later; 'truce why' tells who is in the way"))
     }
@@ -100,17 +123,16 @@ extension Failure {
         _ why: String, by holders: [ActorForm], origin: OriginForm? = nil
     ) -> Failure {
         Failure(
-            code: -32007, message: why,
+            .refused, why,
             data: Details(
                 holders: holders, suggestion: "see what that program shows, and try again", origin: origin))
     }
     package static func deadlock(_ why: String, among holders: [ActorForm]) -> Failure {
         Failure(
-            code: -32008, message: why,
+            .deadlock, why,
             data: Details(holders: holders, suggestion: "end what you hold, and try again"))
     }
-    /// The Language Server Protocol's code.
-    package static let cancelled = Failure(code: -32800, message: "cancelled")
+    package static let cancelled = Failure(.cancelled, "cancelled")
 }
 
 extension String {

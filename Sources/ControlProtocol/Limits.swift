@@ -30,6 +30,8 @@ package enum ProtocolLimits {
     /// presenters' messages are among it.
     package static let outboxBytes = 1 << 20
     package static let outboxMessages = 1024
+    /// How many messages of one client are looked at before others have their turn.
+    package static let messagesPerTurn = 64
     /// Requests to one client whose answers have not come, those that are too late included.
     package static let questions = 1024
     /// What one `kept/read` returns, so that its base64 fits into a message.

@@ -19,49 +19,27 @@ package enum Request: Hashable, Sendable {
     case keptList(KeptListParameters)
     case keptRead(KeptReadParameters)
 
-    package var method: String {
-        switch self {
-        case .initialize: "initialize"
-        case .status: "status"
-        case .register: "presenter/register"
-        case .remove: "presenter/remove"
-        case .beginAccess: "access/begin"
-        case .prepareAccess: "access/prepare"
-        case .endAccess: "access/end"
-        case .willMove: "access/willMove"
-        case .didMove: "access/didMove"
-        case .subscribe: "events/subscribe"
-        case .unsubscribe: "events/unsubscribe"
-        case .why: "why"
-        case .ps: "ps"
-        case .keptList: "kept/list"
-        case .keptRead: "kept/read"
-        }
-    }
-
     static func decode(method: String, parameters: (any Decoder)?) -> Result<Request, Failure> {
         do {
-            switch method {
-            case "initialize": return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
-            case "status": return .success(.status)
-            case "presenter/register": return .success(.register(try required(parameters)))
-            case "presenter/remove": return .success(.remove(try required(parameters)))
-            case "access/begin": return .success(.beginAccess(try required(parameters)))
-            case "access/prepare":
+            switch Method(rawValue: method) {
+            case .initialize: return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
+            case .status: return .success(.status)
+            case .register: return .success(.register(try required(parameters)))
+            case .remove: return .success(.remove(try required(parameters)))
+            case .beginAccess: return .success(.beginAccess(try required(parameters)))
+            case .prepareAccess:
                 let parameters: AccessBeginParameters = try required(parameters)
                 return .success(.prepareAccess(try parameters.checkedForPreparing()))
-            case "access/end": return .success(.endAccess(try required(parameters)))
-            case "access/willMove": return .success(.willMove(try required(parameters)))
-            case "access/didMove": return .success(.didMove(try required(parameters)))
-            case "events/subscribe":
-                return .success(.subscribe(try decode(parameters) ?? SubscribeParameters()))
-            case "events/unsubscribe": return .success(.unsubscribe(try required(parameters)))
-            case "why": return .success(.why(try required(parameters)))
-            case "ps": return .success(.ps)
-            case "kept/list":
-                return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
-            case "kept/read": return .success(.keptRead(try required(parameters)))
-            default: return .failure(.unknownMethod(method))
+            case .endAccess: return .success(.endAccess(try required(parameters)))
+            case .willMove: return .success(.willMove(try required(parameters)))
+            case .didMove: return .success(.didMove(try required(parameters)))
+            case .subscribe: return .success(.subscribe(try decode(parameters) ?? SubscribeParameters()))
+            case .unsubscribe: return .success(.unsubscribe(try required(parameters)))
+            case .why: return .success(.why(try required(parameters)))
+            case .ps: return .success(.ps)
+            case .keptList: return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
+            case .keptRead: return .success(.keptRead(try required(parameters)))
+            case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as Failure {
             return .failure(failure)

@@ -44,8 +44,6 @@ final class ClientConnection: ChannelDuplexHandler {
 
     /// How long a client that is sent away may take to read why.
     private static let farewell = TimeAmount.seconds(10)
-    /// How many messages are looked at before others have their turn.
-    private static let messagesPerTurn = 64
     /// Not 0: the loop runs all that is due before it looks at sockets again.
     private static let rest = TimeAmount.microseconds(100)
 
@@ -111,7 +109,7 @@ extension ClientConnection {
             if mayStart, let (id, request) = flow.next() {
                 start(id, request)
             } else if mayRead {
-                guard messages < Self.messagesPerTurn else { return rest() }
+                guard messages < ProtocolLimits.messagesPerTurn else { return rest() }
                 messages += 1
                 guard let message = nextMessage() else {
                     isDrained = true

@@ -1,5 +1,5 @@
-package import ArgumentParser
 // SPDX-License-Identifier: Apache-2.0
+package import ArgumentParser
 import ControlClient
 import FuseBridge
 import Glibc

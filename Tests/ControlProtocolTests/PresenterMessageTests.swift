@@ -5,7 +5,7 @@ import Testing
 
 /// Protocol.md: registrations, accesses, and what presenters are asked and told, in both directions.
 struct PresenterMessageTests {
-    private static let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0x62]
+    private static let bytes = MessageSamples.bytes
 
     static let allRequests: [ControlProtocol.Request] =
         [.ps, .remove(RemoveParameters(presenter: 7)), .endAccess(AccessEndParameters(access: UInt64.max))]
@@ -24,8 +24,11 @@ struct PresenterMessageTests {
                     AccessBeginParameters([IntentForm(path, .write(.updating))], as: .presenter(3))),
                 .beginAccess(nested(path)),
                 .prepareAccess(AccessBeginParameters([IntentForm(path, .write(.forDeleting))])),
-                .willMove(MoveParameters(access: 1, from: path, to: [0x79])),
-                .didMove(MoveParameters(access: 1, from: [0x79], to: path)),
+                .prepareAccess(nested(path, .read([.withoutChanges]))),
+                .prepareAccess(AccessBeginParameters([IntentForm(path, .read())], as: .purpose("p"))),
+                .prepareAccess(AccessBeginParameters([IntentForm(path, .read())], as: .presenter(3))),
+                .willMove(MoveParameters(access: 1, from: path, to: path)),
+                .didMove(MoveParameters(access: 1, from: path, to: path)),
                 .register(RegisterParameters(path: path, messages: .all, purpose: "p")),
                 .subscribe(SubscribeParameters(path: path)),
                 .subscribe(SubscribeParameters(path: path, after: EventPosition(epoch: "e", sequence: 4))),
@@ -34,9 +37,11 @@ struct PresenterMessageTests {
         }
 
     /// With every option a read can have, made within another access and to give an answer, for somebody else.
-    private static func nested(_ path: [UInt8]) -> AccessBeginParameters {
+    private static func nested(
+        _ path: [UInt8], _ access: Access = .read([.withoutChanges, .resolvesSymbolicLink])
+    ) -> AccessBeginParameters {
         var parameters = AccessBeginParameters([
-            IntentForm(path, .read([.withoutChanges, .resolvesSymbolicLink])),
+            IntentForm(path, access),
             IntentForm([0x78], .read([.immediatelyAvailableMetadataOnly, .forUploading])),
             IntentForm([0x79], .write(.contentIndependentMetadataOnly)),
         ])
@@ -56,12 +61,7 @@ struct PresenterMessageTests {
         #expect(!bytes.contains(UInt8(ascii: "\n")))
     }
 
-    @Test(
-        "notifications keep the id they are about",
-        arguments: [
-            ClientNotification.progress(.number(3)), .progress(.text("a")), .cancel(.number(-1)),
-            .cancel(.text("")),
-        ])
+    @Test("notifications keep the id they are about", arguments: MessageSamples.notifications)
     func notifications(notification: ClientNotification) throws {
         let bytes = try JSONForm.encode(NotificationMessage(notification))
         guard case .notification(let read) = try Envelope(decoding: bytes) else {
@@ -114,15 +114,9 @@ struct PresenterMessageTests {
         return answer
     }
 
-    private static let cause = CauseForm(pid: 7, program: Array("vi".utf8), user: 1, operation: "read")
-
     @Test("what a server asks, the client reads", arguments: PresenterRequest.allCases)
     func questions(request: PresenterRequest) throws {
-        let question = PresenterQuestion(
-            request,
-            PresenterQuestion.Parameters(
-                presenter: 1, path: Self.bytes, turn: 2, deadline: 5000, cause: Self.cause,
-                subitem: request == .accommodateSubitemDeletion ? Self.bytes : nil))
+        let question = MessageSamples.question(request)
         let bytes = try ServerMessage.question(.number(9), question).encoded()
         #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
         #expect(question.parameters.bytesOfPath == Self.bytes)
@@ -130,14 +124,17 @@ struct PresenterMessageTests {
 
     @Test("what a server tells, the client reads", arguments: PresenterNotice.allCases)
     func news(notice: PresenterNotice) throws {
-        let newPath = notice == .didMove ? Self.bytes + [0x63] : nil
-        let news = PresenterNews(
-            notice,
-            PresenterNews.Parameters(
-                presenter: 1, path: Self.bytes, newPath: newPath, turn: 2, sequence: 3, cause: Self.cause,
-                subitem: Self.bytes, newSubitem: newPath))
+        let news = MessageSamples.news(notice)
         #expect(try IncomingMessage(decoding: ServerMessage.news(news).encoded()) == .news(news))
-        #expect(news.parameters.bytesOfNewPath == newPath)
+        #expect(news.parameters.bytesOfNewPath == (notice == .didMove ? Self.bytes + [0x63] : nil))
+    }
+
+    @Test("what a server tells of a mount, the client reads", arguments: EventKind.allCases)
+    func events(kind: EventKind) throws {
+        let event = MessageSamples.event(kind)
+        #expect(try IncomingMessage(decoding: ServerMessage.event(event).encoded()) == .event(event))
+        #expect(event.bytesOfPath == (kind == .gap ? nil : Self.bytes))
+        #expect(event.bytesOfNewPath == (kind == .moved ? Self.bytes + [0x63] : nil))
     }
 
     @Test("a client tells replies from requests, notices, and what it does not know")
@@ -156,19 +153,7 @@ struct PresenterMessageTests {
 
     @Test("what a server replies, the client reads, with what an error names")
     func replies() throws {
-        let actor = ActorForm(pid: 5, user: 6, program: Array("p".utf8))
-        let census = CensusForm(
-            claims: [
-                ClaimForm(
-                    claim: 1, actor: actor,
-                    intents: [IntentForm(Self.bytes, .read()), IntentForm([], .write(.forMoving))],
-                    state: "suspended", suspension: "idle", age: 2, reasons: ["a"])
-            ],
-            presenters: [
-                PresenterForm(
-                    presenter: 1, actor: actor, path: [], messages: ["save"],
-                    owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true)
-            ])
+        let (actor, census) = (MessageSamples.actor, MessageSamples.census)
         try roundTrip(.census(census), census)
         let register = RegisterResult(presenter: 1, path: Self.bytes, messages: .all)
         try roundTrip(.register(register), register)

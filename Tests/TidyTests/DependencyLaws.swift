@@ -16,6 +16,7 @@ enum DependencyLaws {
         "ControlProtocol": ["Coordination", "FoundationEssentials"],
         "CLinux": [],
         "CFuse": [],
+        "CArchive": [],
         "LinuxSystem": ["CLinux", "Glibc", "Synchronization"],
         "FuseBridge": ["CFuse", "LinuxSystem", "Glibc", "Synchronization"],
         "CoordinationEngine": ["Arbitration", "Coordination", "LinuxSystem", "Synchronization"],

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Every method of a client's, by name: the schema and the description of the protocol have the same.
+extension Request {
+    package enum Method: String, Hashable, Sendable, CaseIterable {
+        case initialize
+        case status
+        case register = "presenter/register"
+        case remove = "presenter/remove"
+        case beginAccess = "access/begin"
+        case prepareAccess = "access/prepare"
+        case endAccess = "access/end"
+        case willMove = "access/willMove"
+        case didMove = "access/didMove"
+        case subscribe = "events/subscribe"
+        case unsubscribe = "events/unsubscribe"
+        case why
+        case ps
+        case keptList = "kept/list"
+        case keptRead = "kept/read"
+    }
+
+    package var method: Method {
+        switch self {
+        case .initialize: .initialize
+        case .status: .status
+        case .register: .register
+        case .remove: .remove
+        case .beginAccess: .beginAccess
+        case .prepareAccess: .prepareAccess
+        case .endAccess: .endAccess
+        case .willMove: .willMove
+        case .didMove: .didMove
+        case .subscribe: .subscribe
+        case .unsubscribe: .unsubscribe
+        case .why: .why
+        case .ps: .ps
+        case .keptList: .keptList
+        case .keptRead: .keptRead
+        }
+    }
+}
+
+extension ClientNotification {
+    package enum Method: String, Hashable, Sendable, CaseIterable {
+        case progress = "presenter/progress"
+        case cancel = "$/cancelRequest"
+    }
+
+    package var method: Method {
+        switch self {
+        case .progress: .progress
+        case .cancel: .cancel
+        }
+    }
+}
