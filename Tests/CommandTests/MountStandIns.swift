@@ -121,12 +121,14 @@ final class FakeDocument: TrackedDocument {
     func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
 }
 
-/// A directory in which every name exists, save below `missing`; and each connection is a process of its own.
+/// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own.
 final class FakeDocuments: DocumentSource {
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
 
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
         if path.starts(with: "missing/".utf8) { throw .notFound }
+        let failed = FindingFailure.system
+        if path.starts(with: "closed/".utf8) { throw failed(EACCES) }
         if path.starts(with: ".truce".utf8) { throw .denied }
         let document = self.document(path)
         document.retain()
