@@ -53,7 +53,10 @@ extension Failure {
             self = .denied(
                 "'\(shown)' leads through a symbolic link or Truce's own directory; resolve links first")
         case .system(let number):
-            self = .notFound("'\(shown)' cannot be reached: \(Errno(rawValue: number))")
+            let error = Errno(rawValue: number)
+            let sentence = "'\(shown)' cannot be reached: \(error)"
+            // To somebody who may not look there, that is no word about whether anything is there.
+            self = error == .noAccess ? .denied(sentence) : .notFound(sentence)
         }
     }
 

@@ -182,6 +182,7 @@ struct PresenterServerTests {
                     .code
             }
             #expect(try code("missing/a") == -32004)
+            #expect(try code("closed/a") == -32001)
             #expect(try code(".truce/x") == -32001)
             #expect(try code("../x") == -32602)
             #expect(try code("a\0b") == -32602)

@@ -77,7 +77,7 @@ extension Mounted {
         }
 
         /// Waits until nobody has anything in the daemon, and the daemon no more than this.
-        private func settle(_ mount: Foreground, descriptors: Int, kilobytes: Int) throws -> Holdings {
+        func settle(_ mount: Foreground, descriptors: Int, kilobytes: Int) throws -> Holdings {
             var found = try mount.holdings()
             try eventually(
                 within: .seconds(20),
@@ -103,23 +103,26 @@ extension Mounted {
 }
 
 /// What a daemon has in memory and open.
-private struct Holdings: CustomStringConvertible {
+struct Holdings: CustomStringConvertible {
     var kilobytes: Int
+    /// The most there ever were.
+    var highest: Int
     var descriptors: Int
-    var description: String { "\(kilobytes) kB, \(descriptors) descriptors" }
+    var description: String { "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors" }
 }
 
 /// A mount whose daemon logs to where the test can read it.
-private final class Foreground {
+final class Foreground {
     let path: String
     let socket: String
     private let daemon: RunningProgram
 
-    init() throws {
+    init(_ options: String...) throws {
         path = try Lab.freshDirectory("hostile")
         let (path, mode) = (path, try Lab.dataPath)
         daemon = try TruceCommand.start(
-            "mount", "-f", "-o", mode == .daemon ? "data=daemon" : "data=auto", path)
+            "mount", "-f", "-o",
+            (options + [mode == .daemon ? "data=daemon" : "data=auto"]).joined(separator: ","), path)
         try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
             try MountedDirectory.isMounted(path)
         }
@@ -129,13 +132,16 @@ private final class Foreground {
     var log: String { daemon.errorText }
 
     func holdings() throws -> Holdings {
-        guard
-            let size = ProcessStatus(of: daemon.pid)?["VmRSS"]?.split(separator: " ").first.flatMap({
-                Int($0)
-            })
-        else { throw Failure("the daemon has no VmRSS: \(log.suffix(2000))") }
+        let status = ProcessStatus(of: daemon.pid)
+        func size(_ name: String) throws -> Int {
+            guard let size = status?[name]?.split(separator: " ").first.flatMap({ Int($0) }) else {
+                throw Failure("the daemon has no \(name): \(log.suffix(2000))")
+            }
+            return size
+        }
         let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon.pid)/fd").count
-        return Holdings(kilobytes: size, descriptors: descriptors)
+        return Holdings(
+            kilobytes: try size("VmRSS"), highest: try size("VmHWM"), descriptors: descriptors)
     }
 
     func end() throws {

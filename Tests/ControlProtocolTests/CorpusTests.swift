@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Testing
+
+/// The inputs that Scripts/fuzz begins with, each as it is and cut off anywhere.
+struct CorpusTests {
+    static let inputs: [String] = {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let directory = tests.appendingPathComponent("Fuzz/Corpus")
+        let names = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String }
+        return (names ?? []).sorted().map { directory.appendingPathComponent($0).path }
+    }()
+
+    @Test("There is a corpus")
+    func exists() { #expect(Self.inputs.count >= 40) }
+
+    @Test(
+        "Whatever is read and sent on stays the same, and pieces make no difference",
+        arguments: CorpusTests.inputs)
+    func replayed(path: String) throws {
+        let bytes = try #require(FileManager.default.contents(atPath: path))
+        for end in stride(from: bytes.count, through: 0, by: -7) {
+            try StreamChecks.check(Array(bytes.prefix(end)))
+        }
+    }
+
+    @Test("A broken promise is told")
+    func planted() {
+        #expect(throws: BrokenPromise.self) { try StreamChecks.expect(false, "it is broken") }
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+
+// What must hold of the codec whatever comes in. Scripts/fuzz makes streams up and compiles this file as well, so no
+// test is in here; the tests take the corpus.
+
+/// Something did not hold.
+struct BrokenPromise: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+enum StreamChecks {
+    /// Longer than any sentence of ours with what it quotes.
+    private static let longestRefusal = 8 << 10
+
+    static func check(_ stream: [UInt8]) throws {
+        // The second is so small that most streams go beyond it.
+        for limit in [ProtocolLimits.messageBytes, 64] {
+            let whole = CutStream(stream, limit: limit, pieces: [stream.count])
+            let pieces = CutStream(stream, limit: limit, pieces: Pieces(of: stream))
+            try expect(whole == pieces, "how a stream was split makes a difference")
+            for message in whole.messages { try checkFraming(of: message, as: whole.framing) }
+        }
+        for message in CutStream(stream, limit: ProtocolLimits.messageBytes, pieces: [stream.count]).messages
+        {
+            try checkFromClient(message)
+            try checkFromServer(message)
+        }
+    }
+
+    private static func checkFraming(of message: [UInt8], as framing: Framing?) throws {
+        guard let framing else { throw BrokenPromise("a message came before the first byte") }
+        // What begins with a C would be taken for a header if it came first.
+        let first = framing == .lines ? [UInt8(ascii: "\n")] : []
+        let twice = first + framing.frame(message) + framing.frame(message)
+        let again = CutStream(twice, limit: ProtocolLimits.messageBytes, pieces: [twice.count])
+        try expect(again.messages == [message, message], "a message is another when it is sent on")
+    }
+
+    /// What a server makes of it, and whether its reply can be sent.
+    private static func checkFromClient(_ message: [UInt8]) throws {
+        let envelope: Envelope
+        do throws(Failure) {
+            envelope = try Envelope(decoding: message)
+        } catch {
+            return try checkRefusal(error, to: nil)
+        }
+        switch envelope {
+        case .request(let id, .success(let request)):
+            let again = try Envelope(decoding: JSONForm.encode(RequestMessage(id: id, request)))
+            guard case .request(id, .success(request)) = again else {
+                throw BrokenPromise("\(request) is another request when it is sent again: \(again)")
+            }
+        case .request(let id, .failure(let failure)): try checkRefusal(failure, to: id)
+        case .notification(.success(let notification?)):
+            let again = try Envelope(decoding: JSONForm.encode(NotificationMessage(notification)))
+            guard case .notification(.success(notification)) = again else {
+                throw BrokenPromise("\(notification) is another when it is sent again: \(again)")
+            }
+        case .notification(.success(nil)): break
+        case .notification(.failure(let failure)): try checkRefusal(failure, to: nil)
+        case .answer(let answer): try checkAnswer(answer)
+        }
+    }
+
+    private static func checkAnswer(_ answer: ClientAnswer) throws {
+        guard let id = answer.id else { return }
+        let failure = answer.refusal.map { Failure(code: -1, message: $0) }
+        let again = try Envelope(decoding: JSONForm.encode(AnswerMessage(to: id, failure: failure)))
+        guard case .answer(answer) = again else {
+            throw BrokenPromise("\(answer) is another when it is sent again: \(again)")
+        }
+    }
+
+    private static func checkRefusal(_ failure: Failure, to id: MessageID?) throws {
+        let bytes = try Reply(to: id, .failure(failure)).encoded()
+        try expect(bytes.count <= longestRefusal, "a refusal has \(bytes.count) bytes")
+        try expect(!bytes.contains(UInt8(ascii: "\n")), "a refusal has more than one line")
+        let again = try ResponseMessage<EmptyResult>(decoding: bytes)
+        guard again.id == id, case .failure(failure) = again.outcome else {
+            throw BrokenPromise("\(failure) is another when it is read: \(again)")
+        }
+    }
+
+    static func expect(_ holds: Bool, _ what: @autoclosure () -> String) throws {
+        if !holds { throw BrokenPromise(what()) }
+    }
+}
+
+// What a client makes of it: servers may be hostile, too.
+extension StreamChecks {
+    private static func checkFromServer(_ message: [UInt8]) throws {
+        let incoming: IncomingMessage
+        do {
+            incoming = try IncomingMessage(decoding: message)
+        } catch {
+            return
+        }
+        let again: ServerMessage? =
+            switch incoming {
+            case .question(let id, let question): .question(id, question)
+            case .news(let news): .news(news)
+            case .event(let event): .event(event)
+            case .response, .unknown: nil
+            }
+        if let again {
+            try expect(
+                try IncomingMessage(decoding: again.encoded()) == incoming,
+                "\(incoming) is another when it is sent again")
+        }
+        if case .response = incoming { try checkResults(message) }
+    }
+
+    private static func checkResults(_ message: [UInt8]) throws {
+        try checkResult(of: message) { (result: InitializeResult) in .initialize(result) }
+        try checkResult(of: message) { (result: StatusForm) in .status(result) }
+        try checkResult(of: message) { (result: RegisterResult) in .register(result) }
+        try checkResult(of: message) { (result: AccessBeginResult) in .beginAccess(result) }
+        try checkResult(of: message) { (result: SubscribeResult) in .subscribe(result) }
+        try checkResult(of: message) { (result: EmptyResult) in .done(result) }
+        try checkResult(of: message) { (result: CensusForm) in .census(result) }
+        try checkResult(of: message) { (result: KeptListResult) in .keptList(result) }
+        try checkResult(of: message) { (result: KeptReadResult) in .keptRead(result) }
+    }
+
+    private static func checkResult<Result: Codable & Hashable>(
+        of message: [UInt8], as make: (Result) -> Response
+    ) throws {
+        let reply: ResponseMessage<Result>
+        do {
+            reply = try ResponseMessage(decoding: message)
+        } catch {
+            return
+        }
+        let again = try ResponseMessage<Result>(
+            decoding: Reply(to: reply.id, reply.outcome.map(make)).encoded())
+        try expect(
+            again.id == reply.id && again.outcome == reply.outcome,
+            "\(reply.outcome) is another when it is sent again: \(again.outcome)")
+    }
+}
+
+/// What becomes of a stream that comes in pieces.
+private struct CutStream: Equatable {
+    var messages: [[UInt8]] = []
+    var fault: FramingFault?
+    var isInMessage = false
+    var framing: Framing?
+
+    init(_ stream: [UInt8], limit: Int, pieces: some Sequence<Int>) {
+        var reader = FrameReader(limit: limit)
+        var rest = stream[...]
+        for size in pieces {
+            if rest.isEmpty || fault != nil { break }
+            reader.append(rest.prefix(size))
+            rest = rest.dropFirst(size)
+            do throws(FramingFault) {
+                while let message = try reader.next() { messages.append(message) }
+                isInMessage = reader.isInMessage
+            } catch {
+                fault = error
+                isInMessage = false
+            }
+        }
+        framing = reader.framing
+    }
+}
+
+/// Sizes that follow from the bytes they are for, so that an input always does the same.
+struct Pieces: Sequence, IteratorProtocol {
+    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    init(of stream: [UInt8]) {
+        for byte in stream { state = (state ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    }
+
+    /// Small ones and large ones; it never ends.
+    mutating func next() -> Int? {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        let (size, choice) = (Int(state >> 40), Int(state >> 33) % 4)
+        return 1 + size % [1, 7, 100, 5000][choice]
+    }
+}
