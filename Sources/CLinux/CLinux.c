@@ -176,16 +176,24 @@ int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t 
         errno = EPERM;
         return -1;
     }
+    // As the file system sees it only: with its effective user the thread could be slowed down by that user's programs.
     if (syscall(SYS_setgroups, count, groups) != 0) return -1;
-    if (syscall(SYS_setresgid, -1, group, -1) != 0) return -1;
-    return (int)syscall(SYS_setresuid, -1, user, -1);
+    syscall(SYS_setfsgid, group);
+    syscall(SYS_setfsuid, user);
+    return 0;
 }
 
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
-    // The user first: it brings the right to do the rest.
-    if (syscall(SYS_setresuid, -1, user, -1) != 0 || syscall(SYS_setresgid, -1, group, -1) != 0 ||
+    syscall(SYS_setfsuid, user);
+    syscall(SYS_setfsgid, group);
+    // Neither of them reports failure, but by what they say next time.
+    if ((uint32_t)syscall(SYS_setfsuid, -1) != user || (uint32_t)syscall(SYS_setfsgid, -1) != group ||
         syscall(SYS_setgroups, count, groups) != 0)
         abort();
+}
+
+int clinux_acts_as(uint32_t user, uint32_t group) {
+    return (uint32_t)syscall(SYS_setfsuid, -1) == user && (uint32_t)syscall(SYS_setfsgid, -1) == group;
 }
 
 int clinux_may_access(int descriptor, int mask) {

@@ -12,21 +12,27 @@ struct AccessPlan: Sendable {
     private(set) var parts: [Coordination.Request.Part] = []
     /// One for each part.
     private(set) var claimed: [any TrackedDocument] = []
-    /// The user may only read what is read, and so keeps nobody out for long.
+    /// The user may only read something that is read, and so keeps nobody out for long.
     private(set) var isGuestReading = false
 
     /// Everything may block.
     init(_ intents: [IntentForm], for guest: Guest?, in service: Service) throws(Failure) {
         do throws(Failure) {
             for intent in intents { try add(intent, for: guest, in: service) }
+            // What is written must not be passed by others because of what is read.
+            guard !isGuestReading || !parts.contains(where: \.access.isWrite) else {
+                throw .denied("what you may not write, read in an access without writes")
+            }
         } catch {
             release()
             throw error
         }
     }
 
-    /// The document that an intent is about by now.
-    func document(at path: [UInt8]) -> (any TrackedDocument)? { documents.first { $0.path == path } }
+    /// The document that is written, by what it is called now.
+    func written(at path: [UInt8]) -> (any TrackedDocument)? {
+        zip(parts, claimed).first { $0.access.isWrite && $1.path == path }?.1
+    }
 
     func release() {
         for document in documents + links { document.release() }

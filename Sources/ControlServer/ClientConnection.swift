@@ -56,8 +56,6 @@ final class ClientConnection: ChannelDuplexHandler {
     }
 
     var loop: any EventLoop { channel.eventLoop }
-    /// Whether nothing is sent any more.
-    var isOver: Bool { isClosed }
 
     func channelActive(context: ChannelHandlerContext) {
         if let refusal {

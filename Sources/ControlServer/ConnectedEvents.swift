@@ -18,6 +18,7 @@ final class ConnectedEvents {
     private let service: Service
     private var subscriptions: [UInt64: Subscription] = [:]
     private var subscribing = 0
+    private var isClosed = false
     private var checking = 0
 
     init(of connection: ClientConnection, in service: Service) {
@@ -46,7 +47,9 @@ final class ConnectedEvents {
         service.feed.value.join(self, after: parameters.after) { [weak self] event in
             self?.hear(event)
         } then: { [weak self] result in
-            guard let self, !connection.isOver else { return }
+            guard let self else { return }
+            // The connection is gone then, and what it was told with.
+            guard !isClosed else { return service.feed.value.leave(self) }
             let number = service.engine.makeClaimID().rawValue
             conclude(
                 id,
@@ -78,6 +81,7 @@ final class ConnectedEvents {
 
     /// Nothing is told any more.
     func close() {
+        isClosed = true
         subscriptions = [:]
         service.feed.value.leave(self)
     }

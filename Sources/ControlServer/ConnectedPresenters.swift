@@ -104,7 +104,8 @@ final class ConnectedPresenters {
         if let words = answer.refusal {
             service.refusals.note(words, answer.origin, of: question.presenter, at: now)
         }
-        let isRefused = answer.refusal != nil && question.mayRefuse
+        // What a guest cannot do stops nobody: others may wait for the same answer who need not ask it.
+        let isRefused = answer.refusal != nil && service.guest(connection.peer) == nil
         service.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }
 
@@ -145,7 +146,9 @@ extension ConnectedPresenters {
             if registering > 0 { early.append(message) }
             return
         }
-        guard let guest = service.guest(connection.peer) else { return deliver(message, to: known) }
+        guard let guest = service.guest(connection.peer) else {
+            return deliver(message, to: known, at: known.document.path)
+        }
         // Each time, since rights change; and in order, since the desk does one thing after the other.
         connection.atDesk { [service, document = known.document] _, _ throws(Failure) in
             guest.verdict(on: message, about: document, in: service)
@@ -154,7 +157,7 @@ extension ConnectedPresenters {
                 return
             }
             switch verdict {
-            case .deliver(let mayRefuse): self.deliver(message, to: known, mayRefuse: mayRefuse)
+            case .deliver(let path): self.deliver(message, to: known, at: path)
             case .consent(let question):
                 self.service.engine.answer(question, of: message.presenter, .done)
             case .drop: break
@@ -162,14 +165,12 @@ extension ConnectedPresenters {
         }
     }
 
-    private func deliver(_ message: PresenterMessage, to known: Presented, mayRefuse: Bool = true) {
-        let path = known.document.path
+    private func deliver(_ message: PresenterMessage, to known: Presented, at path: [UInt8]) {
         switch message.content {
         case .request(let question, let request, let subitem, let deadline):
             let name = subitem.flatMap { service.documents.path(of: $0, at: Place()) }
             let asked = Questions.Question(
-                id: question, presenter: message.presenter, deadline: deadline, item: known.document.item,
-                mayRefuse: mayRefuse)
+                id: question, presenter: message.presenter, deadline: deadline, item: known.document.item)
             ask(request, asked, message, path, name)
         case .notice(.didMove, _):
             // Back where it was, or told before.
@@ -177,6 +178,9 @@ extension ConnectedPresenters {
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
         case .notice(let notice, let subitem?): tell(notice, of: subitem, message, path)
+        // Where it is by now, a guest may not be allowed to know.
+        case .notice(.reacquire, _) where service.guest(connection.peer) != nil:
+            tell(.reacquire, message, known.path)
         case .notice(let notice, nil): tell(notice, message, path)
         }
     }

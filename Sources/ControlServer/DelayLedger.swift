@@ -10,8 +10,8 @@ import Synchronization
 final class DelayLedger: Sendable {
     static let allowance = Span.seconds(60)
     private static let period = Span.seconds(3600)
-    /// More of them at a time are forgotten.
-    private static let most = 4096
+    /// How many items of one user's are remembered: those about which it took longest.
+    private static let most = 256
 
     struct Account: Hashable, Sendable {
         let user: UInt32
@@ -35,8 +35,10 @@ final class DelayLedger: Sendable {
     /// What an answer took, or may take before it is not waited for any more.
     func charge(_ account: Account, _ span: Span, at now: Instant) {
         entries.withLock { entries in
-            if entries.count >= Self.most { entries = entries.filter { now < $0.value.began + Self.period } }
-            if entries.count >= Self.most { entries = [:] }
+            let own = entries.filter { $0.key.user == account.user }
+            if own.count >= Self.most, let least = own.min(by: { $0.value.spent < $1.value.spent }) {
+                entries[least.key] = nil
+            }
             var entry = entries[account] ?? Entry(began: now, spent: .zero)
             if now >= entry.began + Self.period { entry = Entry(began: now, spent: .zero) }
             entry.spent = Span(nanoseconds: entry.spent.nanoseconds + span.nanoseconds)

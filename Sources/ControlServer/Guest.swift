@@ -58,7 +58,8 @@ struct Guest: Sendable {
 // What presenters of guests are sent.
 extension Guest {
     enum Verdict: Sendable {
-        case deliver(mayRefuse: Bool)
+        /// With the path that was looked at.
+        case deliver(at: [UInt8])
         /// It is not asked, and stands in nobody's way.
         case consent(QuestionID)
         case drop
@@ -73,33 +74,38 @@ extension Guest {
         on message: PresenterMessage, about document: any TrackedDocument, in service: Service
     ) -> Verdict {
         let path = document.path
-        let rights = present(at: path)
         switch message.content {
-        case .request(let question, let request, _, let deadline):
-            let needed = request == .accommodateDeletion ? Rights.rename : .write
+        case .request(let question, let request, let subitem, let deadline):
             let (account, now) = (account(of: document.item), Engine.now)
-            guard rights.contains(needed), !service.delays.isSpent(account, at: now) else {
-                return .consent(question)
-            }
+            guard mayBeAsked(request, at: path, subitem, in: service),
+                !service.delays.isSpent(account, at: now)
+            else { return .consent(question) }
             service.delays.charge(account, deadline.since(now), at: now)
-            let asker = message.cause.party.user
-            return .deliver(mayRefuse: asker != 0 && (asker == nil || asker != owner(of: path)))
+            return .deliver(at: path)
         case .notice(.reacquire, _):
             // It ends what was asked, and says nothing else.
-            return .deliver(mayRefuse: true)
+            return .deliver(at: path)
         case .notice(_, let subitem):
             let name = subitem.flatMap { service.documents.path(of: $0.item, at: $0.place) }
-            let mayHear = rights.contains(.read) && (name == nil || mayHear(of: name))
-            return mayHear ? .deliver(mayRefuse: true) : .drop
+            let mayHear = present(at: path).contains(.read) && (name == nil || mayHear(of: name))
+            return mayHear ? .deliver(at: path) : .drop
         }
+    }
+
+    private func mayBeAsked(
+        _ request: PresenterRequest, at path: [UInt8], _ subitem: ItemID?, in service: Service
+    ) -> Bool {
+        guard request == .accommodateSubitemDeletion else {
+            return present(at: path).contains(request == .accommodateDeletion ? .rename : .write)
+        }
+        guard let name = subitem.flatMap({ service.documents.path(of: $0, at: Place()) }) else {
+            return false
+        }
+        return mayHear(of: name) && present(at: name).contains(.rename)
     }
 
     private func present(at path: [UInt8]) -> Rights {
         do throws(FindingFailure) { return try source.rights(of: user, at: path) } catch { return [] }
-    }
-
-    private func owner(of path: [UInt8]) -> UInt32? {
-        do throws(FindingFailure) { return try source.owner(of: path) } catch { return nil }
     }
 }
 

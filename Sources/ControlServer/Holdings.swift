@@ -111,8 +111,8 @@ final class Holdings: Sendable {
         defer { release(claim) }
         switch refusal {
         case .withdrawn: return .cancelled
-        case .busy: return .timedOut(explanation)
-        case .deadlock: return .deadlock(explanation)
+        case .busy: return told(.timedOut(explanation))
+        case .deadlock: return told(.deadlock(explanation))
         case .presenterFailed:
             let items = state.withLock { $0.accesses[claim]?.plan.documents ?? [] }.map(\.item)
             let shown = items.flatMap { service.engine.census(of: $0).presenters.map(\.presenter) }
@@ -122,6 +122,16 @@ final class Holdings: Sendable {
                 by: refusers.compactMap { service.engine.actor(behind: $0) }, refusals.first?.words ?? "",
                 refusals.first?.origin)
         }
+    }
+
+    /// The whole story names files that a guest may not see.
+    private func told(_ failure: Failure) -> Failure {
+        guard service.guest(peer) != nil, let end = failure.message.firstIndex(of: ":") else {
+            return failure
+        }
+        var short = failure
+        short.message = String(failure.message[..<end])
+        return short
     }
 
     /// The connection is gone.
@@ -178,11 +188,14 @@ extension Holdings {
         )
         // A rename that was seen has given the document its new name already.
         guard let begun = state.withLock({ $0.accesses[claim] }),
-            let document = begun.plan.document(at: path) ?? begun.plan.document(at: newPath)
+            let document = begun.plan.written(at: path) ?? begun.plan.written(at: newPath)
         else {
-            throw .invalidParameters("the access does not have '\(move.path.path.excerpt)' among its items")
+            throw .invalidParameters("the access does not write '\(move.path.path.excerpt)'")
         }
-        if let guest = service.guest(peer) { _ = try guest.checked(.write(.forReplacing), at: move.newPath) }
+        if let guest = service.guest(peer) {
+            _ = try guest.checked(.write(.forMoving), at: move.path)
+            _ = try guest.checked(.write(.forReplacing), at: move.newPath)
+        }
         guard isDone else { return }
         do throws(MoveFailure) {
             try service.documents.announceMove(of: document, to: newPath, by: begun.party, under: claim)

@@ -9,8 +9,6 @@ struct Questions {
         let presenter: PresenterID
         let deadline: Instant
         let item: ItemID
-        /// Whether an error counts: a guest's does not if root asks, or whoever owns the file.
-        let mayRefuse: Bool
     }
 
     private var asked: [Int64: Question] = [:]

@@ -26,8 +26,9 @@ extension ClientConnection {
         case .unsubscribe(let parameters): events.unsubscribe(parameters.subscription, answering: id)
         case .why(let parameters):
             look(id, reserving: ProtocolLimits.listBytes) { service, peer in
-                _ = try service.guest(peer)?.checkedToLook(at: parameters.path)
-                return try service.census(at: parameters.path)
+                let guest = service.guest(peer)
+                _ = try guest?.checkedToLook(at: parameters.path)
+                return try service.census(at: parameters.path, isForGuest: guest != nil)
             }
         case .ps:
             look(id, reserving: ProtocolLimits.listBytes) { service, peer in
@@ -55,10 +56,19 @@ extension Service {
         return kept
     }
 
-    fileprivate func census(at path: PathForm) throws -> Response {
+    /// A guest is not told what else is claimed: that names files it may not see.
+    fileprivate func census(at path: PathForm, isForGuest: Bool) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }
-        return .census(try CensusForm(of: document.item, in: engine))
+        var census = try CensusForm(of: document.item, in: engine)
+        if isForGuest {
+            for index in census.claims.indices {
+                census.claims[index].others = nil
+                census.claims[index].reasons = []
+                (census.claims[index].path, census.claims[index].pathBytes) = (path.path, path.pathBytes)
+            }
+        }
+        return .census(census)
     }
 }
 

@@ -20,9 +20,6 @@ package protocol SourceLooking: Sendable {
     /// What the kernel lets a user do with what a path leads to.
     func rights(of user: FileUser, at path: [UInt8]) throws(FindingFailure) -> Rights
 
-    /// Nil if there is nothing.
-    func owner(of path: [UInt8]) throws(FindingFailure) -> UInt32?
-
     /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
     ///
     /// Looked at with the rights of `user`; nil for the daemon's own.
@@ -54,19 +51,6 @@ package final class SourceTree: SourceLooking {
         }
     }
 
-    package func owner(of path: [UInt8]) throws(FindingFailure) -> UInt32? {
-        do throws(Errno) {
-            let names = Self.names(in: path)
-            guard let last = names.last else { return try root.status().user }
-            let directory = try directory(names.dropLast())
-            return try last.withName { (name) throws(Errno) in try directory.status(of: name) }.user
-        } catch .noEntry {
-            return nil
-        } catch {
-            throw FindingFailure(error)
-        }
-    }
-
     /// Those of the calling thread.
     private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
         guard let last = names.last else { return try contentRights(to: root) }
@@ -74,9 +58,13 @@ package final class SourceTree: SourceLooking {
         let mayChangeNames = try directory.isPermitted([.write, .search])
         do throws(Errno) {
             let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
-            var rights = try contentRights(to: item)
             let isStuck = try Self.isStuck(item, in: directory, for: user)
-            if mayChangeNames, !isStuck { rights.insert(.rename) }
+            let mayRename = mayChangeNames && !isStuck
+            // A link has no contents to be written: it is made anew.
+            var rights =
+                try item.status().isSymbolicLink
+                ? (mayRename ? [.read, .write] : .read) : contentRights(to: item)
+            if mayRename { rights.insert(.rename) }
             return rights
         } catch .noEntry {
             let mayMake: Rights = mayChangeNames ? [.write, .rename] : []

@@ -23,6 +23,8 @@ final class AccessGroup: Sendable {
     private struct State {
         var isCancelled = false
         var present: PendingAccess?
+        /// What cannot be answered before all of it has ended.
+        var later: [PresentedQuestion] = []
         var granted: Granted
     }
 
@@ -90,10 +92,11 @@ final class AccessGroup: Sendable {
                 outcome(.failure(error))
             }
         }
-        let isCancelled = state.withLock { state in
+        let (isCancelled, later) = state.withLock { state in
             state.present = access
-            return state.isCancelled
+            return (state.isCancelled, state.later)
         }
+        for question in later { access.mustPrecede(question) }
         if isCancelled { access.cancel() }
         access.begin()
     }
@@ -109,6 +112,10 @@ final class AccessGroup: Sendable {
 
     /// A request to a presenter cannot be answered before this has ended.
     func mustPrecede(_ question: PresentedQuestion) {
-        state.withLock { $0.present }?.mustPrecede(question)
+        let present = state.withLock { state in
+            state.later.append(question)
+            return state.present
+        }
+        present?.mustPrecede(question)
     }
 }

@@ -12,6 +12,11 @@ final class Awaited<Value: Sendable>: Sendable {
         settled.signal()
     }
 
+    /// Nil if it takes longer.
+    func wait(seconds: Int) -> Value? {
+        settled.wait(timeout: .now() + .seconds(seconds)) == .success ? value.withLock { $0 } : nil
+    }
+
     /// Blocks; for one who waits.
     func wait() -> Value {
         settled.wait()

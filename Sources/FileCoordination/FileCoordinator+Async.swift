@@ -56,12 +56,19 @@ extension FileCoordinator {
                 try await accessor(granted.urls)
             }
         }
-        let snapshot = try await Self.offThread { try Snapshot(of: accesses, granted) }
+        let snapshot = try await Self.offThread { try Snapshot(of: accesses, endingOnFailure: granted) }
         defer { snapshot?.remove() }
+        let urls = snapshot?.urls ?? granted.urls
+        // Nobody has to wait for what is done with copies.
+        if snapshot?.isAll ?? false {
+            granted.end()
+            return try await accessor(urls)
+        }
         began(granted)
         defer { end(granted) }
-        if snapshot?.isAll ?? false { granted.end() }
-        return try await accessor(snapshot?.urls ?? granted.urls)
+        return try await Nesting.$current.withValue(Nesting.current.within(granted.accesses)) {
+            try await accessor(urls)
+        }
     }
 
     private func wait(for group: AccessGroup) async throws -> AccessGroup.Granted {

@@ -111,7 +111,7 @@ extension FileCoordinator {
         // Copies are made where it may take its time.
         DispatchQueue.global().async {
             do {
-                let snapshot = try Snapshot(of: intents.map(\.access), granted)
+                let snapshot = try Snapshot(of: intents.map(\.access), endingOnFailure: granted)
                 for (intent, url) in zip(intents, snapshot?.urls ?? granted.urls) { intent.move(to: url) }
                 if snapshot?.isAll ?? false { granted.end() }
                 queue.addOperation {
@@ -119,7 +119,6 @@ extension FileCoordinator {
                     snapshot?.remove()
                 }
             } catch {
-                granted.end()
                 queue.addOperation { accessor(error) }
             }
         }

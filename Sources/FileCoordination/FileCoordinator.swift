@@ -175,7 +175,7 @@ extension FileCoordinator {
         let group = try begin(items)
         defer { settled(group) }
         let granted = try group.wait()
-        guard let snapshot = try Snapshot(of: items.map(\.access), granted) else {
+        guard let snapshot = try Snapshot(of: items.map(\.access), endingOnFailure: granted) else {
             return try run(granted) { try body(granted.urls) }
         }
         defer { snapshot.remove() }

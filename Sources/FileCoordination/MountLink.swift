@@ -15,10 +15,13 @@ final class MountLink: Sendable {
 
     private struct State {
         var channel: (any Channel)?
+        /// Counts connections: numbers that a former one gave mean nothing to the daemon, or something else.
+        var generation: UInt64 = 0
+        /// Why the daemon hung up, if it said so.
+        var refusal: Failure?
         var lastRequest: Int64 = 0
         var requests: [Int64: Answered] = [:]
         var registrations: [UInt64: Registration] = [:]
-        /// What came for registrations that are not known by their number yet, or not any more.
         var isReconnecting = false
     }
 
@@ -70,14 +73,22 @@ extension MountLink {
         return id
     }
 
+    /// The connection there is, or was last.
+    var generation: UInt64 { state.withLock { $0.generation } }
+
+    func isCurrent(_ generation: UInt64) -> Bool {
+        state.withLock { $0.channel != nil && $0.generation == generation }
+    }
+
     func tell(_ notification: ClientNotification) {
         guard let channel = state.withLock({ $0.channel }) else { return }
         write(NotificationMessage(notification), to: channel)
     }
 
-    /// Answers a request of the daemon's.
-    func answer(_ id: MessageID, _ error: (any Error)? = nil) {
-        guard let channel = state.withLock({ $0.channel }) else { return }
+    /// Answers a request of the daemon's, if it came over the connection there is.
+    func answer(_ id: MessageID, of generation: UInt64, _ error: (any Error)? = nil) {
+        let channel = state.withLock { $0.generation == generation ? $0.channel : nil }
+        guard let channel else { return }
         write(AnswerMessage(to: id, failure: error.map(Failure.init(presenter:))), to: channel)
     }
 
@@ -152,13 +163,22 @@ extension MountLink {
                 }
             }
             .withConnectedSocket(socket.release()).wait()
-        state.withLock { $0.channel = channel }
+        state.withLock { state in
+            state.channel = channel
+            state.generation += 1
+            state.refusal = nil
+        }
+        // It may have ended before anybody could know whose it was.
+        if !channel.isActive { closed(channel) }
         let reply = Awaited<Result<[UInt8], FileCoordinationError>>()
         send(.initialize(InitializeParameters(client: ProcessInfo.processInfo.processName))) {
             reply.settle($0)
         }
         do {
-            let _: InitializeResult = try Self.value(of: reply.wait())
+            guard let answer = reply.wait(seconds: MountSocket.timeoutSeconds) else {
+                throw FileCoordinationError(.disconnected, "the daemon of '\(shown)' does not answer")
+            }
+            let _: InitializeResult = try Self.value(of: answer)
         } catch {
             channel.close(promise: nil)
             throw error
@@ -167,17 +187,17 @@ extension MountLink {
 
     /// The connection is gone: everybody who waits is told, and presenters are registered again when there is a new one.
     fileprivate func closed(_ channel: any Channel) {
-        let requests: [Answered]? = state.withLock { state in
+        let ended: (requests: [Answered], registrations: [Registration], refusal: Failure?)? = state.withLock
+        {
+            state in
             guard state.channel === channel else { return nil }
-            defer { state.requests = [:] }
-            state.channel = nil
-            return Array(state.requests.values)
+            defer { (state.channel, state.requests, state.registrations) = (nil, [:], [:]) }
+            return (Array(state.requests.values), Array(state.registrations.values), state.refusal)
         }
-        for answered in requests ?? [] { answered(.failure(.disconnected(shown))) }
-        let left = state.withLock { state in
-            defer { state.registrations = [:] }
-            return Array(state.registrations.values)
-        }
+        guard let ended else { return }
+        let error = ended.refusal.map { FileCoordinationError($0, waited: .zero) } ?? .disconnected(shown)
+        for answered in ended.requests { answered(.failure(error)) }
+        let left = ended.registrations
         for registration in left { registration.lostConnection() }
         if !left.isEmpty { reconnectLater() }
     }
@@ -200,6 +220,8 @@ extension MountLink {
             return reconnectLater()
         }
         Registry.shared.registerAgain(on: self)
+        // The daemon may have gone once more, or not be ready for all of them.
+        if Registry.shared.hasLost(on: self) { reconnectLater() }
     }
 }
 
@@ -215,11 +237,8 @@ extension MountLink {
             // On NIO's thread, before anything is looked at that comes after the reply.
             do throws(FileCoordinationError) {
                 let result: RegisterResult = try Self.value(of: answer)
-                guard registration.registered(result, on: self) else {
-                    send(.remove(RemoveParameters(presenter: result.presenter))) { _ in }
-                    return reply.settle(.success(()))
-                }
                 state.withLock { $0.registrations[result.presenter] = registration }
+                if !registration.registered(result, on: self) { remove(result.presenter) }
                 reply.settle(.success(()))
             } catch {
                 reply.settle(.failure(error))
@@ -247,12 +266,24 @@ extension MountLink {
             answered?(.success(message))
         case .question(let id, let question):
             let registration = state.withLock { $0.registrations[question.parameters.presenter] }
-            if let registration { registration.receive(question, id, on: self) } else { answer(id) }
+            if let registration {
+                registration.receive(question, id, on: self)
+            } else {
+                answer(id, of: generation)
+            }
         case .news(let news):
             let registration = state.withLock { $0.registrations[news.parameters.presenter] }
             registration?.receive(news, on: self)
         case .unknown(let method, let id?):
             write(AnswerMessage(to: id, failure: .unknownMethod(method)), to: channel)
+        case .response(nil):
+            // It says why it will hang up.
+            do {
+                let refused = try ResponseMessage<EmptyResult>(decoding: message).outcome
+                if case .failure(let failure) = refused { state.withLock { $0.refusal = failure } }
+            } catch {
+                channel.close(promise: nil)
+            }
         case .response, .event, .unknown: break
         }
     }

@@ -26,12 +26,10 @@ final class PendingAccess: Sendable {
         /// The id of the request that is out.
         var request: Int64?
         var isSettled = false
-        var isCancelled = false
         /// What cannot be answered before the access has ended, because it runs on the same queue.
         var later: [PresentedQuestion] = []
         /// The request was taken back, to be made again with what is in `later`.
         var isBegunAnew = false
-        var isDisconnected = false
     }
 
     private let wish: Wish
@@ -49,9 +47,9 @@ final class PendingAccess: Sendable {
 
     /// The connection has to be there.
     func begin() {
-        let (isCancelled, later) = state.withLock { ($0.isCancelled, $0.later.last { $0.isOpen }) }
-        guard !isCancelled else { return settle(.failure(CocoaError(.userCancelled))) }
-        let question = later ?? nesting.question
+        let (isSettled, later) = state.withLock { ($0.isSettled, $0.later) }
+        if isSettled { return }
+        let question = later.last { $0.isOpen } ?? nesting.question
         var parameters = AccessBeginParameters(wish.intents, as: .purpose(wish.purpose))
         parameters.within = nesting.accesses(on: wish.link)
         if let question, question.link === wish.link, question.isOpen { parameters.answering = question.id }
@@ -60,20 +58,18 @@ final class PendingAccess: Sendable {
         let id = wish.link.send(request) { self.receive($0) }
         // It may have been answered, cancelled, or become another's turn meanwhile.
         let isUnwanted = state.withLock { state in
-            guard !state.isSettled else { return false }
+            guard !state.isSettled else { return true }
             state.request = id
-            return state.isCancelled || state.isBegunAnew
+            if state.later.count > later.count { state.isBegunAnew = true }
+            return state.isBegunAnew
         }
         if isUnwanted { wish.link.tell(.cancel(.number(id))) }
     }
 
-    /// Stops waiting; nothing happens if the access was granted.
+    /// Stops waiting, at once; nothing happens if the access was granted.
     func cancel() {
-        let request = state.withLock { state in
-            state.isCancelled = true
-            return state.isSettled ? nil : state.request
-        }
-        if let request { wish.link.tell(.cancel(.number(request))) }
+        guard settle(.failure(CocoaError(.userCancelled))) else { return }
+        if let request = state.withLock({ $0.request }) { wish.link.tell(.cancel(.number(request))) }
     }
 
     /// A request to a presenter cannot be answered before this access ends.
@@ -108,12 +104,13 @@ final class PendingAccess: Sendable {
     private func granted(_ result: AccessBeginResult) {
         let access = HeldAccess(result.access, on: wish.link)
         let paths = zip(result.intents, wish.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
-        settle(.success((access, paths)))
+        // Nobody may want it any more.
+        if !settle(.success((access, paths))) { access.end() }
     }
 
     private func refused(_ failure: Failure) {
         let (isAgain, later) = state.withLock { state -> (Bool, [PresentedQuestion]) in
-            if state.isCancelled { return (false, []) }
+            if state.isSettled { return (false, []) }
             if state.isBegunAnew, failure.code == Failure.cancelled.code {
                 state.isBegunAnew = false
                 state.request = nil
@@ -135,13 +132,15 @@ final class PendingAccess: Sendable {
         settle(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
     }
 
-    private func settle(_ result: Result<Granted, any Error>) {
+    /// Whether it was not settled before.
+    @discardableResult
+    private func settle(_ result: Result<Granted, any Error>) -> Bool {
         let isFirst = state.withLock { state in
             defer { state.isSettled = true }
             return !state.isSettled
         }
-        guard isFirst else { return }
-        outcome(result)
+        if isFirst { outcome(result) }
+        return isFirst
     }
 
     /// What a caller is told, as a presenter's own error if it is one.
@@ -160,14 +159,17 @@ final class PendingAccess: Sendable {
 final class HeldAccess: Sendable {
     let number: UInt64
     let link: MountLink
+    private let generation: UInt64
     private let held = Mutex(true)
 
     init(_ number: UInt64, on link: MountLink) {
         self.number = number
         self.link = link
+        generation = link.generation
     }
 
-    var isHeld: Bool { held.withLock { $0 } }
+    /// A connection that is gone has ended it.
+    var isHeld: Bool { held.withLock { $0 } && link.isCurrent(generation) }
 
     /// Others go on. Whatever this connection asks for next comes after it.
     func end() {
@@ -175,7 +177,7 @@ final class HeldAccess: Sendable {
             defer { held = false }
             return held
         }
-        // A connection that is gone has ended it.
-        if isFirst { link.send(.endAccess(AccessEndParameters(access: number))) { _ in } }
+        guard isFirst, link.isCurrent(generation) else { return }
+        link.send(.endAccess(AccessEndParameters(access: number))) { _ in }
     }
 }

@@ -9,6 +9,7 @@ final class PresentedQuestion: Sendable {
     let request: PresenterRequest
     let id: MessageID
     let link: MountLink
+    private let generation: UInt64
     private let body: @Sendable (PresentedQuestion) -> Void
     private let isAnswered = Mutex(false)
     private let isRelinquished = Mutex(false)
@@ -20,11 +21,12 @@ final class PresentedQuestion: Sendable {
         self.request = request
         self.id = id
         self.link = link
+        generation = link.generation
         self.body = body
     }
 
     /// Whether somebody waits for the answer.
-    var isOpen: Bool { !isAnswered.withLock { $0 } }
+    var isOpen: Bool { !isAnswered.withLock { $0 } && link.isCurrent(generation) }
 
     /// On the presenter's queue.
     ///
@@ -45,7 +47,7 @@ final class PresentedQuestion: Sendable {
             defer { isAnswered = true }
             return !isAnswered
         }
-        if isFirst { link.answer(id, error) }
+        if isFirst { link.answer(id, of: generation, error) }
     }
 }
 

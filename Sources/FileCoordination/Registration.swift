@@ -11,6 +11,7 @@ import Synchronization
 final class Registration: Sendable {
     enum Standing {
         case new
+        case registering
         case registered(MountLink, number: UInt64)
         case lost(MountLink)
         case removed
@@ -57,10 +58,24 @@ final class Registration: Sendable {
     /// Tells the daemon of the presenter, if it has a URL now.
     func register() throws(FileCoordinationError) {
         guard let url = presenter.value.presentedItemURL else { return }
-        let location = try FileLocation(url)
-        state.withLock { $0.isDirectory = location.isDirectory }
-        try location.link.register(
-            self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
+        let former: Standing? = state.withLock { state in
+            switch state.standing {
+            case .new, .lost:
+                defer { state.standing = .registering }
+                return state.standing
+            case .registering, .registered, .removed: return nil
+            }
+        }
+        guard let former else { return }
+        do throws(FileCoordinationError) {
+            let location = try FileLocation(url)
+            state.withLock { $0.isDirectory = location.isDirectory }
+            try location.link.register(
+                self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
+        } catch {
+            state.withLock { if case .registering = $0.standing { $0.standing = former } }
+            throw error
+        }
     }
 
     /// The daemon knows it. False if it was removed meanwhile.
@@ -206,7 +221,9 @@ extension Registration {
 extension Registration {
     func receive(_ question: PresenterQuestion, _ id: MessageID, on link: MountLink) {
         let message = PresenterMessages(question.request)
-        guard !state.withLock({ $0.missing.contains(message) }) else { return link.answer(id) }
+        guard !state.withLock({ $0.missing.contains(message) }) else {
+            return link.answer(id, of: link.generation)
+        }
         let presentedQuestion = PresentedQuestion(question.request, id, on: link) { [self] asked in
             ask(question, asked, on: link)
         }

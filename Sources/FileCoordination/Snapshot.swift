@@ -11,8 +11,8 @@ struct Snapshot: Sendable {
     let isAll: Bool
     private let directory: URL
 
-    /// Nil if there is nothing to copy.
-    init?(of accesses: [Access], _ granted: AccessGroup.Granted) throws {
+    /// Nil if there is nothing to copy. Whoever gets no copies has no access either.
+    init?(of accesses: [Access], endingOnFailure granted: AccessGroup.Granted) throws {
         guard accesses.contains(where: \.isForUploading) else { return nil }
         let directory = FileManager.default.temporaryDirectory
             .appendingPathComponent("FileCoordination-\(UUID().uuidString)", isDirectory: true)
@@ -26,6 +26,7 @@ struct Snapshot: Sendable {
                     item.1, to: directory.appendingPathComponent("\(index)", isDirectory: true))
             }
         } catch {
+            granted.end()
             Self.remove(directory)
             throw error
         }

@@ -14,15 +14,16 @@ package struct FileUser: Hashable, Sendable {
         self.supplementaryGroups = supplementaryGroups
     }
 
-    /// Runs `body` while the calling thread is this user to the kernel, with no capability of its own.
+    /// Runs `body` while the calling thread is this user to the file system, with no capability that concerns files.
     ///
     /// Only root can; nobody else needs to. By the raw calls, since glibc's would change every thread.
     package func act<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
         let (own, ownGroup, ownGroups) = (geteuid(), getegid(), try Self.ownGroups())
-        defer { clinux_act_as_oneself(own, ownGroup, ownGroups, ownGroups.count) }
         guard clinux_act_as(user, group, supplementaryGroups, supplementaryGroups.count) == 0 else {
             throw .last
         }
+        defer { clinux_act_as_oneself(own, ownGroup, ownGroups, ownGroups.count) }
+        guard clinux_acts_as(user, group) != 0 else { throw .notPermitted }
         return try body()
     }
 

@@ -172,7 +172,6 @@ final class FakeDocuments: DocumentSource {
 /// A directory without links, in which nobody is a guest.
 struct FakeSource: SourceLooking {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
-    func owner(of path: [UInt8]) -> UInt32? { nil }
     func target(of path: [UInt8], as user: FileUser?) -> [UInt8]? { nil }
 }
 

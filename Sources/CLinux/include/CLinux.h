@@ -58,6 +58,7 @@ void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
 // ends the process if it fails.
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
+int clinux_acts_as(uint32_t user, uint32_t group);
 int clinux_may_access(int descriptor, int mask);                      // with the thread's own effective rights
 int32_t clinux_gettid(void);
 int clinux_pidfd_open(int32_t process);
