@@ -47,9 +47,11 @@ extension Arbiter {
     }
 
     /// Whether somebody waits and is earlier whom a claim meets, and passes if it is granted (Q3).
-    func meetsEarlierWaiters(_ claim: Claim) -> Bool {
-        if hungOn.isEmpty { return false }
-        return claim.firstOfStakes { stake in
+    func meetsEarlierWaiters(_ claim: Claim) -> Bool { !hungOn.isEmpty && hasEarlierWaiters(claim) }
+
+    /// Whether anybody at all waits who is earlier and whom a claim meets.
+    private func hasEarlierWaiters(_ claim: Claim) -> Bool {
+        claim.firstOfStakes { stake in
             guard let waiting = dockets[stake.resource]?.waiting else { return nil }
             let hasEarlier = !waiting.writers.before(claim.id).isEmpty
             return hasEarlier || (stake.isWrite && !waiting.readers.before(claim.id).isEmpty) ? true : nil
@@ -60,6 +62,8 @@ extension Arbiter {
     func meetsWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4.
         if claim.nature == .nameChange { return false }
+        // Of ten thousand who are granted together, each has as many new holders, and nobody before it.
+        if !hasEarlierWaiters(claim) { return false }
         // What the claim's own kin hold lets nobody else pass.
         var kins: Set<Kin> = [claim.kin]
         let others = newHolders.compactMap { id in

@@ -20,6 +20,14 @@ struct Figures {
         return "\(shown[0]) \(name) [\(shown[1])..\(shown[2])]"
     }
 
+    /// `1.12 [1.08..1.20]`: of what was measured in the same round.
+    func ratio(to other: Figures) -> String {
+        let ratios = zip(rounds, other.rounds).map { $0 / $1 }.sorted()
+        guard let least = ratios.first, let most = ratios.last else { return "-" }
+        let shown = [ratios[ratios.count / 2], least, most].map { ($0 * 100).rounded() / 100 }
+        return "\(shown[0]) [\(shown[1])..\(shown[2])]"
+    }
+
     private static func shown(_ value: Double) -> String {
         value < 100 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))"
     }

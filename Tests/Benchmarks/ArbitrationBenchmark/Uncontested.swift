@@ -2,7 +2,9 @@
 
 /// One claim that nobody else is near, and its end: nearly all that ever happens.
 enum Uncontested {
-    private static let operations = 200_000
+    private static let operations = 10_000
+    /// Of each round: a processor that is shared with others may be half as fast for a second.
+    private static let slices = 20
 
     static func measure(rounds: Int) throws {
         var worlds: [(name: String, world: World, figures: Figures)] = []
@@ -12,19 +14,26 @@ enum Uncontested {
                 worlds.append(("\(tree), \(elsewhere) presenters and claims elsewhere", world, Figures()))
             }
         }
-        // In turn, so that whatever slows the machine down slows all of them.
         for _ in 0..<rounds {
-            for index in worlds.indices {
-                let world = worlds[index].world
-                world.claimAndEnd(times: operations / 10)
-                worlds[index].figures.add(
-                    Figures.cost { world.claimAndEnd(times: operations) }, for: operations)
+            for (index, cost) in round(worlds.map(\.world)).enumerated() {
+                worlds[index].figures.add(cost, for: operations * slices)
             }
         }
         print("One uncontested claim and its end, processor time: median [least..most] of \(rounds) rounds")
         for (name, _, figures) in worlds {
-            let ratio = (figures.median / worlds[0].figures.median * 100).rounded() / 100
-            line("  " + name, "\(figures.text), \(ratio) of the first")
+            line("  " + name, "\(figures.text), \(figures.ratio(to: worlds[0].figures)) of the first")
         }
+    }
+
+    /// In turn and in small slices, so that whatever slows the machine down slows all of them.
+    private static func round(_ worlds: [World]) -> [UInt64] {
+        var costs = [UInt64](repeating: 0, count: worlds.count)
+        for _ in 0..<slices {
+            for (index, world) in worlds.enumerated() {
+                world.claimAndEnd(times: operations / 10)
+                costs[index] += Figures.cost { world.claimAndEnd(times: operations) }
+            }
+        }
+        return costs
     }
 }
