@@ -59,6 +59,10 @@ struct QueryTests {
         #expect(around(editor, ItemID(5), in: root) == ClaimID(4))
         #expect(around(editor, other, in: root) == ClaimID(2))
         #expect(around(editor, ItemID(9), in: root) == nil)
+        // Who updates a directory writes nothing in it.
+        begin(6, folder, .write(.updating), purpose: "e", in: root)
+        #expect(around(editor, folder, in: root) == ClaimID(6))
+        #expect(around(editor, file, in: folder) == nil)
         // Whoever still waits has done nothing.
         begin(5, other, .write(.updating), purpose: "d", in: root)
         #expect(around(editor, other, in: root) == ClaimID(2))
