@@ -30,17 +30,24 @@ extension Arbiter {
     /// of another file makes that beside the first.
     public func write(around party: Party, of item: ItemID, at place: Place) -> (claim: ClaimID, by: Party)? {
         if aware.isEmpty || party.purpose != nil { return nil }
-        var latest: (claim: ClaimID, by: Party)?
+        var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
         var isOnePurpose = true
-        for id in aware.sorted(by: >) {
+        for id in aware {
             guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
                 let process = owner.process, process == party.process || party.ancestors.contains(process)
             else { continue }
-            if isWritten(item, at: place, by: claim) { return (id, owner) }
+            if isWritten(item, at: place, by: claim) { writer = Self.later(writer, (id, owner)) }
             if let known = latest { isOnePurpose = isOnePurpose && known.by.purpose == owner.purpose }
-            latest = latest ?? (id, owner)
+            latest = Self.later(latest, (id, owner))
         }
-        return isOnePurpose ? latest : nil
+        return writer ?? (isOnePurpose ? latest : nil)
+    }
+
+    private static func later(
+        _ known: (claim: ClaimID, by: Party)?, _ other: (claim: ClaimID, by: Party)
+    ) -> (claim: ClaimID, by: Party) {
+        guard let known, known.claim > other.claim else { return other }
+        return known
     }
 
     /// Whether a claim writes an item itself, all of the package that it is in, or a directory above it.

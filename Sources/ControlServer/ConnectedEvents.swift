@@ -2,13 +2,16 @@
 import ControlProtocol
 import Coordination
 import CoordinationEngine
+import LinuxSystem
 import NIOCore
 
 /// The subscriptions of one connection. On the event loop only.
 final class ConnectedEvents {
     private struct Subscription {
-        /// What happens at or below it is told.
+        /// What happens at or below it is told; empty for the root.
         let path: [UInt8]
+
+        func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
     }
 
     /// How much may wait for the kernel to say whether a guest may hear of it.
@@ -96,9 +99,8 @@ final class ConnectedEvents {
 
     private func tell(_ event: EventFeed.Event, _ number: UInt64) {
         guard let subscription = subscriptions[number] else { return }
-        var (path, newPath) = (event.path, event.newPath)
-        if let known = path, !known.isAtOrBelow(subscription.path) { path = nil }
-        if let known = newPath, !known.isAtOrBelow(subscription.path) { newPath = nil }
+        let path = event.path.flatMap { subscription.covers($0) ? $0 : nil }
+        let newPath = event.newPath.flatMap { subscription.covers($0) ? $0 : nil }
         guard event.kind == .gap || path != nil || newPath != nil else { return }
         guard let guest = service.guest(connection.peer) else {
             return send(event, number, path, newPath)
@@ -155,11 +157,5 @@ extension Guest {
         } catch {
             return false
         }
-    }
-}
-
-extension [UInt8] {
-    fileprivate func isAtOrBelow(_ directory: [UInt8]) -> Bool {
-        directory.isEmpty || self == directory || starts(with: directory + [UInt8(ascii: "/")])
     }
 }

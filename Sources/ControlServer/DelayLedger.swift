@@ -35,15 +35,18 @@ final class DelayLedger: Sendable {
     /// What an answer took, or may take before it is not waited for any more.
     func charge(_ account: Account, _ span: Span, at now: Instant) {
         entries.withLock { entries in
-            let own = entries.filter { $0.key.user == account.user }
-            if own.count >= Self.most, let least = own.min(by: { $0.value.spent < $1.value.spent }) {
-                entries[least.key] = nil
-            }
+            if entries[account] == nil { Self.makeRoom(for: account.user, in: &entries) }
             var entry = entries[account] ?? Entry(began: now, spent: .zero)
             if now >= entry.began + Self.period { entry = Entry(began: now, spent: .zero) }
             entry.spent = Span(nanoseconds: entry.spent.nanoseconds + span.nanoseconds)
             entries[account] = entry
         }
+    }
+
+    private static func makeRoom(for user: UInt32, in entries: inout [Account: Entry]) {
+        let own = entries.filter { $0.key.user == user }
+        guard own.count >= most, let least = own.min(by: { $0.value.spent < $1.value.spent }) else { return }
+        entries[least.key] = nil
     }
 
     /// What was charged and not needed.

@@ -87,15 +87,10 @@ final class PendingAccess: Sendable {
 
     private func receive(_ reply: Result<[UInt8], FileCoordinationError>) {
         do {
-            let failure: Failure
-            switch try reply.get() {
-            case let bytes:
-                switch try ResponseMessage<AccessBeginResult>(decoding: bytes).outcome {
-                case .success(let result): return granted(result)
-                case .failure(let refused): failure = refused
-                }
+            switch try ResponseMessage<AccessBeginResult>(decoding: reply.get()).outcome {
+            case .success(let result): granted(result)
+            case .failure(let failure): refused(failure)
             }
-            refused(failure)
         } catch {
             settle(.failure(error))
         }
@@ -116,15 +111,13 @@ final class PendingAccess: Sendable {
                 state.request = nil
                 return (true, [])
             }
-            let open = state.later.filter(\.isOpen)
             // The daemon says that they cannot both be: they were over just now, or everybody waits for everybody.
-            guard !open.isEmpty || !state.later.isEmpty,
+            guard !state.later.isEmpty,
                 failure.code == Failure.deadlock("", among: []).code
                     || failure.code == Failure.notFound("").code
             else { return (false, []) }
-            state.later = []
-            state.request = nil
-            return (true, open)
+            defer { (state.later, state.request, state.isBegunAnew) = ([], nil, false) }
+            return (true, state.later.filter(\.isOpen))
         }
         // What would have been saved is saved later; whoever waits for it reads what is on the disk.
         for question in later { question.answer(nil) }
