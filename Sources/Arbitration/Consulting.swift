@@ -71,7 +71,7 @@ extension Arbiter {
     ) -> TurnID? {
         guard let record = desk.records[id] else { return nil }
         // P5, P6.
-        if party.works(for: record.presenter.party), desk.owesAnything(id) {
+        if isForItsSake(party, answering: claim.answering, record) {
             desk.inquiries[claim.id]?.silent.append(id)
             return nil
         }

@@ -43,6 +43,16 @@ extension Arbiter {
         return party.process != nil && party.process == presenter.process
     }
 
+    /// P6: whether what somebody does is done for a presenter that owes an answer, and so its own.
+    ///
+    /// Who has a purpose says itself what it does to answer. A program may well do something else meanwhile, and the
+    /// presenter must hear of that.
+    func isForItsSake(_ party: Party, answering question: QuestionID?, _ record: PresenterRecord) -> Bool {
+        guard party.works(for: record.presenter.party) else { return false }
+        if party.purpose == nil { return desk.owesAnything(record.id) }
+        return question.flatMap { desk.questions[$0] }?.presenter == record.id
+    }
+
     /// P2, P16 to P18, B2: what a presenter is asked for a part.
     func demands(
         of claim: Claim, _ part: Request.Part, _ concern: Concern, _ party: Party, on id: PresenterID

@@ -183,7 +183,7 @@ extension Arbiter {
         if let claim, claims[claim]?.isPut ?? false {
             return desk.inquiries[claim]?.silent.contains(record.id) ?? false
         }
-        return party.works(for: record.presenter.party) && desk.owesAnything(record.id)
+        return isForItsSake(party, answering: claim.flatMap { claims[$0]?.answering }, record)
     }
 
     /// P9: what a presenter writes soon after it was asked to save is the save.

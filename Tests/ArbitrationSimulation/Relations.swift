@@ -135,16 +135,21 @@ extension Ledger {
         return false
     }
 
-    /// P6: presenters that owe an answer and for whom somebody works.
-    func creditors(of party: Party) -> Set<PresenterID> {
+    /// P6: presenters whose own it would be what somebody did now, because they owe an answer.
+    func creditors(of party: Party, answering: QuestionID?) -> Set<PresenterID> {
         var found: Set<PresenterID> = []
-        for question in questions.values where !found.contains(question.presenter) {
-            guard let showing = showings[question.presenter], party.works(for: showing.party) else {
-                continue
-            }
+        for question in questions.values where isForItsSake(party, answering: answering, question) {
             found.insert(question.presenter)
         }
         return found
+    }
+
+    /// P6: with a purpose, only what is said to be for the answer.
+    func isForItsSake(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
+        guard let showing = showings[question.presenter], party.works(for: showing.party) else {
+            return false
+        }
+        return party.purpose == nil || answering == question.id
     }
 
     /// P6: whether a claim waits for this answer.

@@ -13,7 +13,7 @@ extension NaiveArbiter {
             let isExcused = !presenter.isOwn(party) && isExcused(party, presenter)
             if isExcused { excuse(party, presenter.id) }
             if isExcused || presenter.isDemoted { claims[index].excusers.append(presenter.id) }
-            if isOwn(presenter, party) {
+            if isOwn(presenter, party, answering: claims[index].request.answering) {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }

@@ -19,7 +19,7 @@ extension NaiveArbiter {
         }
         let shown = [item] + ancestors(of: item, at: place).filter { isPackage($0) }
         for index in presenters.indices where presenters[index].item.map(shown.contains) ?? false {
-            if isSaving(presenters[index], cause.party) { presenters[index].lastSaved = now }
+            if isSaving(presenters[index], cause.party, claim) { presenters[index].lastSaved = now }
         }
         // P12.
         if let claim = claim.flatMap({ index(of: $0) }) {
@@ -123,14 +123,19 @@ extension NaiveArbiter {
     }
 
     /// P6: what those write who work for a presenter that owes an answer is its own.
-    func isOwn(_ presenter: NaivePresenter, _ party: Party) -> Bool {
+    ///
+    /// With a purpose, only what they say is for the answer.
+    func isOwn(_ presenter: NaivePresenter, _ party: Party, answering: QuestionID?) -> Bool {
         if presenter.isOwn(party) { return true }
-        return presenter.isWorkedForBy(party) && questions.contains { $0.presenter == presenter.id }
+        let debts = questions.filter {
+            $0.presenter == presenter.id && (party.purpose == nil || $0.id == answering)
+        }
+        return presenter.isWorkedForBy(party) && !debts.isEmpty
     }
 
     /// P9: a save it makes on request.
-    private func isSaving(_ presenter: NaivePresenter, _ party: Party) -> Bool {
-        guard presenter.isOwn(party) || presenter.isWorkedForBy(party) else { return false }
+    private func isSaving(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
+        guard isItsOwn(presenter, party, claim) else { return false }
         if questions.contains(where: { $0.presenter == presenter.id && $0.request == .save }) { return true }
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
@@ -138,7 +143,8 @@ extension NaiveArbiter {
     /// P5, P6: of an access that was put to its presenters it was known then.
     private func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].isPut else {
-            return isOwn(presenter, party)
+            let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }
+            return isOwn(presenter, party, answering: answering)
         }
         return presenter.isOwn(party) || claims[index].ownOf.contains(presenter.id)
     }

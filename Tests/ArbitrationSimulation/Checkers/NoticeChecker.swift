@@ -133,7 +133,9 @@ struct NoticeChecker: Checker {
         if ledger.questions.isEmpty, debts.isEmpty { return }
         for claim in ledger.claims.values where !claim.isHeld {
             guard let party = claim.party else { continue }
-            let creditors = ledger.questions.isEmpty ? [] : ledger.creditors(of: party)
+            let creditors =
+                ledger.questions.isEmpty
+                ? [] : ledger.creditors(of: party, answering: claim.request.answering)
             debts[claim.id, default: Debts(ever: [], always: creditors)].ever.formUnion(creditors)
             debts[claim.id]?.always.formIntersection(creditors)
         }
@@ -141,9 +143,10 @@ struct NoticeChecker: Checker {
 
     /// P6: who was asked just now may owe the answer to somebody behind whom the party's claims go on.
     private mutating func noteDebts(to question: Question, _ ledger: Ledger) {
-        guard let showing = ledger.showings[question.presenter] else { return }
         for claim in ledger.claims.values where !claim.isHeld {
-            guard let party = claim.party, party.works(for: showing.party) else { continue }
+            guard let party = claim.party,
+                ledger.isForItsSake(party, answering: claim.request.answering, question)
+            else { continue }
             debts[claim.id, default: Debts(ever: [], always: [])].ever.insert(question.presenter)
         }
     }
@@ -163,8 +166,9 @@ struct NoticeChecker: Checker {
         }
         let isForItsSake =
             known?.ever.contains(id) ?? false
-            || act.party.works(for: showing.party)
-                && ledger.questions.values.contains { $0.presenter == id }
+            || ledger.creditors(
+                of: act.party, answering: act.claim.flatMap { ledger.claims[$0]?.request.answering }
+            ).contains(id)
         // N8: an appearance includes changes and moves, for one who does not hear of appearances as well.
         let isIncluded =
             (what == .changed || what == .moved)
