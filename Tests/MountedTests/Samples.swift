@@ -7,7 +7,7 @@ extension Mounted {
     @Suite struct Samples {
         @Test(
             "A program for Apple's file coordination does what it should, by the library",
-            arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier"])
+            arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters"])
         func run(sample: String) throws {
             try MountedDirectory.with { mount in
                 let program = try BuiltProgram.start(sample, mount.path)

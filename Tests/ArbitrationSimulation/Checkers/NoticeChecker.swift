@@ -287,11 +287,11 @@ struct NoticeChecker: Checker {
         where includes(act, dues[index], ledger) {
             dues[index].isCertain = false
         }
-        // What appeared in the same turn is not told of at all.
+        // What appeared in the same turn is not told of at all; siblings share that of the program they work for.
         for showing in ledger.showings.values {
             let isFresh = dues.contains {
                 $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared
-                    && isSameProgram($0.party, act.party)
+                    && isRelated($0.party, act.party)
             }
             guard isFresh else { continue }
             for index in dues.indices
@@ -303,7 +303,7 @@ struct NoticeChecker: Checker {
                 except: Set(ledger.showings.keys.filter { $0 != showing.presenter.id }), ledger)
         }
         let fresh = dues.filter {
-            $0.subitem == act.item && $0.what == .appeared && isSameProgram($0.party, act.party)
+            $0.subitem == act.item && $0.what == .appeared && isRelated($0.party, act.party)
         }
         tellAbove(act, .deleted, isCertain: isCertain, except: Set(fresh.map(\.presenter)), ledger)
     }
@@ -402,8 +402,6 @@ struct NoticeChecker: Checker {
     }
 
     func isRelated(_ one: Party, _ other: Party) -> Bool { families.areRelated(one, other) }
-
-    func isSameProgram(_ one: Party, _ other: Party) -> Bool { Ledger.areOneProgram(one, other) }
 
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
         if event == .tick { checkPromptness(ledger, &report) }
