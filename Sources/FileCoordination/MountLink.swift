@@ -95,7 +95,10 @@ extension MountLink {
     private func write(_ message: some Encodable, to channel: any Channel) {
         do {
             let bytes = Framing.lines.frame(try JSONForm.encode(message))
-            channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
+            // By way of its queue from every thread: what NIO's own thread says of a request would overtake it else.
+            channel.eventLoop.execute {
+                channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
+            }
         } catch {
             // Our own messages are JSON, whatever they are about.
             preconditionFailure("a message could not be written as JSON: \(error)")
