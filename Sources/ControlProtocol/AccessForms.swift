@@ -65,7 +65,7 @@ package struct IntentForm: Hashable, Sendable, Codable {
     }
 
     package init(from decoder: any Decoder) throws {
-        path = try PathForm(required: decoder).checkedBelowRoot()
+        path = try PathForm(required: decoder)
         let container = try decoder.container(keyedBy: Key.self)
         let name = try container.decode(String.self, forKey: .access)
         guard let access = Access(name: name) else {
@@ -90,6 +90,13 @@ package struct IntentForm: Hashable, Sendable, Codable {
         if case .read(let options) = access, !options.isEmpty {
             try container.encode(options.names, forKey: .options)
         }
+    }
+
+    /// As a client may ask for it; what it is told may be longer, since directories move.
+    func checkedBelowRoot() throws(Failure) -> IntentForm {
+        var checked = self
+        checked.path = try path.checkedBelowRoot()
+        return checked
     }
 }
 
@@ -121,7 +128,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
-        intents = try container.decode([IntentForm].self, forKey: .intents)
+        intents = try container.decode([IntentForm].self, forKey: .intents).map { try $0.checkedBelowRoot() }
         guard (1...ProtocolLimits.intents).contains(intents.count) else {
             throw Failure.invalidParameters("'intents' has from 1 to \(ProtocolLimits.intents) intents")
         }
@@ -137,7 +144,12 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         guard within.count <= ProtocolLimits.intents else {
             throw Failure.invalidParameters("'within' has at most \(ProtocolLimits.intents) accesses")
         }
-        answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
+        do {
+            answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
+        } catch let failure as Failure {
+            // The request itself is in order.
+            throw Failure.invalidParameters("in 'answering': \(failure.message)")
+        }
         onBehalfOf = try container.decodeIfPresent(ProcessForm.self, forKey: .onBehalfOf)
     }
 

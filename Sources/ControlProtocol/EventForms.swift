@@ -2,7 +2,10 @@
 
 /// Up to where somebody has seen what happened in a mount.
 package struct EventPosition: Hashable, Sendable, Codable {
-    /// Names one run of the daemon: numbers of another run mean nothing in it.
+    /// Names the time since which everything was counted: numbers of another time mean nothing in it.
+    ///
+    /// A new one begins with the daemon, and when somebody subscribes after nobody was subscribed for
+    /// ``ProtocolLimits/eventSeconds``.
     package var epoch: String
     /// That of the last event seen.
     package var sequence: UInt64

@@ -151,6 +151,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         package var presenters: Int? = ProtocolLimits.presenters
         package var accesses: Int? = ProtocolLimits.accesses
         package var intents: Int? = ProtocolLimits.intents
+        package var subscriptions: Int? = ProtocolLimits.subscriptions
         package var outboxMessages: Int? = ProtocolLimits.outboxMessages
     }
 

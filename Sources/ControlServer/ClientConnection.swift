@@ -169,6 +169,8 @@ extension ClientConnection {
 
     private func start(_ id: MessageID, _ request: Result<ControlProtocol.Request, Failure>) {
         switch request {
+        case .failure(let failure) where !isInitialized && failure.code == Failure.unknownMethod("").code:
+            answer(id, .notInitialized)
         case .failure(let failure): answer(id, failure)
         case .success(.initialize(let parameters)): initialize(parameters, answering: id)
         case .success(let request) where isInitialized: start(id, request)

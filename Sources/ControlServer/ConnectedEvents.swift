@@ -10,6 +10,8 @@ final class ConnectedEvents {
     private struct Subscription {
         /// What happens at or below it is told; empty for the root.
         let path: [UInt8]
+        /// The last of what happened while too much was being checked: a gap is told in its place, after what is checked.
+        var unchecked: EventFeed.Event?
 
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
     }
@@ -113,17 +115,31 @@ final class ConnectedEvents {
         _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
         for guest: Guest
     ) {
-        guard checking < Self.mostChecked else { return sendGap(event, number) }
+        if checking >= Self.mostChecked || subscriptions[number]?.unchecked != nil {
+            subscriptions[number]?.unchecked = event
+            return
+        }
         checking += 1
         connection.atDesk { _, _ throws(Failure) in
             (guest.mayHear(of: paths.path), guest.mayHear(of: paths.newPath))
         } then: { result in
             self.checking -= 1
+            defer { self.sendUncheckedGaps() }
             guard case .success(let mayHear) = result else { return }
             let path = mayHear.0 ? paths.path : nil
             let newPath = mayHear.1 ? paths.newPath : nil
             guard event.kind == .gap || path != nil || newPath != nil else { return }
             self.send(event, number, path, newPath)
+        }
+    }
+
+    /// Everything before them has been told.
+    private func sendUncheckedGaps() {
+        guard checking == 0 else { return }
+        for (number, subscription) in subscriptions {
+            guard let last = subscription.unchecked else { continue }
+            subscriptions[number]?.unchecked = nil
+            sendGap(last, number)
         }
     }
 

@@ -34,10 +34,13 @@ package final class ControlServer: Sendable {
     private let listener: any Channel
     private let roster: NIOLoopBoundBox<Roster>
 
+    /// `eventMemory` is how long events are remembered when nobody is subscribed.
     package init(
         on socket: consuming OwnedDescriptor, for mount: ControlledMount, status: any StatusSource,
         kept: (any KeptContents)?, engine: Engine, documents: any DocumentSource,
-        below source: any SourceLooking, log: @escaping @Sendable (String) -> Void
+        below source: any SourceLooking,
+        eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
+        log: @escaping @Sendable (String) -> Void
     ) throws {
         let watch = try ProcessWatch()
         let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), NIOThreadPool(numberOfThreads: 1))
@@ -47,7 +50,10 @@ package final class ControlServer: Sendable {
         let loop = group.next()
         let feed = try loop.submit {
             NIOLoopBound(
-                EventFeed(engine: engine, documents: documents, desk: desk, loop: loop), eventLoop: loop)
+                EventFeed(
+                    engine: engine, documents: documents, memory: TimeAmount(eventMemory), desk: desk,
+                    loop: loop),
+                eventLoop: loop)
         }.wait()
         let service = Service(
             mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,

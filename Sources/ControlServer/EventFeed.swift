@@ -35,6 +35,8 @@ final class EventFeed {
 
     private let engine: Engine
     private let documents: any DocumentSource
+    /// How long everything is remembered when nobody is subscribed.
+    private let memory: TimeAmount
     private let desk: NIOThreadPool
     private let loop: any EventLoop
     private let door: Door
@@ -48,9 +50,13 @@ final class EventFeed {
     private var end: Scheduled<Void>?
     private var isClosed = false
 
-    init(engine: Engine, documents: any DocumentSource, desk: NIOThreadPool, loop: any EventLoop) {
+    init(
+        engine: Engine, documents: any DocumentSource, memory: TimeAmount, desk: NIOThreadPool,
+        loop: any EventLoop
+    ) {
         self.engine = engine
         self.documents = documents
+        self.memory = memory
         self.desk = desk
         self.loop = loop
         door = Door(to: loop)
@@ -79,9 +85,7 @@ final class EventFeed {
     func leave(_ subscriber: AnyObject) {
         subscribers[ObjectIdentifier(subscriber)] = nil
         guard subscribers.isEmpty, case .on = standing, end == nil else { return }
-        end = loop.assumeIsolated().scheduleTask(in: .seconds(Int64(ProtocolLimits.eventSeconds))) {
-            self.stop()
-        }
+        end = loop.assumeIsolated().scheduleTask(in: memory) { self.stop() }
     }
 
     /// The server ends.

@@ -36,7 +36,10 @@ struct ControlServerTests {
     func order() throws {
         try withServer { server in
             let client = try server.connect()
-            #expect(try client.ask(#"{"jsonrpc":"2.0","id":1,"method":"status"}"#).contains("-32002"))
+            for method in ["status", "present"] {
+                let request = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)"}"#
+                #expect(try client.ask(request).contains("-32002"))
+            }
             let future =
                 #"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":{"min":2,"max":3}}}"#
             #expect(try client.ask(future).contains("-32003"))

@@ -102,6 +102,50 @@ struct EventSubscriptionTests {
         }
     }
 
+    @Test("when nobody has been subscribed for a while nothing is remembered, and nobody pays for it")
+    func ending() throws {
+        try withServer(eventMemory: .milliseconds(500)) { server in
+            let world = World(server)
+            let before: SubscribeResult
+            do {
+                let gone = try AwareProgram(server)
+                before = try gone.call(.subscribe(SubscribeParameters()))
+            }
+            let clock = ContinuousClock()
+            let took = try clock.measure {
+                try eventually(within: .seconds(10), "the end of what shows the root") {
+                    server.engine.census(of: nil).presenters.isEmpty
+                }
+            }
+            print("events were forgotten after \(took) (bound 500 ms)")
+            world.make("a", by: 1)
+            let back = try AwareProgram(server)
+            let position = EventPosition(epoch: before.epoch, sequence: before.sequence)
+            let resumed: SubscribeResult = try back.call(.subscribe(SubscribeParameters(after: position)))
+            #expect(resumed.hasGap)
+            #expect(resumed.epoch != before.epoch)
+        }
+    }
+
+    @Test("until then what happens is remembered for who comes back, though nobody is subscribed")
+    func remembering() throws {
+        try withServer { server in
+            let world = World(server)
+            let before: SubscribeResult
+            do {
+                let gone = try AwareProgram(server)
+                before = try gone.call(.subscribe(SubscribeParameters()))
+            }
+            world.make("a", by: 1)
+            let back = try AwareProgram(server)
+            let position = EventPosition(epoch: before.epoch, sequence: before.sequence)
+            let resumed: SubscribeResult = try back.call(.subscribe(SubscribeParameters(after: position)))
+            #expect(!resumed.hasGap)
+            #expect(resumed.epoch == before.epoch)
+            #expect(try back.nextEvent().path == "a")
+        }
+    }
+
     @Test("a connection has 16 subscriptions")
     func limit() throws {
         try withServer { server in

@@ -11,6 +11,7 @@ import Testing
 @discardableResult
 func withServer(
     bounds: Bounds = Bounds(), user: UInt32 = geteuid(), status: any StatusSource = FixedStatus(),
+    eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
     _ body: (RunningServer) throws -> Void
 ) throws -> [String] {
     let directory = try TemporaryDirectory()
@@ -24,7 +25,7 @@ func withServer(
         on: try socket.duplicateListener(),
         for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),
         status: status, kept: OneContent(), engine: engine, documents: documents,
-        below: FakeSource(), log: { log.append($0) })
+        below: FakeSource(), eventMemory: eventMemory, log: { log.append($0) })
     let result = Result {
         try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))
     }

@@ -33,6 +33,11 @@ struct MalformedMessageTests {
         ("access/begin", #"{"intents":[{"path":"a","access":"updating","options":["withoutChanges"]}]}"#),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"within":1}"#),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"answering":{}}"#),
+        (
+            "access/begin",
+            #"{"intents":[{"path":"a","access":"read"}],"answering":"#
+                + #""\#(String(repeating: "a", count: ProtocolLimits.idBytes + 1))"}"#
+        ),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"onBehalfOf":7}"#),
         ("access/prepare", #"{"intents":[{"path":"a","access":"forReplacing"}]}"#),
         ("access/prepare", #"{"intents":[{"path":"a","access":"read","options":["resolvesSymbolicLink"]}]}"#),
