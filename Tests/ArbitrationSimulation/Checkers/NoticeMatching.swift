@@ -32,7 +32,12 @@ extension NoticeChecker {
     private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ ledger: Ledger) {
         let party = notice.cause.party
         let kinds = Self.kinds(notice.kind)
-        let isOld = hasLasted(related.map { dues[$0] }, party, notice.presenter, ledger)
+        // Two children of a program have a turn each, and what the program itself does may belong in either.
+        let isSpread = open.contains {
+            $0 != notice.turn && $1.question.presenter == notice.presenter
+                && isRelated($1.question.cause.party, party)
+        }
+        let maySpread = isSpread || hasLasted(related.map { dues[$0] }, party, notice.presenter, ledger)
         // An appearance and a deletion include the rest.
         let whats = Set(related.map { dues[$0].what })
         let isAll =
@@ -45,7 +50,7 @@ extension NoticeChecker {
             // What happened just now may belong in the next turn.
             // What may be told is told apart from what must be, if it is.
             let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
-            if dues[index].party == party, dues[index].number < ledger.number, !isOld, isMatched {
+            if dues[index].party == party, dues[index].number < ledger.number, !maySpread, isMatched {
                 gone.insert(index)
             } else {
                 dues[index].isCertain = false
