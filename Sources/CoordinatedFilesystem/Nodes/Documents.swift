@@ -102,6 +102,19 @@ final class Documents: Sendable {
         }
     }
 
+    /// A document that waits for a file of its own name is at a node from now on, whatever takes the name later. Returns the
+    /// name that was awaited; nil if it was not.
+    func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
+        change { state, released in
+            guard let file = state.files[item],
+                case .names(let names, let directory, _) = file.state.withLock({ $0.place }),
+                let name = names.last, names.count == 1
+            else { return nil }
+            released += move(file, to: .node(node), in: &state)
+            return (name, directory)
+        }
+    }
+
     /// Nobody looks for the former file of a document any more that waits for its name.
     func forgetFormer(of item: ItemID) {
         change { state, released in

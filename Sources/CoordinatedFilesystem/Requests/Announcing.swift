@@ -15,12 +15,10 @@ extension CoordinatedFilesystem {
         defer { found.release() }
         guard found.item != document.item else { return }
         guard case .node(let node) = documents.place(of: found.item) else { throw .missing }
-        guard case .names(let names, let directory, _) = documents.place(of: document.item),
-            let name = names.last, names.count == 1
-        else { throw .notMoved }
         let (newName, parent) = node.state.withLock { ($0.name, $0.parent) }
-        guard let parent else { throw .notMoved }
-        let move = Move(from: places.place(name, in: directory), to: places.place(newName, in: parent))
+        guard let parent, let former = documents.redirect(document.item, to: node) else { throw .notMoved }
+        let move = Move(
+            from: places.place(former.name, in: former.directory), to: places.place(newName, in: parent))
         adopt(document.item, by: node)
         engine.noteMove(of: node.item, move, by: party, under: claim)
     }
