@@ -23,10 +23,14 @@ final class MountLink: Sendable {
         var requests: [Int64: Answered] = [:]
         var registrations: [UInt64: Registration] = [:]
         var isReconnecting = false
+        /// How often in a row presenters could not be registered again.
+        var failures = 0
     }
 
     private static let all = Mutex<[[UInt8]: MountLink]>([:])
-    private static let retryInterval = 0.25
+    /// In seconds, until the first attempt to connect again; each is twice as long as the one before, up to the longest.
+    private static let firstRetryInterval = 0.25
+    private static let longestRetryInterval = 4.0
 
     let mountpoint: [UInt8]
     private let state = Mutex(State())
@@ -151,6 +155,8 @@ extension MountLink {
         }
         do {
             try open(socket)
+            // Somebody wanted access before it was time for the next attempt.
+            if Registry.shared.hasLost(on: self) { DispatchQueue.global().async { self.reconnect() } }
         } catch let error as FileCoordinationError {
             throw error
         } catch {
@@ -206,16 +212,21 @@ extension MountLink {
     }
 
     private func reconnectLater() {
-        let isFirst = state.withLock { state in
-            defer { state.isReconnecting = true }
-            return !state.isReconnecting
+        let interval: Double? = state.withLock { state in
+            guard !state.isReconnecting else { return nil }
+            state.isReconnecting = true
+            defer { state.failures += 1 }
+            let longer = Self.firstRetryInterval * Double(1 << min(state.failures, 16))
+            return min(longer, Self.longestRetryInterval)
         }
-        guard isFirst else { return }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.retryInterval) { self.reconnect() }
+        guard let interval else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + interval) {
+            self.state.withLock { $0.isReconnecting = false }
+            self.reconnect()
+        }
     }
 
     private func reconnect() {
-        state.withLock { $0.isReconnecting = false }
         guard Registry.shared.hasLost(on: self) else { return }
         do throws(FileCoordinationError) {
             try connect()
@@ -223,8 +234,9 @@ extension MountLink {
             return reconnectLater()
         }
         Registry.shared.registerAgain(on: self)
-        // The daemon may have gone once more, or not be ready for all of them.
-        if Registry.shared.hasLost(on: self) { reconnectLater() }
+        // The daemon may have gone once more, or the items not be there.
+        if Registry.shared.hasLost(on: self) { return reconnectLater() }
+        state.withLock { $0.failures = 0 }
     }
 }
 

@@ -23,6 +23,8 @@ final class Registration: Sendable {
         var path: [UInt8] = []
         var isDirectory = false
         var isPackage = false
+        /// That it cannot be registered was said since it was registered last.
+        var hasComplained = false
         /// What it turned out not to implement.
         var missing: PresenterMessages = []
         /// Moves that wait on the queue: what the presenter still takes for its URL, and what it is.
@@ -83,9 +85,17 @@ final class Registration: Sendable {
         state.withLock { state in
             if case .removed = state.standing { return false }
             state.standing = .registered(link, number: result.presenter)
+            state.hasComplained = false
             state.path = PathForm(result.path, result.pathBytes).bytes ?? []
             state.isPackage = result.isPackage
             return true
+        }
+    }
+
+    func isComplaintDue() -> Bool {
+        state.withLock { state in
+            defer { state.hasComplained = true }
+            return !state.hasComplained
         }
     }
 

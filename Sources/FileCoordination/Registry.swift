@@ -77,7 +77,8 @@ final class Registry: Sendable {
                 try registration.register()
                 registration.tellGap()
             } catch {
-                Self.complain(error, about: registration.presenter.value)
+                // What cannot be registered now is tried again and again, and complained about once.
+                if registration.isComplaintDue() { Self.complain(error, about: registration.presenter.value) }
             }
         }
     }
