@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import Glibc
+import Synchronization
 
 /// One line of `/proc/self/mountinfo`. Paths are bytes, because that is what paths are.
 package struct MountEntry: Hashable, Sendable {
@@ -37,14 +38,24 @@ package struct MountTable: Sendable {
     /// In the kernel's order: of two mounts at one place, the later covers the earlier.
     package let entries: [MountEntry]
 
+    package init(_ entries: [MountEntry]) { self.entries = entries }
+
     /// Parses the text of `/proc/self/mountinfo`; a line that is not one is left out.
     package init(parsing text: [UInt8]) {
         entries = text.split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(parsing: $0) }
     }
 
+    /// Each access of a client asks for it, and it hardly ever changes: the same text is not parsed twice in a row.
     package static func current() throws(Errno) -> MountTable {
-        MountTable(parsing: try readAll("/proc/self/mountinfo"))
+        let text = try readAll("/proc/self/mountinfo")
+        let known = last.withLock { $0?.text == text ? $0?.table : nil }
+        if let known { return known }
+        let table = MountTable(parsing: text)
+        last.withLock { $0 = (text, table) }
+        return table
     }
+
+    private static let last = Mutex<(text: [UInt8], table: MountTable)?>(nil)
 
     /// `umount2(2)` of the mount at a path, which must not be a symbolic link.
     package static func detach(_ mountpoint: [UInt8], lazily: Bool) throws(Errno) {
