@@ -170,9 +170,14 @@ extension CoordinatedFilesystem {
         if let fill {
             isDocument = fillName(of: fill, with: node)
         } else {
-            isDocument = fillAwaited(move.to.name, in: move.to.directory, with: node) {
+            // If nobody shows what waited, as where the mover itself asked to replace it, the move says it all. Presenters
+            // of what was moved are the document's as soon as it is filled.
+            let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
+            let isShown = awaiting.map(engine.isPresented) ?? false
+            let isAwaited = fillAwaited(move.to.name, in: move.to.directory, with: node) {
                 processes.currentParty(ofThread: move.from.caller.thread)
             }
+            isDocument = isAwaited && isShown
         }
         if isDocument {
             noteChange(
