@@ -74,6 +74,7 @@ extension CoordinatedFilesystem {
 
     private func finish(_ creation: Creation, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
+        identifyWriter(of: handle)
         if creation.isNew {
             noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }

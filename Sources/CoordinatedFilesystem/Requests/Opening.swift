@@ -132,6 +132,7 @@ extension CoordinatedFilesystem {
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
+        identifyWriter(of: handle)
         let caller = reply.caller
         let node = handle.node
         do throws(Errno) {

@@ -33,6 +33,16 @@ extension CoordinatedFilesystem {
         noteChange(of: node, access, under: claim) { processes.currentParty(ofThread: thread) }
     }
 
+    /// Somebody is about to be given a handle. If others hear of what is written through it, who that is is found out
+    /// while they wait: when the handle is closed they may be gone, and the change would be nobody's.
+    func identifyWriter(of handle: Handle) {
+        let node = handle.node
+        guard engine.isAttended, handle.mayWrite, node.itemClass != .private,
+            engine.isHeard(of: node.item, at: place(of: node))
+        else { return }
+        _ = handle.identify()
+    }
+
     /// A handle is about to be closed.
     func noteChange(by handle: Handle) {
         guard engine.isAttended, handle.hasChanged else { return }
