@@ -6,7 +6,7 @@ package import LinuxSystem
 package enum MountFinder {
     package static func table() throws(ClientFailure) -> MountTable {
         do throws(Errno) {
-            return try MountTable.current()
+            return StandInMount.added(to: try MountTable.current())
         } catch {
             throw ClientFailure(.failed, "the mount table /proc/self/mountinfo cannot be read: \(error)")
         }

@@ -41,6 +41,7 @@ package struct MountSocket: ~Copyable {
 
     /// What the daemon serves at the root of its mount.
     private static func attribute(of mount: MountEntry) throws(Errno) -> [UInt8] {
+        if let socket = StandInMount.socket(of: mount) { return socket }
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)

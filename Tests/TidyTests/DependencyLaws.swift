@@ -29,7 +29,7 @@ enum DependencyLaws {
             "CoordinationEngine", "ControlProtocol", "VersionStore", "Coordination", "LinuxSystem", "NIOCore",
             "NIOPosix", "Logging", "Synchronization",
         ],
-        "ControlClient": ["LinuxSystem", "Glibc"],
+        "ControlClient": ["LinuxSystem", "Glibc", "Synchronization"],
         "FileCoordination": [
             "CArchive", "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem", "Foundation",
             "NIOCore", "NIOPosix", "Synchronization",
