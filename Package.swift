@@ -140,20 +140,27 @@ let package = Package(
             swiftSettings: rules),
         sample("NotesEditor"), sample("FolderBrowser"), sample("SyncAgent"), sample("TwoPresenters"),
         sample("BatchCopier"),
+        // A program that does with the library what it is told, and the scenarios in which several of them meet.
+        .executableTarget(
+            name: "Participant", dependencies: ["ControlClient", "FileCoordination"],
+            path: "Tests/Participant", swiftSettings: rules),
+        .target(
+            name: "CoordinationScenarios", dependencies: ["TestSupport"], path: "Tests/CoordinationScenarios",
+            swiftSettings: rules),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
         // The client of the mounted tests that is written in Swift; see the others beside it.
         .executableTarget(
             name: "SwiftClient", dependencies: ["CTestSupport"], path: "Tests/Workers/clients/swift",
             swiftSettings: rules),
-        tests("MountedTests", of: ["TestSupport"]),
+        tests("MountedTests", of: ["CoordinationScenarios", "TestSupport"]),
         tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination"]),
         tests(
             "CommandTests",
             of: [
                 "truce", "ControlClient", "ControlProtocol", "ControlServer", "CoordinationEngine",
                 "Coordination",
-                "LinuxSystem", "VersionStore", "TestSupport",
+                "LinuxSystem", "VersionStore", "CoordinationScenarios", "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

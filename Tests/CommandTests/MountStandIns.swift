@@ -121,9 +121,13 @@ final class FakeDocument: TrackedDocument {
     func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
 }
 
-/// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own.
+/// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own,
+/// unless clients are real processes.
 final class FakeDocuments: DocumentSource {
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
+    private let hasRealProcesses: Bool
+
+    init(hasRealProcesses: Bool = false) { self.hasRealProcesses = hasRealProcesses }
 
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
         if path.starts(with: "missing/".utf8) { throw .notFound }
@@ -158,6 +162,11 @@ final class FakeDocuments: DocumentSource {
     var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
 
     func party(ofProcess process: Int32) -> Party {
+        guard !hasRealProcesses else {
+            var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
+            (party.program, party.user) = (Array("Participant".utf8), geteuid())
+            return party
+        }
         let number = state.withLock { state in
             state.processes += 1
             return state.processes

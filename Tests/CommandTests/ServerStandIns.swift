@@ -12,6 +12,7 @@ import Testing
 func withServer(
     bounds: Bounds = Bounds(), user: UInt32 = geteuid(), status: any StatusSource = FixedStatus(),
     eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
+    documents: FakeDocuments = FakeDocuments(),
     _ body: (RunningServer) throws -> Void
 ) throws -> [String] {
     let directory = try TemporaryDirectory()
@@ -20,7 +21,6 @@ func withServer(
     let engine = Engine(
         bounds: bounds, timers: try EngineThreads.timers.get(), workers: try EngineThreads.workers.get(),
         log: { log.append($0) })
-    let documents = FakeDocuments()
     let server = try ControlServer(
         on: try socket.duplicateListener(),
         for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),

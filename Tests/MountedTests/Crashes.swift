@@ -117,13 +117,6 @@ extension Mounted {
 }
 
 extension MountedDirectory {
-    /// Kills the daemon as no clean-up can expect it.
-    func kill() throws {
-        let daemon = try daemonPID
-        guard Glibc.kill(daemon, SIGKILL) == 0 else { throw Failure("the daemon \(daemon) cannot be killed") }
-        try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
-    }
-
     /// What is kept of a path in the mount and below it, as `truce kept --json` says: id and cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {
         struct List: Decodable {

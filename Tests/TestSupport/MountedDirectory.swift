@@ -87,6 +87,13 @@ package final class MountedDirectory: Sendable {
         }
     }
 
+    /// Kills the daemon as no clean-up can expect it.
+    package func kill() throws {
+        let daemon = try daemonPID
+        guard Glibc.kill(daemon, SIGKILL) == 0 else { throw Failure("the daemon \(daemon) cannot be killed") }
+        try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
+    }
+
     /// Takes the mount away by all means; for what a failed test left.
     package func abandon() {
         do {
@@ -100,7 +107,7 @@ package final class MountedDirectory: Sendable {
             try eventually(within: .seconds(3), "the end of daemon \(pid)") { !Self.isAlive(pid) }
         } catch {
             // Our own daemon: it has been asked to go and its mount is gone.
-            _ = kill(pid, SIGKILL)
+            _ = Glibc.kill(pid, SIGKILL)
         }
     }
 

@@ -101,6 +101,13 @@ package enum BuiltProgram {
     }
 
     package static func start(_ name: String, _ arguments: String...) throws -> RunningProgram {
-        try Command(executable: try path(name), arguments).start()
+        try start(name, arguments: arguments, input: .none)
+    }
+
+    /// The same with arguments whose number varies.
+    package static func start(
+        _ name: String, arguments: [String], input: Input
+    ) throws -> RunningProgram {
+        try Command(executable: try path(name), []).adding(arguments, nil, [:], input).start()
     }
 }

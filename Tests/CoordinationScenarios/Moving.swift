@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+
+extension Stage {
+    /// One moves something by the book while another waits for it: where that one begins.
+    fileprivate func place(
+        of wanted: String, waitingFor path: String, whileMoving source: String, to destination: String
+    ) throws -> String {
+        let (a, b) = (try player("A"), try player("B"))
+        try a.hold("m", "write \(source),forMoving write \(destination),forReplacing")
+        try b.begin("w", wanted)
+        try waits(b, for: path, "w")
+        try a.act("m", "move \(source) \(destination)")
+        try a.act("m", "announce \(source) \(destination)")
+        try a.end("m")
+        let place = try b.began("w")
+        try b.end("w")
+        return place
+    }
+}
+
+extension Catalogue {
+    static let moving: [Scene] = followed + cancelled
+
+    private static let followed: [Scene] = [
+        Scene(26, "a reader that waits follows what is moved", .mount) { stage in
+            let place = try stage.place(of: "read f", waitingFor: "f", whileMoving: "f", to: "g")
+            try check(place == "g", place)
+        },
+        Scene(27, "who waits to delete follows as well", .mount) { stage in
+            let place = try stage.place(of: "write f,forDeleting", waitingFor: "f", whileMoving: "f", to: "g")
+            try check(place == "g", place)
+        },
+        Scene(
+            28, "who waits to replace stays with the name, and asks nobody about what is gone", .mount,
+            knownIssue:
+                "the file system never tells the arbiter that a name was left which somebody will replace"
+        ) { stage in
+            let shower = try stage.player("S")
+            try shower.present("P", "f")
+            let place = try stage.place(
+                of: "write f,forReplacing", waitingFor: "f", whileMoving: "f", to: "g")
+            try check(place == "f", place)
+            try shower.expect("P", "relinquishToWriter", "didMove g", "reacquired")
+            try stage.silence(shower, "P")
+        },
+        Scene(29, "who waits for what is deleted finds nothing", .mount) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.hold("d", "write f,forDeleting")
+            try b.begin("w", "write f")
+            try stage.waits(b, for: "f", "w")
+            try a.act("d", "delete f")
+            try a.end("d")
+            try check(try b.began("w") == "f", "it begins with the name that it knew")
+            try check(try b.act("w", "get f") == "nothing", "and nothing is there")
+        },
+        Scene(30, "who waits for something in a folder follows the folder", .mount) { stage in
+            let place = try stage.place(of: "read d/x", waitingFor: "d/x", whileMoving: "d", to: "e")
+            try check(place == "e/x", place)
+        },
+        Scene(33, "a name that changes its case only is moved", .mount) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try b.present("P", "f")
+            try check(try a.hold("m", "write f,forMoving write F,forReplacing") == "f F", "both spellings")
+            try a.act("m", "move f F")
+            try a.act("m", "announce f F")
+            try a.end("m")
+            try b.expect("P", "relinquishToWriter", "didMove F", "reacquired")
+            try stage.silence(b, "P")
+        },
+    ]
+
+    private static let cancelled: [Scene] = [
+        Scene(31, "a coordinator that is cancelled waits no longer, and never begins again") { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.hold("r", "read f")
+            try b.begin("w", "write f", by: "C")
+            try stage.waits(b, for: "f", "w")
+            try b.say("cancel C")
+            try check(try b.failure("w").reason == "cancelled", "the first access is cancelled")
+            try a.end("r")
+            try b.begin("v", "write f", by: "C")
+            try check(try b.failure("v").reason == "cancelled", "the second one does not begin")
+        },
+        Scene(32, "an accessor that runs is not cancelled") { stage in
+            let a = try stage.player("A")
+            try a.hold("w", "write f", by: "C")
+            try a.say("cancel C")
+            try a.act("w", "put f new")
+            try a.end("w")
+        },
+    ]
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+package import TestSupport
+import Testing
+
+/// One of the numbered scenarios of Apple's file coordination, played by real processes.
+package struct Scene: Sendable, CustomStringConvertible {
+    package enum Theatre: Sendable {
+        /// Also where nothing is mounted: it takes no more than the library, the socket and the arbiter.
+        case anywhere
+        /// Only there: it takes long, and a mount would make no difference.
+        case unmounted
+        /// Changes of files have to be seen, or directories be known as such.
+        case mount
+    }
+
+    /// Nil if it shows something that nobody has numbered.
+    package let number: Int?
+    package let sentence: String
+    package let theatre: Theatre
+    /// Of the mount.
+    package let options: String
+    /// What it is about that somebody is passed over.
+    package let forced: Set<ForcedStep>
+    /// What the product does not do yet, or not always: a failure for this reason fails no test.
+    package let knownIssue: String?
+    package let play: @Sendable (Stage) throws -> Void
+
+    init(
+        _ number: Int?, _ sentence: String, _ theatre: Theatre = .anywhere, options: String = "ask-again=0ms",
+        forced: Set<ForcedStep> = [], knownIssue: String? = nil,
+        play: @escaping @Sendable (Stage) throws -> Void
+    ) {
+        (self.number, self.sentence, self.theatre) = (number, sentence, theatre)
+        (self.options, self.forced, self.knownIssue, self.play) = (options, forced, knownIssue, play)
+    }
+
+    package var description: String { (number.map { "\($0). " } ?? "") + sentence }
+}
+
+/// All scenes, by the numbers of the scenarios.
+package enum Catalogue {
+    package static let scenes: [Scene] = locking + moving + asking + telling + others
+    package static let scenesOnMount = scenes.filter { $0.theatre != .unmounted }
+    package static let scenesAnywhere = scenes.filter { $0.theatre != .mount }
+}
+
+/// What a scene finds when it is not as it should be.
+func check(_ isRight: Bool, _ what: @autoclosure () -> String) throws {
+    if !isRight { throw Failure(what()) }
+}
+
+extension Scene {
+    package func playTolerated(on stage: Stage) throws {
+        guard let knownIssue else { return try play(stage) }
+        withKnownIssue(Comment(rawValue: knownIssue), isIntermittent: true) { try play(stage) }
+    }
+}

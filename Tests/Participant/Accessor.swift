@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+
+/// The code that runs while an access lasts: it does what it is told until it is told to end.
+final class Accessor: Sendable {
+    let name: String
+    let inbox = Inbox()
+    private let coordinator: FileCoordinator
+    private let participant: Participant
+    private var place: Place { participant.place }
+
+    init(_ name: String, by coordinator: FileCoordinator, of participant: Participant) {
+        self.name = name
+        self.coordinator = coordinator
+        self.participant = participant
+    }
+
+    func serve(_ urls: [URL], where remark: String = "") {
+        began(urls, remark)
+        while perform(inbox.next()) {}
+    }
+
+    func serveInTask(_ urls: [URL]) async throws {
+        began(urls, "")
+        while true {
+            let order = await inbox.nextInTask()
+            if order[0] == "throw" { throw Thrown(words: "thrown by the accessor") }
+            guard perform(order) else { return }
+        }
+    }
+
+    /// A batch is over when its completion handler is called, on whatever thread.
+    func serve(batch completion: @escaping @Sendable () -> Void) {
+        began([], "")
+        while true {
+            let order = inbox.next()
+            if order[0] == "complete" {
+                DispatchQueue.global().async { [name] in
+                    completion()
+                    say("\(name) completed")
+                }
+            } else if !perform(order) {
+                return
+            }
+        }
+    }
+
+    private func began(_ urls: [URL], _ remark: String) {
+        say((["\(name) began"] + urls.map(place.name)).joined(separator: " ") + remark)
+    }
+
+    /// Whether the accessor goes on.
+    private func perform(_ order: [String]) -> Bool {
+        switch order[0] {
+        case "end": return false
+        case "begin": participant.begin(order.dropFirst(), isNested: true)
+        case "prepare": participant.prepare(order.dropFirst(), isNested: true)
+        default:
+            do {
+                let answer = try act(order[0], Array(order.dropFirst()))
+                say("\(name) did" + (answer.isEmpty ? "" : " \(answer)"))
+            } catch {
+                say("\(name) could not: \(shown(error))")
+            }
+        }
+        return true
+    }
+
+    private func act(_ verb: String, _ words: [String]) throws -> String {
+        let files = FileManager.default
+        let url = place.url(words[0])
+        switch verb {
+        case "put": try Data(words[1].utf8).write(to: url)
+        case "save": try Data(words[1].utf8).write(to: url, options: .atomic)
+        case "get":
+            return files.fileExists(atPath: url.path)
+                ? try String(contentsOf: url, encoding: .utf8) : "nothing"
+        case "kind": return try kind(of: url)
+        case "open": participant.keep(try FileHandle(forReadingFrom: url), as: name)
+        case "list": return try files.contentsOfDirectory(atPath: url.path).sorted().joined(separator: " ")
+        case "delete": try files.removeItem(at: url)
+        case "move":
+            coordinator.item(at: url, willMoveTo: place.url(words[1]))
+            try files.moveItem(at: url, to: place.url(words[1]))
+        case "announce": coordinator.item(at: url, didMoveTo: place.url(words[1]))
+        default: preconditionFailure("an accessor cannot '\(verb)'")
+        }
+        return ""
+    }
+
+    /// Of a file, how it begins.
+    private func kind(of url: URL) throws -> String {
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
+            return "nothing"
+        }
+        if isDirectory.boolValue { return "directory" }
+        let first = try Data(contentsOf: url).prefix(2)
+        return first == Data("PK".utf8) ? "zip" : "file"
+    }
+}

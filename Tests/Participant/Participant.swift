@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+import Synchronization
+
+/// All that this program has: coordinators, accesses and presenters, each by its name.
+final class Participant: Sendable {
+    private struct State {
+        var coordinators: [String: FileCoordinator] = [:]
+        var accessors: [String: Accessor] = [:]
+        var presenters: [String: any Presenting] = [:]
+        var kept: [String: FileHandle] = [:]
+    }
+
+    let place: Place
+    private let state = Mutex(State())
+
+    init(at root: String) { place = Place(root: URL(fileURLWithPath: root, isDirectory: true)) }
+
+    func obey(_ order: [String]) {
+        guard order.count > 1 else { return }
+        let (name, rest) = (order[1], order.dropFirst())
+        switch order[0] {
+        case "coordinator": addCoordinator(name, Array(order.dropFirst(2)))
+        case "cancel": coordinator(name).cancel()
+        case "begin": begin(rest, isNested: false)
+        case "intents": beginLater(rest)
+        case "task": beginInTask(rest)
+        case "prepare": prepare(rest, isNested: false)
+        case "loop": loop(rest)
+        case "do", "in": accessor(name).inbox.put(Array(order.dropFirst(2)))
+        case "end": accessor(name).inbox.put(["end"])
+        case "kept": say("\(name) kept \(kept(name))")
+        case "present": present(name, order)
+        case "remove": FileCoordinator.removeFilePresenter(presenter(name))
+        case "locate": presenter(name).locate(at: place.url(order[2]))
+        case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
+        case "tell": presenter(name).inbox.put(Array(order.dropFirst(2)))
+        case "settle": settle(name)
+        default: preconditionFailure("nobody can '\(order[0])'")
+        }
+    }
+
+    private func addCoordinator(_ name: String, _ words: [String]) {
+        let isLinked = words.first == "linked"
+        let coordinator = FileCoordinator(filePresenter: isLinked ? presenter(words[1]) : nil)
+        if words.first == "purpose" { coordinator.purposeIdentifier = words[1] }
+        if words.count > 2 { coordinator.purposeIdentifier = words[2] }
+        state.withLock { $0.coordinators[name] = coordinator }
+    }
+
+    /// One that nobody has spoken of is linked to nobody.
+    func coordinator(_ name: String) -> FileCoordinator {
+        state.withLock { state in
+            if let known = state.coordinators[name] { return known }
+            let coordinator = FileCoordinator()
+            state.coordinators[name] = coordinator
+            return coordinator
+        }
+    }
+
+    private func accessor(_ name: String) -> Accessor {
+        guard let accessor = state.withLock({ $0.accessors[name] }) else {
+            preconditionFailure("there is no access '\(name)'")
+        }
+        return accessor
+    }
+
+    private func presenter(_ name: String) -> any Presenting {
+        guard let presenter = state.withLock({ $0.presenters[name] }) else {
+            preconditionFailure("there is no presenter '\(name)'")
+        }
+        return presenter
+    }
+
+    func keep(_ file: FileHandle, as name: String) { state.withLock { $0.kept[name] = file } }
+
+    private func kept(_ name: String) -> String {
+        let file = state.withLock { $0.kept[name] }
+        return "\(file?.readDataToEndOfFile().count ?? -1) bytes"
+    }
+}
+
+// Accesses: their names, those of their coordinators, and what they want.
+extension Participant {
+    private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, Wanted) {
+        let words = Array(words)
+        let coordinator = coordinator(words[1])
+        let accessor = Accessor(words[0], by: coordinator, of: self)
+        state.withLock { $0.accessors[words[0]] = accessor }
+        return (accessor, coordinator, Wanted(words.dropFirst(2), in: place))
+    }
+
+    /// By one of the methods that block: on a thread of its own or, within another, on that one's.
+    func begin(_ words: ArraySlice<String>, isNested: Bool) {
+        let (accessor, coordinator, wanted) = understand(words)
+        run(isNested: isNested) {
+            let began = ContinuousClock.now
+            let error = wanted.coordinate(by: coordinator) { accessor.serve($0) }
+            say(Self.outcome(accessor.name, error, began))
+        }
+    }
+
+    func prepare(_ words: ArraySlice<String>, isNested: Bool) {
+        let (accessor, coordinator, wanted) = understand(words)
+        run(isNested: isNested) {
+            let began = ContinuousClock.now
+            var error: NSError?
+            coordinator.prepare(
+                forReadingItemsAt: wanted.reads.map(\.url), options: wanted.reads.first?.reading ?? [],
+                writingItemsAt: wanted.writes.map(\.url), options: wanted.writes.first?.writing ?? [],
+                error: &error
+            ) { accessor.serve(batch: $0) }
+            say(Self.outcome(accessor.name, error, began))
+        }
+    }
+
+    private func beginLater(_ words: ArraySlice<String>) {
+        let (accessor, coordinator, wanted) = understand(words)
+        let (intents, queue) = (wanted.items.map(\.intent), OperationQueue())
+        let began = ContinuousClock.now
+        coordinator.coordinate(with: intents, queue: queue) { error in
+            let isThere = OperationQueue.current === queue
+            if error == nil {
+                accessor.serve(intents.map(\.url), where: isThere ? " on its queue" : " elsewhere")
+            }
+            say(Self.outcome(accessor.name, error, began))
+        }
+    }
+
+    private func beginInTask(_ words: ArraySlice<String>) {
+        let (accessor, coordinator, wanted) = understand(words)
+        let item = wanted.items[0]
+        Task {
+            let began = ContinuousClock.now
+            do {
+                if item.isRead {
+                    try await coordinator.read(item.url, options: item.reading) {
+                        try await accessor.serveInTask([$0])
+                    }
+                } else {
+                    try await coordinator.write(item.url, options: item.writing) {
+                        try await accessor.serveInTask([$0])
+                    }
+                }
+                say(Self.outcome(accessor.name, nil, began))
+            } catch {
+                say(Self.outcome(accessor.name, error, began))
+            }
+        }
+    }
+
+    private func run(isNested: Bool, _ body: @escaping @Sendable () -> Void) {
+        if isNested { body() } else { Thread.detachNewThread(body) }
+    }
+
+    private static func outcome(
+        _ name: String, _ error: (any Error)?, _ began: ContinuousClock.Instant
+    ) -> String {
+        guard let error else { return "\(name) ended" }
+        return "\(name) failed after \(milliseconds(since: began)) ms: \(shown(error))"
+    }
+
+    /// The same access many times, each by a new coordinator. While it lasts nobody else can make the directory whose
+    /// whole path is given; and what it writes gets a text that is never the same.
+    private func loop(_ words: ArraySlice<String>) {
+        let words = Array(words)
+        let (name, count, gate) = (words[0], Int(words[1]) ?? 0, words[2])
+        let isWriting = words[3] == "putting"
+        let wanted = Wanted(words.dropFirst(isWriting ? 4 : 3), in: place)
+        Thread.detachNewThread {
+            let began = ContinuousClock.now
+            for round in 1...count {
+                let why = Self.round(wanted, gate, isWriting ? "\(name)-\(round)" : nil)
+                if let why { return say("\(name) failed in round \(round): \(why)") }
+            }
+            say("\(name) done in \(milliseconds(since: began)) ms")
+        }
+    }
+
+    /// What went wrong.
+    private static func round(_ wanted: Wanted, _ gate: String, _ text: String?) -> String? {
+        var why: String?
+        let error = wanted.coordinate(by: FileCoordinator()) { urls in
+            do {
+                try FileManager.default.createDirectory(atPath: gate, withIntermediateDirectories: false)
+                if let text { try Data(text.utf8).write(to: urls[urls.count - 1]) }
+                try FileManager.default.removeItem(atPath: gate)
+            } catch {
+                why = "\(error)"
+            }
+        }
+        return error.map { shown($0) } ?? why
+    }
+}
+
+// Presenters.
+extension Participant {
+    /// `present NAME PATH KIND`; `-` is the path of one that shows nothing yet.
+    private func present(_ name: String, _ order: [String]) {
+        let url = order[2] == "-" ? nil : place.url(order[2])
+        let kind = order.count > 3 ? order[3] : "everything"
+        let presenter: any Presenting =
+            switch kind {
+            case "everything": AttentivePresenter(name, at: url, of: self)
+            case "changes": CuriousPresenter(name, at: url, of: self)
+            case "nothing": SilentPresenter(name, at: url, of: self)
+            default: preconditionFailure("no presenter implements '\(kind)'")
+            }
+        state.withLock { $0.presenters[name] = presenter }
+        do {
+            try FileCoordinator.register(presenter)
+            say("\(name) presents")
+        } catch {
+            say("\(name) failed: \(shown(error))")
+        }
+    }
+
+    /// Says so when all that the daemon had to tell or ask until now has arrived: what was asked for later has been
+    /// answered, and the presenter's queue is empty.
+    private func settle(_ name: String) {
+        let presenter = state.withLock { $0.presenters[name] }
+        let probe = SilentPresenter("probe", at: place.root, of: self)
+        Thread.detachNewThread {
+            do {
+                try FileCoordinator.register(probe)
+                FileCoordinator.removeFilePresenter(probe)
+                presenter?.presentedItemOperationQueue.waitUntilAllOperationsAreFinished()
+                say("\(name) settled")
+            } catch {
+                say("\(name) failed: \(shown(error))")
+            }
+        }
+    }
+}
