@@ -86,8 +86,7 @@ extension Catalogue {
             try stage.silence(a, "F")
         },
         Scene(
-            54, "also if rm deletes what a coordinator has made", .mount,
-            knownIssue: "a file that was made under an awaited name has a number that nobody finds a name by"
+            54, "also if rm deletes what a coordinator has made", .mount
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("F", "d")

@@ -30,6 +30,8 @@ final class NodeTable: Sendable {
     private let budget: DescriptorBudget
     private let connection: Connection
     private let departed: DepartedDirectories
+    /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
+    private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
     init(
@@ -49,6 +51,25 @@ final class NodeTable: Sendable {
     subscript(id: NodeID) -> Node? {
         if id == .root { return root }
         return shards[Self.shard(of: id)].withLock { $0.nodes[id]?.node }
+    }
+
+    /// The node that is an item now.
+    subscript(item: ItemID) -> Node? {
+        let id = renumbered.withLock { $0[item] } ?? NodeID(item.rawValue)
+        guard let node = self[id], node.item == item else { return nil }
+        return node
+    }
+
+    /// A node is another item from now on.
+    func renumber(_ node: Node, as item: ItemID) {
+        renumbered.withLock { renumbered in
+            let former = node.state.withLock { state in
+                defer { state.item = item }
+                return state.item
+            }
+            if renumbered[former] == node.id { renumbered[former] = nil }
+            if item.rawValue != node.id.rawValue { renumbered[item] = node.id }
+        }
     }
 
     /// The node of a file, without counting a lookup.
@@ -112,7 +133,14 @@ final class NodeTable: Sendable {
             if shard.numbers[entry.node.key] == id { shard.numbers[entry.node.key] = nil }
             return entry.node
         }
-        forgotten?.forgotten()
+        guard let forgotten else { return }
+        let item = forgotten.item
+        if item.rawValue != id.rawValue {
+            renumbered.withLock { renumbered in
+                if renumbered[item] == id { renumbered[item] = nil }
+            }
+        }
+        forgotten.forgotten()
     }
 
     /// The file has lost its last name: if its inode number comes back, it is another file's.

@@ -29,8 +29,7 @@ extension CoordinatedFilesystem: DocumentSource {
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
         if let place = documents.place(of: item) { return place.path }
-        guard let node = nodes[NodeID(item.rawValue)], node.item == item else { return nil }
-        return node.path
+        return nodes[item]?.path
     }
 
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }

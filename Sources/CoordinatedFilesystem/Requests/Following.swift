@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, makeItem())
         become(document, node, orphan: orphan)
-        target.state.withLock { $0.item = orphan }
+        nodes.renumber(target, as: orphan)
     }
 
     /// A file took the name of a document that was missing.
@@ -36,7 +36,7 @@ extension CoordinatedFilesystem {
         let incoming = node.item
         documents.settle(document, at: node, with: incoming)
         engine.replace(document, by: incoming, orphan: orphan)
-        node.state.withLock { $0.item = document }
+        nodes.renumber(node, as: document)
     }
 
     /// A vacated name was filled again. Returns whether by the document.
@@ -130,6 +130,6 @@ extension CoordinatedFilesystem {
         documents.vacate(document, awaiting: change.name, in: change.directory)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
-        node.state.withLock { $0.item = orphan }
+        nodes.renumber(node, as: orphan)
     }
 }

@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
         documents.vacate(document, awaiting: name, in: directory, former: node)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
-        node.state.withLock { $0.item = orphan }
+        nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, Fill?) = episodes.change { state in
             // A window of the same name would mean that its filling was missed.
             let forgotten = state.windows.fills(vacancy.name, in: vacancy.directory, by: nil)
