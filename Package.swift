@@ -135,6 +135,11 @@ let package = Package(
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         // What Scripts/bench measures with; in C, so that the client's own share is small.
         .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),
+        // Presenters, their reader and a bare hub in processes of their own.
+        .executableTarget(
+            name: "PresenterBenchmark",
+            dependencies: ["ControlProtocol", "Coordination", "LinuxSystem"],
+            path: "Tests/Benchmarks/PresenterBenchmark", swiftSettings: rules),
         .target(
             name: "SampleRun", dependencies: ["FileCoordination"], path: "Tests/Samples/SampleRun",
             swiftSettings: rules),

@@ -37,6 +37,26 @@ struct PresenterServerTests {
         }
     }
 
+    @Test("presenters are asked at once: whoever has not answered keeps nobody else from being asked")
+    func askingAtOnce() throws {
+        try withServer { server in
+            let editors = try (0..<10).map { _ in
+                let editor = try AwareProgram(server)
+                _ = try editor.register("a", [.relinquishToReader])
+                return editor
+            }
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            let asked = try editors.map { try $0.nextQuestion().id }
+            for (editor, question) in zip(editors, asked).reversed() {
+                #expect(try reader.unread() == [])
+                try editor.write(AnswerMessage(to: question))
+            }
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+        }
+    }
+
     @Test("what is not implemented is not sent and counts as consent")
     func implemented() throws {
         try withServer { server in

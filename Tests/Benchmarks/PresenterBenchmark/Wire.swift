@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+/// A connection that blocks: as little as a program can do that speaks the protocol.
+final class Wire {
+    private let socket: OwnedDescriptor
+    private var reader = FrameReader()
+    private var buffer = [UInt8](repeating: 0, count: 4096)
+    private var lastID: Int64 = 0
+
+    init(adopting socket: consuming OwnedDescriptor) { self.socket = socket }
+
+    init(connectingTo path: String) throws {
+        socket = try UnixSocket.connect(to: Array(path.utf8), timeout: 60)
+    }
+
+    var descriptor: CInt { socket.rawValue }
+
+    func send(_ message: some Encodable) throws { try send(JSONForm.encode(message)) }
+    func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
+
+    /// The next message; nil when the other side is done.
+    func next() throws -> [UInt8]? {
+        while true {
+            if let message = try reader.next() { return message }
+            let count = try retryingOnInterrupt { recv(socket.rawValue, &buffer, buffer.count, 0) }
+            guard count > 0 else { return nil }
+            reader.append(buffer[..<count])
+        }
+    }
+
+    /// For a client that is sent nothing but replies.
+    func call<Value: Decodable>(_ request: ControlProtocol.Request) throws -> Value {
+        lastID += 1
+        try send(RequestMessage(id: .number(lastID), request))
+        guard let reply = try next() else { complain("the connection was closed instead of answering") }
+        return try ResponseMessage<Value>(decoding: reply).outcome.get()
+    }
+
+    func initialize() throws {
+        let _: InitializeResult = try call(.initialize(InitializeParameters(client: "PresenterBenchmark")))
+    }
+}
+
+/// Writes a line at once: whoever started us waits for it.
+func say(_ line: String, to descriptor: CInt = 1) throws {
+    var rest = Array("\(line)\n".utf8)
+    while !rest.isEmpty {
+        rest.removeFirst(try retryingOnInterrupt { write(descriptor, rest, rest.count) })
+    }
+}
+
+func complain(_ words: String) -> Never {
+    // What cannot be said makes it no less wrong.
+    do { try say("PresenterBenchmark: \(words)", to: 2) } catch { exit(1) }
+    exit(1)
+}
