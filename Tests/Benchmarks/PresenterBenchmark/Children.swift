@@ -38,6 +38,8 @@ final class Children {
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: [])
         try spawning.pass(input, as: 0)
         try spawning.pass(output, as: 1)
+        // As a daemon does, which the kernel may treat differently from what is in one session with others.
+        if words[0] == "hub" { spawning.leadSession() }
         return try spawning.start()
     }
 
