@@ -39,6 +39,8 @@ final class ClientConnection: ChannelDuplexHandler {
     private var hasInputEnded = false
     private var isReadDelayed = false
     private var isResting = false
+    private var isServedSoon = false
+    private var jobsAtDesk = 0
     private var process: ProcessWatch.Watched?
     private var remarks: Set<Remark> = []
 
@@ -192,6 +194,7 @@ extension ClientConnection {
 extension ClientConnection {
     /// Answers at once.
     func answer(_ id: MessageID, _ failure: Failure) { send(Reply(to: id, .failure(failure))) }
+    func answer(_ id: MessageID, _ response: Response) { send(Reply(to: id, .success(response))) }
 
     /// A request is being served until it is finished.
     func begin(_ id: MessageID, reserving bytes: Int = 0) {
@@ -223,7 +226,12 @@ extension ClientConnection {
 
     /// Not at once: the caller is not done.
     private func serveSoon() {
-        door.run { [bound = NIOLoopBound(self, eventLoop: loop)] in bound.value.serve() }
+        guard !isServedSoon else { return }
+        isServedSoon = true
+        loop.assumeIsolated().execute {
+            self.isServedSoon = false
+            self.serve()
+        }
     }
 
     /// Sends what the client did not ask for; one that does not read it is sent away.
@@ -313,11 +321,16 @@ extension ClientConnection {
         } catch {
             return then(.failure(.unwatched(error)))
         }
+        jobsAtDesk += 1
         service.desk.runIfActive(eventLoop: loop) { [holdings] in try body(holdings, process) }
             .assumeIsolated().whenComplete { result in
+                self.jobsAtDesk -= 1
                 if !self.isClosed { then(result.mapError(Failure.init)) }
             }
     }
+
+    /// Whether something that the client asked for has still to be done in the engine.
+    var isAtDesk: Bool { jobsAtDesk > 0 }
 
     /// Somebody else may have inherited the socket, and keep it open when the process is dead.
     private func watchedProcess() throws -> ProcessWatch.Watched {

@@ -3,6 +3,7 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 import NIOCore
+import NIOPosix
 
 /// The accesses of one connection, from their beginning to their end. On the event loop only.
 final class ConnectedAccesses {
@@ -50,8 +51,11 @@ final class ConnectedAccesses {
         } then: { result in
             // From here on it waits at nobody's cost.
             self.connection.finish()
-            guard case .failure(let failure) = result else { return }
-            self.finish(claim, .failure(failure))
+            switch result {
+            case .success(let plan?): self.grant(claim, plan, parameters.intents)
+            case .success(nil): break
+            case .failure(let failure): self.finish(claim, .failure(failure))
+            }
         }
     }
 
@@ -91,13 +95,9 @@ final class ConnectedAccesses {
     private func settle(
         _ claim: ClaimID, _ decision: Engine.Decision, _ plan: AccessPlan, _ intents: [IntentForm]
     ) {
-        guard case .waiting(let id, let since) = accesses[claim] else { return }
+        guard case .waiting(_, let since) = accesses[claim] else { return }
         switch decision {
-        case .granted:
-            accesses[claim] = .held
-            let now = zip(plan.documents, intents).map { IntentForm($0.path, $1.access) }
-            let result = AccessBeginResult(access: claim.rawValue, intents: now)
-            tell(id, .success(.beginAccess(result)))
+        case .granted: grant(claim, plan, intents)
         case .refused(let refusal, let explanation):
             connection.atDesk { holdings, _ throws(Failure) in
                 throw holdings.explain(refusal, of: claim, explanation, since: since)
@@ -106,6 +106,14 @@ final class ConnectedAccesses {
                 self.finish(claim, .failure(failure))
             }
         }
+    }
+
+    private func grant(_ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]) {
+        guard case .waiting(let id, _) = accesses[claim] else { return }
+        accesses[claim] = .held
+        let now = zip(plan.documents, intents).map { IntentForm($0.path, $1.access) }
+        let result = AccessBeginResult(access: claim.rawValue, intents: now)
+        tell(id, .success(.beginAccess(result)))
     }
 
     /// Answers an `access/begin` that came to nothing.
@@ -140,9 +148,21 @@ final class ConnectedAccesses {
         let claim = ClaimID(access)
         guard case .held = accesses[claim] else { return connection.answer(id, .noAccess(access)) }
         accesses[claim] = nil
+        // It comes after all that the client has asked for before.
+        if connection.isAtDesk { return endAtDesk(claim, answering: id) { $0.end(claim) } }
+        let ending = connection.holdings.end(claim)
+        guard ending.isDone else { return endAtDesk(claim, answering: id) { _ in ending } }
+        // Whoever reads and writes what nobody waits for, waits for no other thread either.
+        service.desk.submit { [holdings = connection.holdings] _ in holdings.finish(ending, of: claim) }
+        connection.answer(id, .done(EmptyResult()))
+    }
+
+    private func endAtDesk(
+        _ claim: ClaimID, answering id: MessageID, _ end: @escaping @Sendable (Holdings) -> Engine.Ending
+    ) {
         connection.begin(id)
         connection.atDesk { holdings, _ throws(Failure) in
-            holdings.end(claim)
+            holdings.finish(end(holdings), of: claim)
         } then: { result in
             self.connection.finish(id, result.map { .done(EmptyResult()) })
         }

@@ -7,7 +7,7 @@ import Synchronization
 
 /// What one connection has registered, holds and waits for in the engine.
 ///
-/// Everything here may block and belongs on the service's desk, where one thing happens after the other: what
+/// Everything here but ``end(_:)`` may block and belongs on the service's desk, where one thing happens after the other: what
 /// ends a connection comes after all that the connection began.
 final class Holdings: Sendable {
     struct Registered: Sendable {
@@ -72,11 +72,11 @@ final class Holdings: Sendable {
         service.refusals.forget(presenter)
     }
 
-    /// `outcome` is told once, on any thread: at once if there is nobody to wait for.
+    /// Returns the plan if the access is granted at once; `outcome` is told later otherwise, on any thread.
     func begin(
         _ claim: ClaimID, _ wanted: Wanted, watching process: ProcessWatch.Watched,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
-    ) throws(Failure) {
+    ) throws(Failure) -> AccessPlan? {
         var party =
             if let other = wanted.onBehalfOf { try self.party(of: other) } else { try self.party(process) }
         party.purpose = wanted.purpose
@@ -89,13 +89,18 @@ final class Holdings: Sendable {
         request.answering = wanted.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimed, by: party)
         switch service.engine.claim(request, by: claimant) {
-        case .granted(let grant): outcome(.granted(grant), plan)
-        case .waiting: service.engine.whenSettled(claim) { outcome($0, plan) }
+        case .granted: return plan
+        case .waiting:
+            service.engine.whenSettled(claim) { outcome($0, plan) }
+            return nil
         }
     }
 
-    func end(_ claim: ClaimID) {
-        service.engine.end(claim)
+    /// Never blocks; ``finish(_:of:)`` follows, which may.
+    func end(_ claim: ClaimID) -> Engine.Ending { service.engine.endAtOnce(claim) }
+
+    func finish(_ ending: Engine.Ending, of claim: ClaimID) {
+        service.engine.finish(ending)
         release(claim)
     }
 

@@ -35,12 +35,18 @@ extension Engine {
                 state.arbiter.handle(event, at: now, into: &state.effects)
                 attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
-            let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
-            state.effects.removeAll(keepingCapacity: true)
+            let tasks = takeTasks(at: now, in: &state)
             return (tasks, state.circumstances.end())
         }
         withExtendedLifetime(dropped) {}
         run(tasks)
+    }
+
+    /// What the effects come to, which are none any more then.
+    func takeTasks(at now: Instant, in state: inout State) -> [Task] {
+        let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
+        state.effects.removeAll(keepingCapacity: true)
+        return tasks
     }
 
     /// What an event says by itself, whatever follows from it.
@@ -57,7 +63,7 @@ extension Engine {
 
     /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
     /// it: ten thousand opens that end each other's waits must not nest.
-    private func run(_ tasks: [Task]) {
+    func run(_ tasks: [Task]) {
         if let turn = Turn.current { return turn.tasks.append(contentsOf: tasks) }
         guard !tasks.isEmpty else { return }
         let turn = Turn(tasks)
@@ -184,6 +190,16 @@ extension Engine {
                 let cycle = explanation.sentences.joined(separator: "; ")
                 log("deadlock: \(cycle); \(words(for: way, whom))")
             }
+        }
+    }
+}
+
+extension Effect {
+    /// Whether it is only said to presenters, or kept in mind for later: to carry it out never blocks.
+    var isOnlySaid: Bool {
+        switch self {
+        case .ask, .tell, .wake: true
+        case .grant, .refuse, .identify, .observe, .suspend, .retarget, .deadlock, .forfeit: false
         }
     }
 }

@@ -136,17 +136,44 @@ package final class Engine: Sendable {
     }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
-    package func end(_ claim: ClaimID) {
+    package func end(_ claim: ClaimID) { finish(endAtOnce(claim)) }
+
+    /// The same for a thread that must not block: what may block, ``finish(_:)`` does elsewhere.
+    package func endAtOnce(_ claim: ClaimID) -> Ending {
         let now = Self.now
-        let (ended, dropped, isQuiet): (Entry?, JournalEntry?, Bool) = state.withLock { state in
-            let ended = state.claims.removeValue(forKey: claim)
-            let dropped = ended.flatMap { journal.note(.ended, at: now, claim: claim, by: $0.claimant) }
+        let (ending, tasks): (Ending, [Task]) = state.withLock { state in
+            var ending = Ending(state.claims.removeValue(forKey: claim))
+            ending.step = ending.entry.flatMap {
+                journal.note(.ended, at: now, claim: claim, by: $0.claimant)
+            }
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
-            return (ended, dropped, state.effects.isEmpty)
+            if state.effects.isEmpty { return (ending, []) }
+            ending.isDone = state.effects.allSatisfy(\.isOnlySaid)
+            guard ending.isDone else { return (ending, []) }
+            let tasks = takeTasks(at: now, in: &state)
+            ending.circumstances = state.circumstances.end()
+            return (ending, tasks)
         }
-        withExtendedLifetime((ended, dropped)) {}
-        if !isQuiet { carryOut(nil) }
+        run(tasks)
+        return ending
+    }
+
+    /// Does what follows from the end of an access, and lets go of what was kept for it.
+    package func finish(_ ending: Ending) {
+        if !ending.isDone { carryOut(nil) }
+    }
+
+    /// What is left of an access that is over.
+    package struct Ending: Sendable {
+        /// May own a file's last reference, as may the others.
+        fileprivate let entry: Entry?
+        fileprivate var step: JournalEntry?
+        fileprivate var circumstances = Circumstances()
+        /// Whether nothing follows from it that others wait for.
+        package fileprivate(set) var isDone = true
+
+        fileprivate init(_ entry: Entry?) { self.entry = entry }
     }
 
     /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
