@@ -329,6 +329,19 @@ extension ClientConnection {
             }
     }
 
+    /// Does the same here and now, for what does not block.
+    func here<Value>(
+        _ body: (Holdings, ProcessWatch.Watched) throws(Failure) -> Value
+    ) -> Result<Value, Failure> {
+        do {
+            return .success(try body(holdings, try watchedProcess()))
+        } catch let failure as Failure {
+            return .failure(failure)
+        } catch {
+            return .failure(.unwatched(error))
+        }
+    }
+
     /// Whether something that the client asked for has still to be done in the engine.
     var isAtDesk: Bool { jobsAtDesk > 0 }
 

@@ -44,18 +44,29 @@ final class ConnectedAccesses {
         }
         accesses[claim] = .waiting(id, since: Engine.now)
         waiting += 1
-        connection.begin(id)
         let settle = makeOutcome(of: claim, parameters.intents)
+        // It comes after all that the client has asked for before.
+        if !connection.isAtDesk, connection.holdings.isAtHand(wanted) {
+            let result = connection.here { holdings, process throws(Failure) in
+                try holdings.begin(claim, wanted, watching: process, tell: settle)
+            }
+            return begun(claim, result, parameters.intents)
+        }
+        connection.begin(id)
         connection.atDesk { holdings, process throws(Failure) in
             try holdings.begin(claim, wanted, watching: process, tell: settle)
         } then: { result in
             // From here on it waits at nobody's cost.
             self.connection.finish()
-            switch result {
-            case .success(let plan?): self.grant(claim, plan, parameters.intents)
-            case .success(nil): break
-            case .failure(let failure): self.finish(claim, .failure(failure))
-            }
+            self.begun(claim, result, parameters.intents)
+        }
+    }
+
+    private func begun(_ claim: ClaimID, _ result: Result<AccessPlan?, Failure>, _ intents: [IntentForm]) {
+        switch result {
+        case .success(let plan?): grant(claim, plan, intents)
+        case .success(nil): break
+        case .failure(let failure): finish(claim, .failure(failure))
         }
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 
 /// What one connection has registered, holds and waits for in the engine.
 ///
-/// Everything here but ``end(_:)`` may block and belongs on the service's desk, where one thing happens after the other: what
+/// Where nothing else is said, everything here may block and belongs on the service's desk, where one thing happens after the other: what
 /// ends a connection comes after all that the connection began.
 final class Holdings: Sendable {
     struct Registered: Sendable {
@@ -70,6 +70,19 @@ final class Holdings: Sendable {
         guard state.withLock({ $0.presenters.remove(presenter) }) != nil else { return }
         service.engine.remove(presenter)
         service.refusals.forget(presenter)
+    }
+
+    /// Whether ``begin(_:_:watching:tell:)`` would wait for no disk, no network and no other process: one item, and a
+    /// client that is known already.
+    func isAtHand(_ wanted: Wanted) -> Bool {
+        guard wanted.intents.count == 1, wanted.onBehalfOf == nil, service.guest(peer) == nil else {
+            return false
+        }
+        if case .read(let options) = wanted.intents[0].access, options.contains(.resolvesSymbolicLink) {
+            return false
+        }
+        let isKnown = state.withLock { $0.party != nil }
+        return isKnown && service.documents.isAtHand(wanted.intents[0].path.bytes ?? [])
     }
 
     /// Returns the plan if the access is granted at once; `outcome` is told later otherwise, on any thread.

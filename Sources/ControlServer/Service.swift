@@ -31,7 +31,8 @@ struct Service: Sendable {
     /// One, so that everything happens in the order in which clients asked for it; and not an event loop,
     /// because what follows from an end may be opens of files. Answers of presenters go to the engine from the
     /// event loop all the same: they cost others a thread's wake-up otherwise, and what follows from them, the
-    /// timers' thread does as well. So do ends from which nothing like that follows.
+    /// timers' thread does as well. For the same reason, an end that nobody waits for is there as well, and the
+    /// beginning of an access to what needs no looking for.
     let desk: NIOThreadPool
 
     func stop() throws {

@@ -12,11 +12,13 @@ package protocol TrackedDocument: AnyObject, Sendable {
     func release()
 }
 
-/// What the control socket asks of the file system. Everything may block: call it on workers.
+/// What the control socket asks of the file system. Where nothing else is said, it may block: call it on workers.
 package protocol DocumentSource: ItemNamer {
     /// Follows a path from the root of the source, through no symbolic link but in the last part, which is not
     /// followed. A last name that does not exist is a document that does not exist yet.
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument
+    /// Whether ``find(_:)`` would answer without waiting for a disk or a network. Never blocks.
+    func isAtHand(_ path: [UInt8]) -> Bool
     /// Who a process is now; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party
     /// What is at a path is a document from now on whose own name is gone: somebody moved it in another way than by a

@@ -139,6 +139,8 @@ final class FakeDocuments: DocumentSource {
         return document
     }
 
+    func isAtHand(_ path: [UInt8]) -> Bool { !path.starts(with: "far/".utf8) }
+
     func document(_ path: String) -> FakeDocument { document(Array(path.utf8)) }
 
     private func document(_ path: [UInt8]) -> FakeDocument {

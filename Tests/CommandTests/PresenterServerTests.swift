@@ -11,23 +11,27 @@ import func TestSupport.eventually
 /// Protocol.md, requests and notices to a client: on a real socket with a real engine, and files that are not there.
 @Suite(.serialized)
 struct PresenterServerTests {
-    @Test("a reader makes the presenter relinquish and save, and is then let in; the end is told")
-    func asking() throws {
+    /// The second time, on a connection that is known; what is far away takes another thread.
+    @Test(
+        "a reader makes the presenter relinquish and save, and is then let in; the end is told",
+        arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
+    func asking(path: String, again: Bool) throws {
         try withServer { server in
             let editor = try AwareProgram(server)
-            let presenter = try editor.register("a/notes")
+            let presenter = try editor.register(path)
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a/notes", .read())
+            if again { try reader.end(try reader.reply(to: try reader.begin("b", .read()))) }
+            let begin = try reader.begin(path, .read())
             let first = try editor.answer(.relinquishToReader).parameters
             #expect(first.presenter == presenter)
-            #expect(first.path == "a/notes")
+            #expect(first.path == path)
             #expect(first.cause.operation == "read")
             #expect(first.cause.program.hasPrefix("program-"))
             #expect(first.cause.user == 7)
             #expect(first.deadline > 4000 && first.deadline <= 5000)
             #expect(try editor.answer(.save).parameters.turn == first.turn)
             let access: AccessBeginResult = try reader.reply(to: begin)
-            #expect(access.intents == [IntentForm(Array("a/notes".utf8), .read())])
+            #expect(access.intents == [IntentForm(Array(path.utf8), .read())])
             try reader.end(access)
             let news = try editor.nextNews()
             #expect(news.notice == .reacquire)

@@ -26,6 +26,16 @@ extension CoordinatedFilesystem: DocumentSource {
         throw .system(ESTALE)
     }
 
+    /// What was looked at a moment ago is in the kernel's memory, unless it belongs to another machine or daemon.
+    func isAtHand(_ path: [UInt8]) -> Bool {
+        do throws(Errno) {
+            let root = try nodes.root.descriptor()
+            return path.withPath { root.descriptor.hasAtHand($0) }
+        } catch {
+            return false
+        }
+    }
+
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
         if let place = documents.place(of: item) { return place.path }
