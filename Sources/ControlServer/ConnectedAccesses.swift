@@ -160,7 +160,9 @@ final class ConnectedAccesses {
         guard case .held = accesses[claim] else { return connection.answer(id, .noAccess(access)) }
         accesses[claim] = nil
         // It comes after all that the client has asked for before.
-        if connection.isAtDesk { return endAtDesk(claim, answering: id) { $0.end(claim) } }
+        guard !connection.isAtDesk, service.engine.isCalm else {
+            return endAtDesk(claim, answering: id) { $0.end(claim) }
+        }
         let ending = connection.holdings.end(claim)
         guard ending.isDone else { return endAtDesk(claim, answering: id) { _ in ending } }
         // Whoever reads and writes what nobody waits for, waits for no other thread either.

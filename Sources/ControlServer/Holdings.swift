@@ -81,8 +81,8 @@ final class Holdings: Sendable {
         if case .read(let options) = wanted.intents[0].access, options.contains(.resolvesSymbolicLink) {
             return false
         }
-        let isKnown = state.withLock { $0.party != nil }
-        return isKnown && service.documents.isAtHand(wanted.intents[0].path.bytes ?? [])
+        guard state.withLock({ $0.party != nil }), service.engine.isCalm else { return false }
+        return service.documents.isAtHand(wanted.intents[0].path.bytes ?? [])
     }
 
     /// Returns the plan if the access is granted at once; `outcome` is told later otherwise, on any thread.

@@ -135,6 +135,12 @@ package final class Engine: Sendable {
         if let decision { outcome(decision.told) }
     }
 
+    /// How many presenters and claims there may be for one event to be handled in a moment, whatever it is.
+    private static let few = 256
+
+    /// Whether so little is going on that a thread which serves many may hand events to the arbiter.
+    package var isCalm: Bool { state.withLock { $0.presenters.count + $0.claims.count <= Self.few } }
+
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
     package func end(_ claim: ClaimID) { finish(endAtOnce(claim)) }
 
