@@ -43,6 +43,26 @@ extension Arbiter {
         return writer ?? (isOnePurpose ? latest : nil)
     }
 
+    /// Handles that the program of an aware access, or a child of it, has open within it, as far as presenters are let in only
+    /// when they are closed, too (N3), or are told of what was written through them (N1): the oldest first.
+    public func handles(within claim: ClaimID) -> [ClaimID] {
+        guard !desk.isEmpty, let access = claims[claim], access.nature == .aware,
+            let process = parties[claim]?.process
+        else { return [] }
+        var beside: Set<ClaimID> = []
+        access.forEachPart { part in
+            guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
+            beside.formUnion(docket.held.writers)
+        }
+        for turn in desk.inquiries[claim]?.turns ?? [] { beside.formUnion(desk.turns[turn]?.members ?? []) }
+        return beside.filter { id in
+            guard let other = claims[id], other.nature == .handle, other.isHeld, other.suspension == nil,
+                let party = parties[id]
+            else { return false }
+            return party.process == process || party.ancestors.contains(process)
+        }.sorted()
+    }
+
     private static func later(
         _ known: (claim: ClaimID, by: Party)?, _ other: (claim: ClaimID, by: Party)
     ) -> (claim: ClaimID, by: Party) {

@@ -159,6 +159,17 @@ final class ConnectedAccesses {
         let claim = ClaimID(access)
         guard case .held = accesses[claim] else { return connection.answer(id, .noAccess(access)) }
         accesses[claim] = nil
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        let isOpen = service.engine.whenClosed(claim) { [door = connection.door] in
+            door.run {
+                bound.value.connection.finish()
+                bound.value.end(claim, answering: id)
+            }
+        }
+        if isOpen { connection.begin(id) } else { end(claim, answering: id) }
+    }
+
+    private func end(_ claim: ClaimID, answering id: MessageID) {
         // It comes after all that the client has asked for before.
         guard !connection.isAtDesk, service.engine.isCalm else {
             return endAtDesk(claim, answering: id) { $0.end(claim) }

@@ -37,6 +37,8 @@ package final class Engine: Sendable {
         var arbiter: Arbiter
         var claims: [ClaimID: Entry] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
+        /// By the access that is to end; see ``whenClosed(_:tell:)``.
+        var closings: [ClaimID: Closing] = [:]
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
         /// Of the event that is being handled.
@@ -153,6 +155,7 @@ package final class Engine: Sendable {
                 journal.note(.ended, at: now, claim: claim, by: $0.claimant)
             }
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
+            ending.closings = state.closed(claim)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
             if state.effects.isEmpty { return (ending, []) }
             ending.isDone = state.effects.allSatisfy(\.isOnlySaid)
@@ -162,6 +165,7 @@ package final class Engine: Sendable {
             return (ending, tasks)
         }
         run(tasks)
+        for closing in ending.closings { closing.tell() }
         return ending
     }
 
@@ -176,6 +180,8 @@ package final class Engine: Sendable {
         fileprivate let entry: Entry?
         fileprivate var step: JournalEntry?
         fileprivate var circumstances = Circumstances()
+        /// Those who waited for it; told already.
+        fileprivate var closings: [Closing] = []
         /// Whether nothing follows from it that others wait for.
         package fileprivate(set) var isDone = true
 

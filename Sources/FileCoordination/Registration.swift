@@ -57,9 +57,10 @@ final class Registration: Sendable {
     /// Whether it has no URL yet.
     var isNew: Bool { state.withLock { if case .new = $0.standing { true } else { false } } }
 
-    /// Tells the daemon of the presenter, if it has a URL now.
-    func register() throws(FileCoordinationError) {
-        guard let url = presenter.value.presentedItemURL else { return }
+    /// Tells the daemon of the presenter, if it has a URL now. Returns whether it was this call that did.
+    @discardableResult
+    func register() throws(FileCoordinationError) -> Bool {
+        guard let url = presenter.value.presentedItemURL else { return false }
         let former: Standing? = state.withLock { state in
             switch state.standing {
             case .new, .lost:
@@ -68,12 +69,13 @@ final class Registration: Sendable {
             case .registering, .registered, .removed: return nil
             }
         }
-        guard let former else { return }
+        guard let former else { return false }
         do throws(FileCoordinationError) {
             let location = try FileLocation(url)
             state.withLock { $0.isDirectory = location.isDirectory }
             try location.link.register(
                 self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
+            return true
         } catch {
             state.withLock { if case .registering = $0.standing { $0.standing = former } }
             throw error

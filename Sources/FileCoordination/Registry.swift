@@ -74,8 +74,7 @@ final class Registry: Sendable {
         let lost = state.withLock { state in state.registrations.filter { $0.isLost(on: link) } }
         for registration in lost {
             do throws(FileCoordinationError) {
-                try registration.register()
-                registration.tellGap()
+                if try registration.register() { registration.tellGap() }
             } catch {
                 // What cannot be registered now is tried again and again, and complained about once.
                 if registration.isComplaintDue() { Self.complain(error, about: registration.presenter.value) }

@@ -7,9 +7,7 @@ extension Catalogue {
     private static let written: [Scene] = [
         Scene(
             51, "a presenter lets go, hears of the change and has the file back, 1,000 times of 1,000",
-            .mount,
-            knownIssue:
-                "what a handle wrote is told when the kernel has released it, which may be after the access"
+            .mount
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
