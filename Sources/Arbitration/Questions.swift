@@ -184,6 +184,15 @@ extension Arbiter {
     /// What a claim waited for that the last event had refused.
     public func lastWait(of claim: ClaimID) -> LastWait? { refused[claim] }
 
+    /// Whether an aware access waits to replace an item or is about to: it is meant for the name, and stays with that (S6).
+    public func isToBeReplaced(_ item: ItemID) -> Bool {
+        if aware.isEmpty { return false }
+        return everybody(on: item).contains { id in
+            guard aware.contains(id), let claim = claims[id] else { return false }
+            return claim.firstOfParts { $0.item == item && $0.access == .write(.forReplacing) ? true : nil } != nil
+        }
+    }
+
     /// Whether any presenter would hear of something that happens to an item, its own or one above or below it.
     public func isHeard(of item: ItemID, at place: Place) -> Bool {
         if desk.isEmpty { return false }

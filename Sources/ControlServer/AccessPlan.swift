@@ -6,12 +6,12 @@ import CoordinationEngine
 /// What the intents of a client come to: documents that are followed, and each item once.
 struct AccessPlan: Sendable {
     /// One for each intent, in their order.
-    private(set) var documents: [any TrackedDocument] = []
+    private(set) var documents: [PlannedDocument] = []
     /// Symbolic links that led to some of them.
     private var links: [any TrackedDocument] = []
     private(set) var parts: [Coordination.Request.Part] = []
     /// One for each part.
-    private(set) var claimed: [any TrackedDocument] = []
+    private(set) var claimed: [PlannedDocument] = []
     /// The user may only read something that is read, and so keeps nobody out for long.
     private(set) var isGuestReading = false
 
@@ -31,11 +31,12 @@ struct AccessPlan: Sendable {
 
     /// The document that is written, by what it is called now.
     func written(at path: [UInt8]) -> (any TrackedDocument)? {
-        zip(parts, claimed).first { $0.access.isWrite && $1.path == path }?.1
+        zip(parts, claimed).first { $0.access.isWrite && $1.path == path }?.1.document
     }
 
     func release() {
-        for document in documents + links { document.release() }
+        for document in documents { document.release() }
+        for link in links { link.release() }
     }
 
     private mutating func add(
@@ -54,7 +55,7 @@ struct AccessPlan: Sendable {
             let rights = try guest.checked(intent.access, at: path)
             if !intent.access.isWrite, !rights.contains(.write) { isGuestReading = true }
         }
-        let document = try service.documents.find(path)
+        let document = PlannedDocument(try service.documents.find(path), in: service.documents)
         documents.append(document)
         try add(
             Coordination.Request.Part(document.item, intent.access, at: document.place, via: link),
@@ -64,7 +65,7 @@ struct AccessPlan: Sendable {
 
     /// An access has each item once, with all that is to be done with it.
     private mutating func add(
-        _ part: Coordination.Request.Part, of document: any TrackedDocument, at path: PathForm
+        _ part: Coordination.Request.Part, of document: PlannedDocument, at path: PathForm
     ) throws(Failure) {
         guard let index = parts.firstIndex(where: { $0.item == part.item }) else {
             parts.append(part)

@@ -6,23 +6,27 @@ import CoordinationEngine
 final class AwareClaimant: Claimant {
     let intents: [Intent]
     private let party: Party
-    private let document: any TrackedDocument
+    private let documents: [PlannedDocument]
 
     /// One document for each of the accesses, at least one.
-    init(_ accesses: [Access], to documents: [any TrackedDocument], by party: Party) {
+    init(_ accesses: [Access], to documents: [PlannedDocument], by party: Party) {
         intents = zip(accesses, documents).map { access, document in Intent(access) { document.path } }
-        document = documents[0]
+        self.documents = documents
         self.party = party
     }
 
     var account: Account {
-        Account(thread: party.process?.number ?? 0, program: party.program) { [document] in document.path }
+        Account(thread: party.process?.number ?? 0, program: party.program) { [documents] in documents[0].path }
     }
 
     func identify() -> Party { party }
 
+    func retarget(from former: ItemID, to item: ItemID) {
+        for document in documents { document.retarget(from: former, to: item) }
+    }
+
     /// What a client does to its documents is not watched: it says itself when its access is over.
     func observe() -> Observation {
-        intents[0].access.isWrite ? .dirty(stamp: document.item.rawValue) : .reading(position: -1)
+        intents[0].access.isWrite ? .dirty(stamp: documents[0].item.rawValue) : .reading(position: -1)
     }
 }

@@ -16,6 +16,13 @@ package protocol Claimant: JournalSubject {
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
+    /// What it waits for is another item now; whoever keeps names of items learns of it before it is granted.
+    func retarget(from former: ItemID, to item: ItemID)
+}
+
+extension Claimant {
+    /// Most of them go by handles, or by what they are called in a request, and never wait for anything else.
+    package func retarget(from former: ItemID, to item: ItemID) {}
 }
 
 /// One item that is claimed, and what for.

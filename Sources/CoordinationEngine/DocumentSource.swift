@@ -19,6 +19,8 @@ package protocol DocumentSource: ItemNamer {
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument
     /// Whether ``find(_:)`` would answer without waiting for a disk or a network. Never blocks.
     func isAtHand(_ path: [UInt8]) -> Bool
+    /// A document that somebody follows already, for one more; nil if nobody does.
+    func follow(_ item: ItemID) -> (any TrackedDocument)?
     /// Who a process is now; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party
     /// What is at a path is a document from now on whose own name is gone: somebody moved it in another way than by a

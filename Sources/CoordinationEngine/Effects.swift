@@ -12,6 +12,8 @@ extension Engine {
         case tell(Outcome, Decision)
         case identify(ClaimID, any Claimant)
         case observe(ClaimID, any Claimant)
+        case retarget(any Claimant, from: ItemID, to: ItemID)
+        case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
         case say(Saying)
@@ -72,6 +74,9 @@ extension Engine {
         while let task = turn.next() { perform(task) }
     }
 
+    /// Runs something after all that follows from what this thread has reported.
+    package func afterwards(_ body: @escaping @Sendable () -> Void) { run([.call(body)]) }
+
     /// The tasks of one thread, while it does them.
     private final class Turn {
         var tasks: [Task]
@@ -105,9 +110,10 @@ extension Engine {
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
         case .tell(let notice): return tell(notice, at: now, in: &state)
-        case .retarget(let claim, _, _):
-            note(.retargeted, at: now, claim: claim, by: state.claims[claim]?.claimant, in: &state)
-            return nil
+        case .retarget(let claim, let former, let item):
+            let claimant = state.claims[claim]?.claimant
+            note(.retargeted, at: now, claim: claim, by: claimant, in: &state)
+            return claimant.map { .retarget($0, from: former, to: item) }
         case .deadlock(let deadlock): return note(deadlock, at: now, in: &state)
         case .suspend(let claim, let suspension):
             guard let claimant = state.claims[claim]?.claimant else { return nil }
@@ -180,6 +186,8 @@ extension Engine {
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
             workers.run { [self] in submit(.observed(claim, claimant.observe())) }
+        case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
+        case .call(let body): body()
         case .wake(let moment):
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
         case .deliver(let mailbox): mailbox.deliver()

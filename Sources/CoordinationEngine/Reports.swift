@@ -13,6 +13,11 @@ extension Engine {
         state.withLock { $0.arbiter.isHeard(of: item, at: place) }
     }
 
+    /// Whether an aware access to an item is meant for its name, and stays with that when the item is moved.
+    package func isToBeReplaced(_ item: ItemID) -> Bool {
+        isAttended && state.withLock { $0.arbiter.isToBeReplaced(item) }
+    }
+
     package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
 
     /// Whether a party works for a presenter of an item that owes somebody an answer.

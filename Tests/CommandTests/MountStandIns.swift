@@ -141,6 +141,8 @@ final class FakeDocuments: DocumentSource {
 
     func isAtHand(_ path: [UInt8]) -> Bool { !path.starts(with: "far/".utf8) }
 
+    func follow(_ item: ItemID) -> (any TrackedDocument)? { nil }
+
     func document(_ path: String) -> FakeDocument { document(Array(path.utf8)) }
 
     private func document(_ path: [UInt8]) -> FakeDocument {

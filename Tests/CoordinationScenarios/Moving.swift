@@ -32,9 +32,7 @@ extension Catalogue {
             try check(place == "g", place)
         },
         Scene(
-            28, "who waits to replace stays with the name, and asks nobody about what is gone", .mount,
-            knownIssue:
-                "the file system never tells the arbiter that a name was left which somebody will replace"
+            28, "who waits to replace stays with the name, and asks nobody about what is gone", .mount
         ) { stage in
             let shower = try stage.player("S")
             try shower.present("P", "f")

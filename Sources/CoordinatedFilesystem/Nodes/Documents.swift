@@ -63,6 +63,15 @@ final class Documents: Sendable {
         }
     }
 
+    /// One more follows a document that is followed already.
+    func follow(_ item: ItemID) -> TrackedFile? {
+        state.withLock { state in
+            guard let file = state.files[item] else { return nil }
+            file.state.withLock { $0.finders += 1 }
+            return file
+        }
+    }
+
     func release(_ file: TrackedFile) {
         let successor: TrackedFile? = change { state, released in
             let (isLast, item, successor): (Bool, ItemID, TrackedFile?) = file.state.withLock {

@@ -36,6 +36,8 @@ extension CoordinatedFilesystem: DocumentSource {
         }
     }
 
+    func follow(_ item: ItemID) -> (any TrackedDocument)? { documents.follow(item) }
+
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
         if let place = documents.place(of: item) { return place.path }

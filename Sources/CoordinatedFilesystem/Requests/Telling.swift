@@ -66,12 +66,28 @@ extension CoordinatedFilesystem {
             let move = Move(from: places.place(in: from.directory), to: places.place(in: to.directory))
             return engine.noteMove(of: item, move, by: .nobody)
         }
-        let move = Move(
+        var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory))
+        if let left = documentLeft(at: from, by: item) {
+            move.leaving = left.item
+            // By then whoever goes on with the name follows it.
+            defer { engine.afterwards { left.release() } }
+            return tell(move, of: item, by: to, under: claim)
+        }
+        tell(move, of: item, by: to, under: claim)
+    }
+
+    private func tell(_ move: Move, of item: ItemID, by to: NameChange, under claim: ClaimID?) {
         let isHeard = engine.isHeard(of: item, at: move.from) || engine.isHeard(of: item, at: move.to)
         engine.noteMove(
             of: item, move,
             by: isHeard ? processes.currentParty(ofThread: to.caller.thread) : .nobody, under: claim)
+    }
+
+    /// What the former name of an item is from now on, if somebody waits to replace what has it.
+    private func documentLeft(at from: NameChange, by item: ItemID) -> TrackedFile? {
+        guard engine.isToBeReplaced(item) else { return nil }
+        return documents.track(makeItem(), at: .names([from.name], in: from.directory, former: nil))
     }
 
     /// There is a new name.
