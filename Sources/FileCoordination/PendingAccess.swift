@@ -30,8 +30,8 @@ final class PendingAccess: Sendable {
         var later: [PresentedQuestion] = []
         /// The request was taken back, to be made again with what is in `later`.
         var isBegunAnew = false
-        /// There was something in `later` once.
-        var hasMadeWay = false
+        /// The presenters of which something was in `later`.
+        var spared: Set<UInt64> = []
     }
 
     private let wish: Wish
@@ -76,14 +76,13 @@ final class PendingAccess: Sendable {
 
     /// A request to a presenter cannot be answered before this access ends.
     ///
-    /// The access is begun anew for the first of them only: two presenters that ask each other, each because the other has
-    /// begun anew, would never come to an end. Of the others is said that they are done, and they are done later.
+    /// The access is begun anew once for each presenter: two that ask each other, each because the other has begun anew,
+    /// would never come to an end. Whatever else that presenter is asked is said to be done, and is done later.
     func mustPrecede(_ question: PresentedQuestion) {
         guard question.link === wish.link else { return }
         let (isTooLate, request): (Bool, Int64?) = state.withLock { state in
             guard !state.isSettled else { return (false, nil) }
-            guard !state.hasMadeWay else { return (true, nil) }
-            state.hasMadeWay = true
+            guard state.spared.insert(question.presenter).inserted else { return (true, nil) }
             state.later.append(question)
             guard let request = state.request, !state.isBegunAnew else { return (false, nil) }
             state.isBegunAnew = true

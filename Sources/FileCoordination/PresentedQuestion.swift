@@ -9,18 +9,21 @@ final class PresentedQuestion: Sendable {
     let request: PresenterRequest
     let id: MessageID
     let link: MountLink
+    /// As the daemon numbers it.
+    let presenter: UInt64
     private let generation: UInt64
     private let body: @Sendable (PresentedQuestion) -> Void
     private let isAnswered = Mutex(false)
     private let isRelinquished = Mutex(false)
 
     init(
-        _ request: PresenterRequest, _ id: MessageID, on link: MountLink,
+        _ request: PresenterRequest, _ id: MessageID, of presenter: UInt64, on link: MountLink,
         _ body: @escaping @Sendable (PresentedQuestion) -> Void
     ) {
         self.request = request
         self.id = id
         self.link = link
+        self.presenter = presenter
         generation = link.generation
         self.body = body
     }

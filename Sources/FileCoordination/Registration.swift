@@ -236,7 +236,9 @@ extension Registration {
         guard !state.withLock({ $0.missing.contains(message) }) else {
             return link.answer(id, of: link.generation)
         }
-        let presentedQuestion = PresentedQuestion(question.request, id, on: link) { [self] asked in
+        let presentedQuestion = PresentedQuestion(
+            question.request, id, of: question.parameters.presenter, on: link
+        ) { [self] asked in
             ask(question, asked, on: link)
         }
         QueueBook.shared.enqueue(presentedQuestion, on: queue)

@@ -96,6 +96,26 @@ extension Catalogue {
         },
         Scene(44, "or on another thread") { try saving("save-elsewhere C", "linked P", $0) },
         Scene(45, "or by a coordinator of nobody's, while it answers") { try saving("save C", "", $0) },
+        Scene(45, "a save that needs what the one who asked holds is a deadlock, and fails at once") {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("locate P other/g")
+            try a.say("on P save save C new")
+            try b.hold("g", "read other/g")
+            let (_, took) = try timed {
+                try b.say("in g begin r by-r read f")
+                try a.expect("P", "relinquishToReader", "save")
+                let line = try a.next("P")
+                try check(line.hasPrefix("could not save: deadlock"), line)
+                let reason = try b.failure("r").reason
+                try check(reason.contains("deadlock"), reason)
+            }
+            print("45. a save in a cycle failed after \(took.milliseconds) ms (it has 10 s)")
+            try check(took < .seconds(10), "\(took)")
+            try a.expect("P", "reacquired")
+            try b.end("g")
+        },
     ]
 
     /// Others wait beside the one who asked, and do not keep the presenter from saving.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
-import Testing
 
 /// One of the numbered scenarios of Apple's file coordination, played by real processes.
 package struct Scene: Sendable, CustomStringConvertible {
@@ -21,17 +20,14 @@ package struct Scene: Sendable, CustomStringConvertible {
     package let options: String
     /// What it is about that somebody is passed over.
     package let forced: Set<ForcedStep>
-    /// What the product does not do yet, or not always: a failure for this reason fails no test.
-    package let knownIssue: String?
     package let play: @Sendable (Stage) throws -> Void
 
     init(
         _ number: Int?, _ sentence: String, _ theatre: Theatre = .anywhere, options: String = "ask-again=0ms",
-        forced: Set<ForcedStep> = [], knownIssue: String? = nil,
-        play: @escaping @Sendable (Stage) throws -> Void
+        forced: Set<ForcedStep> = [], play: @escaping @Sendable (Stage) throws -> Void
     ) {
         (self.number, self.sentence, self.theatre) = (number, sentence, theatre)
-        (self.options, self.forced, self.knownIssue, self.play) = (options, forced, knownIssue, play)
+        (self.options, self.forced, self.play) = (options, forced, play)
     }
 
     package var description: String { (number.map { "\($0). " } ?? "") + sentence }
@@ -47,11 +43,4 @@ package enum Catalogue {
 /// What a scene finds when it is not as it should be.
 func check(_ isRight: Bool, _ what: @autoclosure () -> String) throws {
     if !isRight { throw Failure(what()) }
-}
-
-extension Scene {
-    package func playTolerated(on stage: Stage) throws {
-        guard let knownIssue else { return try play(stage) }
-        withKnownIssue(Comment(rawValue: knownIssue), isIntermittent: true) { try play(stage) }
-    }
 }

@@ -15,7 +15,7 @@ extension Mounted {
             try Stage.prepare(mount.path)
             try mount.mount()
             let stage = Stage(on: mount, outside: try Lab.freshDirectory("outside"))
-            try scene.playTolerated(on: stage)
+            try scene.play(stage)
             try stage.clear()
             let status = try mount.status()
             checkForced(status, except: scene.forced)
