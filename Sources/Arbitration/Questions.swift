@@ -56,8 +56,9 @@ extension Arbiter {
         }
         for turn in desk.inquiries[claim]?.turns ?? [] { beside.formUnion(desk.turns[turn]?.members ?? []) }
         return beside.filter { id in
-            guard let other = claims[id], other.nature == .handle, other.isHeld, other.suspension == nil,
-                let party = parties[id]
+            // What was opened before is no part of it.
+            guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
+                other.suspension == nil, let party = parties[id]
             else { return false }
             return party.process == process || party.ancestors.contains(process)
         }.sorted()
@@ -189,7 +190,8 @@ extension Arbiter {
         if aware.isEmpty { return false }
         return everybody(on: item).contains { id in
             guard aware.contains(id), let claim = claims[id] else { return false }
-            return claim.firstOfParts { $0.item == item && $0.access == .write(.forReplacing) ? true : nil } != nil
+            return claim.firstOfParts { $0.item == item && $0.access == .write(.forReplacing) ? true : nil }
+                != nil
         }
     }
 

@@ -16,7 +16,8 @@ final class AwareClaimant: Claimant {
     }
 
     var account: Account {
-        Account(thread: party.process?.number ?? 0, program: party.program) { [documents] in documents[0].path }
+        Account(thread: party.process?.number ?? 0, program: party.program) { [documents] in documents[0].path
+        }
     }
 
     func identify() -> Party { party }

@@ -19,6 +19,9 @@ final class ConnectedAccesses {
     private let service: Service
     private var accesses: [ClaimID: Standing] = [:]
     private var waiting = 0
+    /// Those that are over, but have something left to be done at the desk.
+    private var unfinished = 0
+    private static let mostUnfinished = 64
 
     init(of connection: ClientConnection, in service: Service) {
         self.connection = connection
@@ -85,8 +88,11 @@ final class ConnectedAccesses {
         }
         var question: QuestionID?
         if let id = parameters.answering {
+            // It may be over just now: then there is nothing to be in the way of.
             question = connection.presenters.question(id)
-            guard question != nil else { throw .notFound("you owe no answer to the request in 'answering'") }
+            guard question != nil || connection.presenters.wasAsked(id) else {
+                throw .notFound("you were not asked the request in 'answering'")
+            }
         }
         return Holdings.Wanted(
             nature: nature, intents: parameters.intents, purpose: purpose,
@@ -171,13 +177,18 @@ final class ConnectedAccesses {
 
     private func end(_ claim: ClaimID, answering id: MessageID) {
         // It comes after all that the client has asked for before.
-        guard !connection.isAtDesk, service.engine.isCalm else {
+        guard !connection.isAtDesk, unfinished < Self.mostUnfinished, service.engine.isCalm else {
             return endAtDesk(claim, answering: id) { $0.end(claim) }
         }
         let ending = connection.holdings.end(claim)
         guard ending.isDone else { return endAtDesk(claim, answering: id) { _ in ending } }
         // Whoever reads and writes what nobody waits for, waits for no other thread either.
-        service.desk.submit { [holdings = connection.holdings] _ in holdings.finish(ending, of: claim) }
+        unfinished += 1
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        service.desk.submit { [holdings = connection.holdings, door = connection.door] _ in
+            holdings.finish(ending, of: claim)
+            door.run { bound.value.unfinished -= 1 }
+        }
         connection.answer(id, .done(EmptyResult()))
     }
 

@@ -40,6 +40,8 @@ final class ConnectedPresenters {
     /// What a request of ours asks that is not answered.
     func question(_ id: MessageID) -> QuestionID? { questions.question(id)?.id }
 
+    func wasAsked(_ id: MessageID) -> Bool { questions.wasAsked(id) }
+
     func register(_ parameters: RegisterParameters, answering id: MessageID) {
         guard presented.count + registering < ProtocolLimits.presenters else {
             return connection.answer(

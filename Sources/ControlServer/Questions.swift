@@ -37,7 +37,13 @@ struct Questions {
         return asked[number]
     }
 
-    /// The same, and no other answer to it counts.
+    /// Whether it was asked at some time.
+    func wasAsked(_ id: MessageID) -> Bool {
+        guard case .number(let number) = id else { return false }
+        return (1..<next).contains(number)
+    }
+
+    /// What an answer is to; no other answer to it counts.
     mutating func takeAnswered(_ id: MessageID) -> Question? {
         guard case .number(let number) = id else { return nil }
         return asked.removeValue(forKey: number)

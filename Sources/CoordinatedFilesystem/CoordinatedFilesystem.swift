@@ -27,6 +27,8 @@ final class CoordinatedFilesystem: Filesystem {
     let agreement: @Sendable () -> ConnectionFeatures
     /// Whether a change that follows a look at a file always shows in its times.
     let hasFineTimes: Bool
+    /// Whether what was looked at in the source before can be looked at without waiting for anything.
+    let isLocal: Bool
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 
@@ -45,7 +47,8 @@ final class CoordinatedFilesystem: Filesystem {
         keeper = Keeper(store: store, engine: engine)
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
-        hasFineTimes = FileTimes.areFine(on: try root.filesystemStatus())
+        let source = try root.filesystemStatus()
+        (hasFineTimes, isLocal) = (FileTimes.areFine(on: source), source.isLocal)
         let departed = DepartedDirectories()
         let node = Node(
             .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection,

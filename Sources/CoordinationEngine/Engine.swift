@@ -141,7 +141,11 @@ package final class Engine: Sendable {
     private static let few = 256
 
     /// Whether so little is going on that a thread which serves many may hand events to the arbiter.
-    package var isCalm: Bool { state.withLock { $0.presenters.count + $0.claims.count <= Self.few } }
+    ///
+    /// Not while another thread has still to carry out what was decided: that may block.
+    package var isCalm: Bool {
+        state.withLock { $0.effects.isEmpty && $0.presenters.count + $0.claims.count <= Self.few }
+    }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
     package func end(_ claim: ClaimID) { finish(endAtOnce(claim)) }

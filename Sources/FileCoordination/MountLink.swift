@@ -227,7 +227,7 @@ extension MountLink {
     }
 
     private func reconnect() {
-        guard Registry.shared.hasLost(on: self) else { return }
+        guard Registry.shared.hasLost(on: self) else { return state.withLock { $0.failures = 0 } }
         do throws(FileCoordinationError) {
             try connect()
         } catch {

@@ -25,7 +25,9 @@ final class PendingAccess: Sendable {
     private struct State {
         /// The id of the request that is out.
         var request: Int64?
-        var isSettled = false
+        /// Nil once it was told.
+        var outcome: Outcome?
+        var isSettled: Bool { outcome == nil }
         /// What cannot be answered before the access has ended, because it runs on the same queue.
         var later: [PresentedQuestion] = []
         /// The request was taken back, to be made again with what is in `later`.
@@ -37,14 +39,13 @@ final class PendingAccess: Sendable {
     private let wish: Wish
     private let nesting: Nesting
     private let began = ContinuousClock.now
-    private let outcome: Outcome
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// `outcome` is told once, on any thread, and must not block.
     init(_ wish: Wish, within nesting: Nesting, outcome: @escaping Outcome) {
         self.wish = wish
         self.nesting = nesting
-        self.outcome = outcome
+        state = Mutex(State(outcome: outcome))
     }
 
     /// The connection has to be there.
@@ -61,7 +62,8 @@ final class PendingAccess: Sendable {
         // It may have been answered, cancelled, or become another's turn meanwhile.
         let isUnwanted = state.withLock { state in
             guard !state.isSettled else { return true }
-            state.request = id
+            // The reply may have come already, and the access have been begun anew.
+            if id > state.request ?? 0 { state.request = id }
             if state.later.count > later.count { state.isBegunAnew = true }
             return state.isBegunAnew
         }
@@ -77,7 +79,7 @@ final class PendingAccess: Sendable {
     /// A request to a presenter cannot be answered before this access ends.
     ///
     /// The access is begun anew once for each presenter: two that ask each other, each because the other has begun anew,
-    /// would never come to an end. Whatever else that presenter is asked is said to be done, and is done later.
+    /// would never come to an end. Whatever else that presenter is asked it does later.
     func mustPrecede(_ question: PresentedQuestion) {
         guard question.link === wish.link else { return }
         let (isTooLate, request): (Bool, Int64?) = state.withLock { state in
@@ -88,7 +90,7 @@ final class PendingAccess: Sendable {
             state.isBegunAnew = true
             return (false, request)
         }
-        if isTooLate { question.answer(nil) }
+        if isTooLate { question.forgo() }
         if let request { wish.link.tell(.cancel(.number(request))) }
     }
 
@@ -118,16 +120,14 @@ final class PendingAccess: Sendable {
                 state.request = nil
                 return (true, [])
             }
-            // The daemon says that they cannot both be: they were over just now, or everybody waits for everybody.
-            guard !state.later.isEmpty,
-                failure.code == Failure.deadlock("", among: []).code
-                    || failure.code == Failure.notFound("").code
-            else { return (false, []) }
+            // The daemon says that they cannot both be: everybody waits for everybody.
+            guard !state.later.isEmpty, failure.code == Failure.deadlock("", among: []).code else {
+                return (false, [])
+            }
             defer { (state.later, state.request, state.isBegunAnew) = ([], nil, false) }
             return (true, state.later.filter(\.isOpen))
         }
-        // What would have been saved is saved later; whoever waits for it reads what is on the disk.
-        for question in later { question.answer(nil) }
+        for question in later { question.forgo() }
         if isAgain { return begin() }
         settle(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
     }
@@ -135,12 +135,12 @@ final class PendingAccess: Sendable {
     /// Whether it was not settled before.
     @discardableResult
     private func settle(_ result: Result<Granted, any Error>) -> Bool {
-        let isFirst = state.withLock { state in
-            defer { state.isSettled = true }
-            return !state.isSettled
+        let outcome = state.withLock { state in
+            defer { (state.outcome, state.later) = (nil, []) }
+            return state.outcome
         }
-        if isFirst { outcome(result) }
-        return isFirst
+        outcome?(result)
+        return outcome != nil
     }
 
     /// What a caller is told, as a presenter's own error if it is one.

@@ -11,19 +11,22 @@ final class PresentedQuestion: Sendable {
     let link: MountLink
     /// As the daemon numbers it.
     let presenter: UInt64
+    /// Whoever wants to read may do so though it was not saved: what would have been saved is saved later.
+    private let mayBeLate: Bool
     private let generation: UInt64
     private let body: @Sendable (PresentedQuestion) -> Void
     private let isAnswered = Mutex(false)
     private let isRelinquished = Mutex(false)
 
     init(
-        _ request: PresenterRequest, _ id: MessageID, of presenter: UInt64, on link: MountLink,
-        _ body: @escaping @Sendable (PresentedQuestion) -> Void
+        _ request: PresenterRequest, _ id: MessageID, of presenter: UInt64, mayBeLate: Bool,
+        on link: MountLink, _ body: @escaping @Sendable (PresentedQuestion) -> Void
     ) {
         self.request = request
         self.id = id
         self.link = link
         self.presenter = presenter
+        self.mayBeLate = mayBeLate
         generation = link.generation
         self.body = body
     }
@@ -43,6 +46,17 @@ final class PresentedQuestion: Sendable {
             return !isRelinquished
         }
     }
+
+    /// Says in the presenter's place that it cannot do this in time, because its queue waits for access itself.
+    ///
+    /// Whoever is about to write or delete must not take that for consent.
+    func forgo() {
+        let why = "the presenter waits for access itself, and cannot answer before it has that"
+        answer(mayBeLate ? nil : FileCoordinationError(.failed, why).asNSError)
+    }
+
+    /// Whether the connection on which it was asked is still there.
+    var isConnected: Bool { link.isCurrent(generation) }
 
     /// Only the first answer counts.
     func answer(_ error: (any Error)?) {

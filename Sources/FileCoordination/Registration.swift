@@ -31,12 +31,17 @@ final class Registration: Sendable {
         var moves: [(from: URL, to: URL)] = []
         /// What was given when it relinquished, by turns.
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
-        /// Turns that were over before it had relinquished to them, the latest last.
-        var endedTurns: [UInt64] = []
-    }
+        /// How often it was asked to relinquish in a turn and has not done so yet.
+        var relinquishing: [UInt64: Int] = [:]
+        /// How many of those need not any more, because that turn is over.
+        var overtaken: [UInt64: Int] = [:]
 
-    /// How many of those are remembered.
-    static let mostEndedTurns = 64
+        /// The connection is gone, and all that was asked over it.
+        mutating func forgetTurns() -> [@Sendable () -> Void] {
+            defer { (reacquirers, relinquishing, overtaken) = ([:], [:], [:]) }
+            return Array(reacquirers.values.joined())
+        }
+    }
 
     let presenter: Unchecked<any FilePresenter>
     let purpose: String
@@ -105,7 +110,7 @@ final class Registration: Sendable {
         let former = state.withLock { state in
             defer {
                 state.standing = .removed
-                state.reacquirers = [:]
+                _ = state.forgetTurns()
             }
             return state.standing
         }
@@ -115,8 +120,7 @@ final class Registration: Sendable {
     func lostConnection() {
         let reacquirers = state.withLock { state in
             if case .registered(let link, _) = state.standing { state.standing = .lost(link) }
-            defer { state.reacquirers = [:] }
-            return Array(state.reacquirers.values.joined())
+            return state.forgetTurns()
         }
         // Whoever it made way for has lost the access as well.
         for reacquirer in reacquirers { queue.addOperation(reacquirer) }
@@ -237,9 +241,13 @@ extension Registration {
             return link.answer(id, of: link.generation)
         }
         let presentedQuestion = PresentedQuestion(
-            question.request, id, of: question.parameters.presenter, on: link
+            question.request, id, of: question.parameters.presenter,
+            mayBeLate: question.request == .save && question.parameters.cause.operation == "read", on: link
         ) { [self] asked in
             ask(question, asked, on: link)
+        }
+        if question.request.isRelinquishment {
+            state.withLock { $0.relinquishing[question.parameters.turn, default: 0] += 1 }
         }
         QueueBook.shared.enqueue(presentedQuestion, on: queue)
     }
@@ -271,15 +279,15 @@ extension Registration {
     ) {
         guard asked.isRelinquishedFirst() else { return }
         let isOver = state.withLock { state in
-            if let index = state.endedTurns.firstIndex(of: turn) {
-                state.endedTurns.remove(at: index)
+            // What was asked over a connection that is gone was over with it.
+            guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
+            state.relinquishing[turn] = count > 1 ? count - 1 : nil
+            if let overtaken = state.overtaken[turn] {
+                state.overtaken[turn] = overtaken > 1 ? overtaken - 1 : nil
                 return true
             }
-            if case .registered = state.standing {
-                state.reacquirers[turn, default: []].append(reacquirer ?? {})
-                return false
-            }
-            return true
+            state.reacquirers[turn, default: []].append(reacquirer ?? {})
+            return false
         }
         asked.answer(nil)
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
@@ -289,8 +297,8 @@ extension Registration {
     private func reacquire(_ turn: UInt64) {
         let reacquirer: (@Sendable () -> Void)? = state.withLock { state in
             guard var waiting = state.reacquirers.removeValue(forKey: turn), !waiting.isEmpty else {
-                state.endedTurns.append(turn)
-                if state.endedTurns.count > Self.mostEndedTurns { state.endedTurns.removeFirst() }
+                // Of a turn in which it was asked nothing that it implements it knows nothing.
+                if state.relinquishing[turn] != nil { state.overtaken[turn, default: 0] += 1 }
                 return nil
             }
             let first = waiting.removeFirst()

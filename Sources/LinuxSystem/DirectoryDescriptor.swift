@@ -17,12 +17,12 @@ extension OwnedDescriptor {
             })
     }
 
-    /// Whether a path below the directory leads to something, through no link but in its last part, and the kernel can
-    /// say so without asking a disk or a network. False if it cannot tell.
+    /// Whether a path below the directory leads to something on its own file system, through no link but in its last part,
+    /// and the kernel can say so without asking a disk or a network. False if it cannot tell.
     package borrowing func hasAtHand(_ path: UnsafePointer<CChar>) -> Bool {
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         let found = clinux_openat2(
-            rawValue, path, flags, 0, CLINUX_RESOLVE_ONE_NAME | CLINUX_RESOLVE_CACHED)
+            rawValue, path, flags, 0, CLINUX_RESOLVE_ONE_NAME | CLINUX_RESOLVE_AT_HAND)
         return found >= 0 && close(found) == 0
     }
 

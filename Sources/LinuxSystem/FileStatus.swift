@@ -103,6 +103,12 @@ package struct FilesystemStatus: Sendable {
     package var longestName: UInt64
     /// The kernel's number for the kind of file system.
     package var magic: Int64
+
+    /// Whether it is one of those whose looks at what was looked at before never wait for a network or another process:
+    /// ext4, XFS, Btrfs, F2FS, tmpfs.
+    package var isLocal: Bool {
+        [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994].contains(magic)
+    }
 }
 
 extension OwnedDescriptor {

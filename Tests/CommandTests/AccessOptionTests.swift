@@ -127,6 +127,9 @@ struct AccessOptionTests {
             try editor.write(AnswerMessage(to: id))
             try sync.end(try sync.reply(to: inner))
             try sync.end(held)
+            // What is answered, or was taken back meanwhile, is in nobody's way.
+            try editor.end(try editor.reply(to: try editor.send(.beginAccess(wanted))))
+            wanted.answering = .number(999)
             #expect(try editor.failure(of: .beginAccess(wanted))?.code == -32004)
             #expect(try sync.failure(of: .beginAccess(parameters))?.code == -32004)
         }

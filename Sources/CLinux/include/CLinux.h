@@ -39,7 +39,7 @@ int clinux_statx(int directory, const char *name, struct clinux_status *out);
 int clinux_statfs(int descriptor, struct clinux_filesystem *out);
 int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve);
 extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_MAGICLINKS
-extern const uint64_t CLINUX_RESOLVE_CACHED;
+extern const uint64_t CLINUX_RESOLVE_AT_HAND;    // CACHED | NO_XDEV
 int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t flags);
 int clinux_link_descriptor(int descriptor, int directory, const char *name);
 int clinux_fchmod_path(int descriptor, uint32_t mode);              // works on O_PATH
