@@ -16,8 +16,8 @@ final class AwareClaimant: Claimant {
     }
 
     var account: Account {
-        Account(thread: party.process?.number ?? 0, program: party.program) { [documents] in documents[0].path
-        }
+        let first = documents[0]
+        return Account(thread: party.process?.number ?? 0, program: party.program) { first.path }
     }
 
     func identify() -> Party { party }

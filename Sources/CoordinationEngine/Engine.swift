@@ -153,23 +153,23 @@ package final class Engine: Sendable {
     /// The same for a thread that must not block: what may block, ``finish(_:)`` does elsewhere.
     package func endAtOnce(_ claim: ClaimID) -> Ending {
         let now = Self.now
-        let (ending, tasks): (Ending, [Task]) = state.withLock { state in
+        let (ending, tasks, closings): (Ending, [Task], [Closing]) = state.withLock { state in
             var ending = Ending(state.claims.removeValue(forKey: claim))
             ending.step = ending.entry.flatMap {
                 journal.note(.ended, at: now, claim: claim, by: $0.claimant)
             }
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
-            ending.closings = state.closed(claim)
+            let closings = state.closed(claim)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
-            if state.effects.isEmpty { return (ending, []) }
+            if state.effects.isEmpty { return (ending, [], closings) }
             ending.isDone = state.effects.allSatisfy(\.isOnlySaid)
-            guard ending.isDone else { return (ending, []) }
+            guard ending.isDone else { return (ending, [], closings) }
             let tasks = takeTasks(at: now, in: &state)
             ending.circumstances = state.circumstances.end()
-            return (ending, tasks)
+            return (ending, tasks, closings)
         }
         run(tasks)
-        for closing in ending.closings { closing.tell() }
+        for closing in closings { closing.tell() }
         return ending
     }
 
@@ -184,8 +184,6 @@ package final class Engine: Sendable {
         fileprivate let entry: Entry?
         fileprivate var step: JournalEntry?
         fileprivate var circumstances = Circumstances()
-        /// Those who waited for it; told already.
-        fileprivate var closings: [Closing] = []
         /// Whether nothing follows from it that others wait for.
         package fileprivate(set) var isDone = true
 

@@ -77,8 +77,6 @@ final class AccessGroup: Sendable {
         guard index < wishes.count else { return outcome(.success(state.withLock { $0.granted })) }
         let (wish, places) = wishes[index]
         let access = PendingAccess(wish, within: nesting) { [self] result in
-            // It holds on to whoever is told here.
-            state.withLock { $0.present = nil }
             switch result {
             case .success(let granted):
                 state.withLock { state in

@@ -25,7 +25,7 @@ final class PendingAccess: Sendable {
     private struct State {
         /// The id of the request that is out.
         var request: Int64?
-        /// Nil once it was told.
+        /// Nil once it was told: it holds on to whoever began this, and what that has to do.
         var outcome: Outcome?
         var isSettled: Bool { outcome == nil }
         /// What cannot be answered before the access has ended, because it runs on the same queue.

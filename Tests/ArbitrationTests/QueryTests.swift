@@ -160,6 +160,53 @@ struct QueryTests {
         #expect(talk.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == talk.asked)
     }
 
+    /// Rules N1, N3: what has to be closed before an aware access can end as its presenters expect.
+    @Test func handlesWithinAnAccessAreKnown() {
+        var talk = Conversation()
+        let aware = Party.process(50, purpose: "a")
+        talk.claim(1, .write(.updating), 1, by: editor)
+        talk.claim(2, .write(.updating), 1, by: aware, as: .aware)
+        talk.claim(3, .write(.updating), 1, by: editor)
+        #expect(talk.granted == [ClaimID(3)])
+        // Nobody would be told.
+        #expect(talk.arbiter.handles(within: ClaimID(2)).isEmpty)
+        talk.present(1, 9, by: stranger)
+        talk.claim(4, .write(.updating), 1, by: child)
+        talk.claim(5, .read(), 1, by: editor)
+        talk.claim(6, .write(.updating), 8, by: editor)
+        #expect(talk.arbiter.handles(within: ClaimID(2)) == [ClaimID(3), ClaimID(4)])
+        #expect(talk.arbiter.handles(within: ClaimID(3)).isEmpty)
+        #expect(talk.arbiter.handles(within: ClaimID(10)).isEmpty)
+        talk.tell(.ended(ClaimID(3)))
+        #expect(talk.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
+    }
+
+    /// Rule N3: a handle on another part of a package keeps its turn open as well.
+    @Test func handlesInTheTurnOfAnAccessAreKnown() {
+        var talk = Conversation()
+        talk.tell(.placed(ItemID(1), Directory(in: nil)))
+        talk.tell(.placed(ItemID(2), Directory(in: ItemID(1), isPackage: true)))
+        talk.present(1, 2, by: stranger)
+        talk.claim(1, .write(.updating), 20, in: 2, by: .process(50, purpose: "a"), as: .aware)
+        for question in talk.asked { talk.tell(.answered(question, by: PresenterID(1), .done)) }
+        talk.claim(2, .write(.updating), 21, in: 2, by: editor)
+        #expect(talk.granted == [ClaimID(2)])
+        #expect(talk.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
+    }
+
+    /// Rule S6: of what name a number must be made when an item is moved.
+    @Test func whatIsToBeReplacedIsKnown() {
+        var talk = Conversation()
+        talk.claim(1, .write(.forReplacing), 1)
+        #expect(!talk.arbiter.isToBeReplaced(ItemID(1)))
+        talk.claim(2, .write(.updating), 2, as: .aware)
+        talk.claim(3, .write(.forReplacing), 3, as: .aware)
+        talk.claim(4, .write(.forReplacing), 4)
+        #expect((1...4).map { talk.arbiter.isToBeReplaced(ItemID($0)) } == [false, false, true, false])
+        talk.tell(.ended(ClaimID(3)))
+        #expect(!talk.arbiter.isToBeReplaced(ItemID(3)))
+    }
+
     /// Whoever claims over the socket is somebody to attend to.
     @Test func anAwareClaimIsAttendedTo() {
         var talk = Conversation()

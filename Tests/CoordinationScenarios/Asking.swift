@@ -210,6 +210,25 @@ extension Catalogue {
             try a.expect("P", "relinquishToWriter", "reacquired")
         },
         Scene(
+            nil, "who waits for the one that deletes its file has not consented to that", .mount
+        ) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("locate P other/g")
+            try a.say("on P didChange read")
+            try b.hold("g", "write other/g")
+            // Told of a change it reads what is held, and its queue waits.
+            try b.once("w", "write f", "put f new")
+            try a.expect("P", "relinquishToWriter", "didChange")
+            try stage.waits(a, for: "other/g", "none")
+            try b.say("in g begin d by-d write f,forDeleting")
+            let reason = try b.failure("d").reason
+            try check(reason.contains("waits for access itself"), reason)
+            try check(try stage.text("f") == "new", "it is still there")
+            try b.end("g")
+            try a.skip("P", to: "deletion")
+        },
+        Scene(
             nil, "the error of who waited in vain for a presenter names its program and process",
             options: "wait=1s,policy=fail"
         ) { stage in

@@ -178,6 +178,8 @@ extension Catalogue {
             try check(try a.act("i", "get f1") == "old", "what is read is there")
             try a.act("i", "put f2 new")
             try a.end("i")
+            // Nor is anything of it kept.
+            try a.expect("i", "let go")
             try check(try stage.text("f2") == "new", "what was written is there")
         },
         Scene(23, "nobody waits for an upload, which goes on with what there was") { stage in

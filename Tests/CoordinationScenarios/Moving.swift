@@ -10,9 +10,7 @@ extension Stage {
         try a.hold("m", "write \(source),forMoving write \(destination),forReplacing")
         try b.begin("w", wanted)
         try waits(b, for: path, "w")
-        try a.act("m", "move \(source) \(destination)")
-        try a.act("m", "announce \(source) \(destination)")
-        try a.end("m")
+        try a.move("m", source, to: destination)
         let place = try b.began("w")
         try b.end("w")
         return place

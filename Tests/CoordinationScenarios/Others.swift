@@ -65,6 +65,22 @@ extension Catalogue {
             try a.present("F", "d")
             for _ in 1...2 { try survive(stage, a) }
         },
+        Scene(65, "who makes way only after the daemon was killed has the file back", .mount) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("on P relinquishToWriter hold")
+            try b.begin("w", "write f")
+            try a.expect("P", "relinquishToWriter")
+            try stage.mount?.kill()
+            _ = try b.failure("w")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+            try a.say("on P relinquishToWriter answer")
+            try a.expect("P", "reacquired")
+            try b.once("again", "write f")
+            try a.expect("P", "relinquishToWriter", "reacquired")
+        },
         Scene(
             69, "who holds, who waits, who presents, and what is owed since when, the command tells", .mount
         ) {

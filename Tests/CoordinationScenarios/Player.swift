@@ -129,6 +129,13 @@ extension Player {
         try end(access)
     }
 
+    /// Moves something and says so, within a coordinated move that has begun.
+    package func move(_ access: String, _ source: String, to destination: String) throws {
+        try act(access, "move \(source) \(destination)")
+        try act(access, "announce \(source) \(destination)")
+        try end(access)
+    }
+
     /// Why an access came to nothing, and after how many milliseconds.
     package func failure(_ access: String) throws -> (reason: String, took: Int) {
         let line = try next(access)

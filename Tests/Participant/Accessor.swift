@@ -100,3 +100,12 @@ final class Accessor: Sendable {
         return first == Data("PK".utf8) ? "zip" : "file"
     }
 }
+
+/// What an accessor holds on to, which says when nobody does any more.
+final class Luggage: Sendable {
+    private let name: String
+
+    init(of name: String) { self.name = name }
+
+    deinit { say("\(name) let go") }
+}

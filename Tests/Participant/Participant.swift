@@ -119,7 +119,9 @@ extension Participant {
         let (accessor, coordinator, wanted) = understand(words)
         let (intents, queue) = (wanted.items.map(\.intent), OperationQueue())
         let began = ContinuousClock.now
+        let luggage = Luggage(of: accessor.name)
         coordinator.coordinate(with: intents, queue: queue) { error in
+            defer { withExtendedLifetime(luggage) {} }
             let isThere = OperationQueue.current === queue
             if error == nil {
                 accessor.serve(intents.map(\.url), where: isThere ? " on its queue" : " elsewhere")
