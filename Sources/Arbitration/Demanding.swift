@@ -30,6 +30,18 @@ extension Arbiter {
         return spared
     }
 
+    /// P15: whether what a claim deletes is to be moved by an aware access within which it is made.
+    ///
+    /// A program that moves what `rename(2)` does not deletes the former file and announces the move.
+    private func isMovedInstead(_ part: Request.Part, of claim: Claim) -> Bool {
+        guard part.access == .write(.forDeleting), !claim.isAware else { return false }
+        return aware.contains { id in
+            guard let outer = claims[id], outer.isHeld, areExempt(outer, claim) else { return false }
+            return outer.firstOfParts { $0.item == part.item && $0.access == .write(.forMoving) ? true : nil }
+                ?? false
+        }
+    }
+
     /// P5: whether a presenter need not be asked about a party's accesses.
     func isSpared(_ presenter: Party, by party: Party) -> Bool {
         // Two coordinators of one program may well need to keep out of each other's way.
@@ -75,7 +87,10 @@ extension Arbiter {
         case .directory: requests = [.accommodateDeletion]
         }
         let isAbove = concern == .package || concern == .directory
-        let spared = spared(by: claim, record)
+        var spared = spared(by: claim, record)
+        if isMovedInstead(part, of: claim) {
+            spared.formUnion([.accommodateDeletion, .accommodateSubitemDeletion])
+        }
         return requests.map { request in
             request == .accommodateDeletion && isAbove
                 ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)

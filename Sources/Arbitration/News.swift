@@ -11,9 +11,15 @@ struct SubitemNews: Sendable {
     var changed: Cause?
     var deleted: Cause?
 
-    mutating func note(_ move: Cause, from place: Place) {
-        former = former ?? place
-        moved = move
+    mutating func noteMove(_ cause: Cause, from: Place, to: Place) {
+        former = former ?? from
+        (moved, place, deleted) = (cause, to, nil)
+    }
+
+    /// What was there, was deleted and is there again has changed.
+    mutating func noteAppearance(_ cause: Cause, at place: Place) {
+        if deleted != nil, appeared == nil { changed = cause } else { appeared = cause }
+        (self.place, deleted) = (place, nil)
     }
 
     /// N8, N6: what there is to tell.

@@ -36,37 +36,33 @@ extension Arbiter {
         let isPlainDirectory = tree.isPlainDirectory(item)
         for presenter in desk.presented[item] ?? []
         where desk.records[presenter]?.place.isSameName(as: place) ?? false {
-            // N9: it is there again, whoever deleted it.
-            for turn in desk.records[presenter]?.turns ?? [] {
-                desk.turns[turn]?.deleted = nil
-                desk.turns[turn]?.news.removeAll { $0.item == item && $0.deleted != nil }
-            }
+            takeBackDeletion(of: item, to: presenter)
         }
         tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
             if concern == .item {
                 if !isPlainDirectory { return turn.changed = cause }
                 return turn.note(item, at: place) { $0.changed = cause }
             }
-            turn.note(item, at: place) { news in
-                news.place = place
-                // What was there, was deleted and is there again has changed.
-                if news.deleted != nil, news.appeared == nil {
-                    news.changed = cause
-                } else {
-                    news.appeared = cause
-                }
-                news.deleted = nil
-            }
+            turn.note(item, at: place) { $0.noteAppearance(cause, at: place) }
         }
     }
 
-    /// N2, N7: the item is called something else now.
+    /// N9: it is there again, whoever deleted it.
+    private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
+        for turn in desk.records[presenter]?.turns ?? [] {
+            desk.turns[turn]?.deleted = nil
+            desk.turns[turn]?.news.removeAll { $0.item == item && $0.deleted != nil }
+        }
+    }
+
+    /// N2, N7, N9: the item is called something else now, though it may have been taken for deleted.
     mutating func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forMoving))
         let (before, after) = (Set(above(move.from)), above(move.to))
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
+            takeBackDeletion(of: item, to: id)
             tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.moved = cause }
         }
         var below: [(PresenterID, Concern)] = []
@@ -76,14 +72,11 @@ extension Arbiter {
             let hadIt = before.contains(directory)
             tell(presenters(above: directory), cause, under: claim, &effects) { turn, _ in
                 turn.note(item, at: move.to) { news in
-                    if hadIt {
-                        news.note(cause, from: move.from)
-                    } else if news.moved != nil {
-                        news.moved = cause
+                    if hadIt || news.moved != nil {
+                        news.noteMove(cause, from: move.from, to: move.to)
                     } else {
-                        news.appeared = cause
+                        news.noteAppearance(cause, at: move.to)
                     }
-                    news.place = move.to
                 }
             }
         }

@@ -141,6 +141,14 @@ extension Ledger {
         case .lost(let item, let place, _):
             gone.insert(item)
             lose(item, place)
+        // N9: it was not deleted, then.
+        case .moved(let item, let move, _, _):
+            gone.remove(item)
+            for (id, showing) in showings where showing.item == item {
+                if [move.from, move.to].contains(where: showing.place.isSameName) {
+                    showings[id]?.isGone = false
+                }
+            }
         default: break
         }
     }

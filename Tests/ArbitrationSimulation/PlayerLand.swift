@@ -152,6 +152,10 @@ extension Player {
         let isAwaited = ledger.claims.values.contains { other in
             other.parts.contains { $0.item == part.item && $0.access == .write(.forReplacing) }
         }
+        // By way of another file: the former one is deleted, and that this was a move is announced.
+        if node.kind == .file, from.link == nil, ledger.claims[claim]?.nature == .aware, chance.isLucky(25) {
+            tell(.deleted(part.item, at: from, by: maker(claim), under: claim))
+        }
         let move = Move(from: from, to: to, leaving: isAwaited ? land.fresh() : nil)
         tell(.moved(part.item, move, by: maker(claim), under: claim))
     }

@@ -56,6 +56,18 @@ extension Menu {
                 Form(.aware, Things.read, Things.write, by: Cast.aware("b")),
             ], answers: [.done], stamps: [1], spans: [.milliseconds(20)], depth: 6),
         Menu(
+            name: "P15, N8, N9: a move by way of another file", setup: [editor, viewer],
+            claims: [
+                Form(.aware, Things.writing(1, .forMoving), by: Cast.aware("a", Cast.parent)),
+                Form(.nameChange, Things.writing(1, .forDeleting), by: Cast.sibling),
+                Form(.nameChange, Things.writing(1, .forReplacing), by: Cast.sibling),
+                Form(.handle, Things.read, by: Cast.stranger),
+            ], answers: [.done], spans: [.milliseconds(20)],
+            facts: [
+                .deleted(ItemID(1), at: Place(), by: Cast.sibling, under: nil),
+                .moved(ItemID(1), Move(), by: Cast.parent, under: nil), changed(1, by: Cast.parent),
+            ], depth: 5),
+        Menu(
             name: "P11, R1, R2, N2, N9: a save in several steps", setup: [editor],
             claims: [
                 Form(.nameChange, Things.writing(1, .forMoving), by: Cast.stranger),

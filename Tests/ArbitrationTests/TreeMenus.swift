@@ -114,6 +114,26 @@ extension Menu {
             ], spans: [.milliseconds(20)],
             facts: happenings, depth: 5),
         Menu(
+            name: "N8, N9: what is deleted and was moved after all",
+            setup: tree + [
+                shown(1, 12, in: 11), shown(2, 14, in: 12, by: Cast.viewer),
+                shown(3, 3, in: 12, [.didMove, .didChange]),
+            ], spans: [.milliseconds(20)],
+            facts: [
+                .created(ItemID(3), at: Place(in: ItemID(12)), by: Cast.stranger, under: nil),
+                .changed(
+                    ItemID(3), at: Place(in: ItemID(12)), Cause(Cast.stranger, .write(.updating)), under: nil,
+                    stamp: 1),
+                .deleted(ItemID(3), at: Place(in: ItemID(12)), by: Cast.stranger, under: nil),
+                .moved(
+                    ItemID(3), Move(from: Place(in: ItemID(12)), to: Place(in: ItemID(14))),
+                    by: Cast.stranger,
+                    under: nil),
+                .moved(
+                    ItemID(3), Move(from: Place(in: ItemID(12)), to: Place(in: ItemID(10))), by: Cast.other,
+                    under: nil),
+            ], followsMoves: true, depth: 6),
+        Menu(
             name: "P21: what is shown does not exist yet",
             setup: tree + [
                 .presented(Presenter(PresenterID(1), of: nil, by: Cast.editor, .all)), shown(2, 11, in: 10),

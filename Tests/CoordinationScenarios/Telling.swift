@@ -33,6 +33,19 @@ extension Catalogue {
             try a.expect("F", "subitemDeletion d/z", "moved d/x d/z")
             try stage.silence(a, "P", "F")
         },
+        Scene(52, "a move by way of another file is followed when it is announced", .mount) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try b.hold("m", "write f,forMoving write other/h,forReplacing")
+            try b.act("m", "put other/h text")
+            try b.act("m", "delete f")
+            try b.act("m", "announce f other/h")
+            try b.end("m")
+            try a.expect("P", "relinquishToWriter", "didMove other/h", "reacquired")
+            try b.once("w", "write other/h", "put other/h new")
+            try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
+            try stage.silence(a, "P")
+        },
         Scene(
             57, "a presenter of what does not exist yet is one of it when its own coordinator has made it",
             .mount

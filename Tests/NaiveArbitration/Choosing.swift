@@ -124,6 +124,7 @@ extension NaiveArbiter {
                     !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
+                if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
                     wanted.append((ask, part.access))
                 }
@@ -153,6 +154,15 @@ extension NaiveArbiter {
         return turns.contains { turn in
             turn.presenter == presenter.id && outer.contains { $0.turns.contains(turn.id) }
                 && (turn.asked.contains(ask) || isCovered(ask, in: turn))
+        }
+    }
+
+    /// P15: what is deleted within an aware access that is to move it.
+    private func isMovedInstead(_ part: Request.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
+        if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
+        return claims.contains { other in
+            other.nature == .aware && other.isHeld && (other.party?.isExempt(from: party) ?? false)
+                && other.parts.contains { $0.item == part.item && $0.access == .write(.forMoving) }
         }
     }
 

@@ -85,6 +85,7 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 guard presenter.place.isSameName(as: move.from) else { continue }
+                takeBackDeletion(of: item, to: presenter.id)
                 note(.moved, to: presenter, cause, claim)
             } else if old.contains(shown) {
                 note(.subitem(.moved, item, move.to, from: move.from), to: presenter, cause, claim)

@@ -161,4 +161,6 @@ struct NaiveNews: Sendable {
     var place: Place
     var former: Place?
     var causes: [Kind: Cause]
+    /// What there was to tell before it was deleted.
+    var before: [Kind] = []
 }

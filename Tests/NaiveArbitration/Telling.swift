@@ -48,19 +48,22 @@ extension NaiveArbiter {
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
-                // N9.
-                for turn in turns
-                where turn.presenter == presenter.id && presenter.place.isSameName(as: place) {
-                    change(turn.id) { turn in
-                        turn.gone = nil
-                        turn.subitems.removeAll { $0.item == item && $0.kinds == [.deleted] }
-                    }
-                }
+                if presenter.place.isSameName(as: place) { takeBackDeletion(of: item, to: presenter.id) }
                 note(
                     isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter,
                     cause, claim)
             } else if ancestors(of: item, at: place).contains(shown) {
                 note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
+            }
+        }
+    }
+
+    /// N9.
+    mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
+        for turn in turns where turn.presenter == presenter {
+            change(turn.id) { turn in
+                turn.gone = nil
+                turn.subitems.removeAll { $0.item == item && $0.kinds == [.deleted] }
             }
         }
     }
@@ -202,10 +205,21 @@ extension NaiveTurn {
         var news = subitems[index]
         if kind == .moved || kind == .appeared { news.place = place }
         switch kind {
-        case .deleted: news.kinds = news.kinds == [.appeared] || news.kinds.isEmpty ? [] : [.deleted]
+        case .deleted where news.kinds == [.deleted]: break
+        case .deleted:
+            news.before = news.kinds
+            news.kinds = news.kinds == [.appeared] || news.kinds.isEmpty ? [] : [.deleted]
+        // N8: what comes after a deletion comes besides what was before.
+        case .changed where news.kinds == [.deleted]: news.before.append(.changed)
+        case .moved where news.kinds == [.deleted]:
+            news.kinds = news.before.contains(.changed) ? [.moved, .changed] : [.moved]
+        case .appeared where news.kinds == [.deleted] && former != nil && news.before.contains(.moved):
+            news.kinds = news.before.contains(.changed) ? [.moved, .changed] : [.moved]
+            news.causes[.moved] = cause
         case .appeared where news.kinds == [.deleted]:
-            news.kinds = [.changed]
+            news.kinds = news.before.contains(.moved) ? [.moved, .changed] : [.changed]
             news.causes[.changed] = cause
+        case .moved where news.kinds == []: news.kinds = [.appeared]
         // N8: what was moved away and back was moved.
         case .appeared where former != nil && news.kinds.contains(.moved): news.causes[.moved] = cause
         case .appeared: news.kinds = [.appeared]

@@ -30,6 +30,8 @@ struct ConsentChecker: Checker {
     private var refused: [PresenterID: Int] = [:]
     /// P15: claims that were made within others at some time, and who has relinquished to those.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
+    /// P15: what those others were to move.
+    private var moving: [ClaimID: Set<ItemID>] = [:]
     /// P12: items for which somebody was listed since it answered last; excused ones need not be listed again.
     private var listed: [PresenterID: Set<ItemID>] = [:]
 
@@ -70,6 +72,7 @@ struct ConsentChecker: Checker {
 
     private mutating func noteCovers(_ ledger: Ledger) {
         covered = covered.filter { ledger.claims[$0.key] != nil }
+        moving = moving.filter { ledger.claims[$0.key] != nil }
         let outer = ledger.claims.values.filter { $0.isHeld && $0.nature == .aware && $0.party != nil }
         if outer.isEmpty { return }
         for claim in ledger.claims.values where !claim.isHeld {
@@ -79,6 +82,8 @@ struct ConsentChecker: Checker {
                         && turn.causes.contains { Ledger.areOneProgram($0, cover.party ?? .nobody) }
                 }
                 covered[claim.id, default: []].formUnion(relinquished.map(\.presenter))
+                let moved = cover.parts.filter { $0.access == .write(.forMoving) }
+                moving[claim.id, default: []].formUnion(moved.map(\.item))
             }
         }
     }
@@ -150,6 +155,7 @@ struct ConsentChecker: Checker {
                 }
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
                     if isCovered(claim, request, id, ledger) { continue }
+                    if request.isDeletion, isMovedInstead(part, of: claim) { continue }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     // P22.
@@ -202,6 +208,12 @@ struct ConsentChecker: Checker {
             $0.isHeld && $0.nature == .aware && ledger.areExempt($0, claim)
                 && (request == .save || $0.suspension != nil)
         }
+    }
+
+    /// P15: it is deleted within an access that moves it.
+    private func isMovedInstead(_ part: Request.Part, of claim: Ledger.Entry) -> Bool {
+        part.access == .write(.forDeleting) && claim.nature != .aware && !claim.isBatch
+            && moving[claim.id]?.contains(part.item) ?? false
     }
 
     /// P12.

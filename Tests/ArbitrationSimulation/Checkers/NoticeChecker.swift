@@ -313,6 +313,10 @@ struct NoticeChecker: Checker {
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ ledger: Ledger
     ) {
         let act = Act(item: item, place: move.to, claim: claim, party: party)
+        // N8, N9: what was taken for deleted has moved.
+        for index in dues.indices where dues[index].what == .deleted && dues[index].origin == item {
+            dues[index].isCertain = false
+        }
         for showing in ledger.showings.values {
             guard let shown = showing.item, showing.implements(.didMove) else { continue }
             if shown == item, showing.place == move.to {
