@@ -211,7 +211,8 @@ extension MountLink {
         if !left.isEmpty { reconnectLater() }
     }
 
-    private func reconnectLater() {
+    /// A presenter waits for the next daemon.
+    func reconnectLater() {
         let interval: Double? = state.withLock { state in
             guard !state.isReconnecting else { return nil }
             state.isReconnecting = true

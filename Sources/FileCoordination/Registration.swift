@@ -7,6 +7,7 @@ import Synchronization
 /// A presenter from its registration to its removal: what the daemon sends is delivered on its queue.
 ///
 ///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──a new one──▶ registered
+///          │ └──its URL is known, no daemon is there─────────────────────▶ │
 ///          └──────────────────────────────────┴─────────────removed──────────┴──▶ removed
 final class Registration: Sendable {
     enum Standing {
@@ -75,14 +76,20 @@ final class Registration: Sendable {
             }
         }
         guard let former else { return false }
+        var left = former
         do throws(FileCoordinationError) {
             let location = try FileLocation(url)
             state.withLock { $0.isDirectory = location.isDirectory }
+            // If there is no daemon now, the next one is told.
+            left = .lost(location.link)
+            try location.link.connect()
+            left = former
             try location.link.register(
                 self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
             return true
         } catch {
-            state.withLock { if case .registering = $0.standing { $0.standing = former } }
+            state.withLock { if case .registering = $0.standing { $0.standing = left } }
+            if case .lost(let link) = left { link.reconnectLater() }
             throw error
         }
     }

@@ -69,9 +69,11 @@ final class Registry: Sendable {
         state.withLock { state in state.registrations.contains { $0.isLost(on: link) } }
     }
 
-    /// There is a new connection.
+    /// There is a new connection. Presenters that were below no mount may be below this one.
     func registerAgain(on link: MountLink) {
-        let lost = state.withLock { state in state.registrations.filter { $0.isLost(on: link) } }
+        let lost = state.withLock { state in
+            state.registrations.filter { $0.isLost(on: link) || $0.isNew }
+        }
         for registration in lost {
             do throws(FileCoordinationError) {
                 if try registration.register() { registration.tellGap() }

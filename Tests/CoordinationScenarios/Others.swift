@@ -81,6 +81,20 @@ extension Catalogue {
             try b.once("again", "write f")
             try a.expect("P", "relinquishToWriter", "reacquired")
         },
+        Scene(65, "who is added while no daemon is there is one of the next one's presenters", .mount) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try stage.mount?.kill()
+            try a.say("add P f")
+            try a.say("add gone d")
+            try a.say("remove gone")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+            try b.once("w", "write f", "put f new")
+            try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
+            try stage.silence(a, "P")
+        },
         Scene(
             69, "who holds, who waits, who presents, and what is owed since when, the command tells", .mount
         ) {

@@ -32,6 +32,8 @@ final class Participant: Sendable {
         case "end": accessor(name).inbox.put(["end"])
         case "kept": say("\(name) kept \(kept(name))")
         case "present": present(name, order)
+        // As programs do that were written for Apple's systems: whether it worked they do not learn.
+        case "add": FileCoordinator.addFilePresenter(makePresenter(name, order))
         case "remove": FileCoordinator.removeFilePresenter(presenter(name))
         case "locate": presenter(name).locate(at: place.url(order[2]))
         case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
@@ -198,8 +200,18 @@ extension Participant {
 
 // Presenters.
 extension Participant {
-    /// `present NAME PATH KIND`; `-` is the path of one that shows nothing yet.
     private func present(_ name: String, _ order: [String]) {
+        let presenter = makePresenter(name, order)
+        do {
+            try FileCoordinator.register(presenter)
+            say("\(name) presents")
+        } catch {
+            say("\(name) failed: \(shown(error))")
+        }
+    }
+
+    /// `present NAME PATH KIND`; `-` is the path of one that shows nothing yet.
+    private func makePresenter(_ name: String, _ order: [String]) -> any Presenting {
         let url = order[2] == "-" ? nil : place.url(order[2])
         let kind = order.count > 3 ? order[3] : "everything"
         let presenter: any Presenting =
@@ -210,12 +222,7 @@ extension Participant {
             default: preconditionFailure("no presenter implements '\(kind)'")
             }
         state.withLock { $0.presenters[name] = presenter }
-        do {
-            try FileCoordinator.register(presenter)
-            say("\(name) presents")
-        } catch {
-            say("\(name) failed: \(shown(error))")
-        }
+        return presenter
     }
 
     /// Says so when all that the daemon had to tell or ask until now has arrived: what was asked for later has been
