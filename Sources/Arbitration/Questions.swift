@@ -14,6 +14,9 @@ extension Arbiter {
     /// Whether an item was placed as a package and not forgotten.
     public func isPackage(_ item: ItemID) -> Bool { tree.isPackage(item) }
 
+    /// Whether an item is in a directory that is one file to its user, or is one (S2).
+    public func isInPackage(_ item: ItemID, at place: Place) -> Bool { tree.unit(of: item, at: place) != nil }
+
     /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard desk.isDebtor(party) else { return false }

@@ -226,6 +226,11 @@ package final class Engine: Sendable {
     /// Whether an item was placed as a directory that is one file to its user.
     package func isPackage(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPackage(item) } }
 
+    /// Whether a directory, or one above it, is one file to its user.
+    package func isInPackage(_ item: ItemID, at place: Place) -> Bool {
+        state.withLock { $0.arbiter.isInPackage(item, at: place) }
+    }
+
     func submit(_ event: Event) { carryOut(event) }
 
     package func hasYieldedClean(_ claim: ClaimID) -> Bool {

@@ -5,7 +5,7 @@ import Glibc
 /// Which access a kernel request is.
 ///
 /// The one place where requests of the kernel become words of the arbiter. What is not here takes no claim:
-/// links, directories and nodes that are made, attributes, and everything that goes through an open handle.
+/// attributes, and everything that goes through an open handle.
 package enum AccessTable {
     /// OPEN. Nil if a file of this class is opened without a claim.
     package static func opening(_ flags: Int32, of itemClass: ItemClass) -> Access? {
@@ -31,6 +31,8 @@ package enum AccessTable {
 
     /// CREATE of a new name.
     package static let creating = Access.write(.forReplacing)
+    /// LINK, SYMLINK, MKDIR and MKNOD: of the directory, and nothing where that is in no package.
+    package static let makingInPackage = Access.write(.updating)
     /// UNLINK. A step of a save is an update from the beginning: the file is not going to be missing.
     package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
     /// The source of a RENAME.

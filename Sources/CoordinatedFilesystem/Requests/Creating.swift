@@ -6,7 +6,7 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// New files, directories, links and nodes, made as the requester.
+/// New files, made as the requester.
 extension CoordinatedFilesystem {
     /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
     /// between, and nobody can have claimed what did not exist.
@@ -125,68 +125,7 @@ extension CoordinatedFilesystem {
         return Appearance(fill: fill, isDocument: fillName(of: fill, with: node))
     }
 
-    func makeNode(
-        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
-    ) {
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
-            try directory.makeNode(name, mode: mode, device: device)
-        }
-    }
-
-    func makeDirectory(_ name: borrowing FileName, in parent: NodeID, mode: UInt32, reply: consuming Reply) {
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
-            try directory.makeDirectory(name, mode: mode)
-        }
-    }
-
-    func makeSymbolicLink(
-        _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
-        reply: consuming Reply
-    ) {
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
-            try directory.makeSymbolicLink(name, to: target)
-        }
-    }
-
-    func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
-        guard let node = nodes[id] else { return reply.fail(.stale) }
-        let file: SharedDescriptor
-        do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
-            try directory.link(file.descriptor, as: name)
-        }
-    }
-
-    private func make(
-        _ name: borrowing FileName, in parent: NodeID, reply: consuming Reply,
-        _ body: (borrowing OwnedDescriptor, borrowing FileName) throws(Errno) -> Void
-    ) {
-        guard let directory = nodes[parent] else { return reply.fail(.stale) }
-        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
-        let caller = reply.caller
-        do throws(Errno) {
-            become(caller)
-            let below = try directory.descriptor()
-            try body(below.descriptor, name)
-            let status = try below.descriptor.status(of: name)
-            let node = nodes.introduce(status, as: name.copy(), in: directory)
-            let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
-            let change = NameChange(name.copy(), in: directory, caller: caller)
-            if appearance.fill == nil { noteCreation(of: node, change) }
-            if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
-            if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
-            engine.journal.note(
-                .created, at: Engine.now, by: NameSubject(name.copy(), in: directory, thread: caller.thread))
-            let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
-            if !reply.entry(node.id, status, names: validity, attributes: attributes) {
-                nodes.forget(node.id, lookups: 1)
-            }
-        } catch {
-            reply.fail(error)
-        }
-    }
-
-    private func become(_ caller: Caller) {
+    func become(_ caller: Caller) {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 }

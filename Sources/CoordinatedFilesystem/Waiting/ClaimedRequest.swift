@@ -15,6 +15,7 @@ final class ClaimedRequest: Claimant {
     /// What the kernel asks for; a request that comes again is known by it.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)
+        case making(NameChange)
         case removing(NameChange)
         case renaming(NameChange, to: NameChange)
     }
@@ -51,7 +52,7 @@ final class ClaimedRequest: Claimant {
         case .renaming(_, let target) where !request.rest.isEmpty:
             [Intent(request.first.access, to: account.path)]
                 + request.rest.map { Intent($0.access, to: target.subject.account.path) }
-        case .resizing, .removing, .renaming: [Intent(request.first.access, to: account.path)]
+        case .resizing, .making, .removing, .renaming: [Intent(request.first.access, to: account.path)]
         }
     }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
@@ -61,7 +62,7 @@ final class ClaimedRequest: Claimant {
     var account: Account {
         switch kind {
         case .resizing(let node, _): Account(thread: thread) { node.path }
-        case .removing(let change), .renaming(let change, _): change.subject.account
+        case .making(let change), .removing(let change), .renaming(let change, _): change.subject.account
         }
     }
 
@@ -69,14 +70,14 @@ final class ClaimedRequest: Claimant {
     var directory: Node? {
         switch kind {
         case .resizing(_, let directory): directory
-        case .removing(let change), .renaming(let change, _): change.directory
+        case .making(let change), .removing(let change), .renaming(let change, _): change.directory
         }
     }
 
     /// The name that the request takes away, if it does.
     var vacated: NameChange? {
         switch kind {
-        case .resizing: nil
+        case .resizing, .making: nil
         case .removing(let change), .renaming(let change, _): change
         }
     }
@@ -141,10 +142,11 @@ extension ClaimedRequest.Kind {
     func isSame(as other: Self) -> Bool {
         switch (self, other) {
         case (.resizing(let one, _), .resizing(let other, _)): one === other
-        case (.removing(let one), .removing(let other)): one.isSame(as: other)
+        case (.making(let one), .making(let other)), (.removing(let one), .removing(let other)):
+            one.isSame(as: other)
         case (.renaming(let one, let place), .renaming(let other, let otherPlace)):
             one.isSame(as: other) && place.isSame(as: otherPlace)
-        case (.resizing, _), (.removing, _), (.renaming, _): false
+        case (.resizing, _), (.making, _), (.removing, _), (.renaming, _): false
         }
     }
 }
