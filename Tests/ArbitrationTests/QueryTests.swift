@@ -68,6 +68,17 @@ struct QueryTests {
         #expect(around(editor, other, in: root) == ClaimID(2))
     }
 
+    /// Rule P5: of several the latest, in whatever order they are gone through.
+    @Test func whatIsDoneIsPartOfTheLatestAccess() {
+        var talk = Conversation()
+        let aware = Party.process(50, purpose: "a")
+        for number in UInt64(1)...12 {
+            talk.claim(number, .write(.updating), number, by: aware, as: .aware)
+            let found = talk.arbiter.write(around: editor, of: ItemID(99), at: Place())
+            #expect(found?.claim == ClaimID(number))
+        }
+    }
+
     /// Rule P5: a package is written as one file.
     @Test func whatIsDoneInAPackageIsDoneToAllOfIt() {
         var talk = Conversation()
