@@ -12,15 +12,20 @@ enum Checkout {
     }
 }
 
-/// A process of its own that makes the system calls it is told, and says how they went: `Tests/Workers/actor`.
+/// A process of its own that makes the system calls it is told, and says how they went: `Tests/Workers/actor`, or another
+/// worker that is told by lines and answers each by one.
 ///
 /// Actors are siblings, so that no claim of one is open to another.
 final class Actor: Sendable {
     let program: RunningProgram
     private let told = Mutex(0)
 
-    init() throws {
-        program = try Program("python3").start(Checkout.path("Tests/Workers/actor"), input: .keyboard)
+    convenience init() throws {
+        try self.init(Program("python3").start(Checkout.path("Tests/Workers/actor"), input: .keyboard))
+    }
+
+    init(_ program: RunningProgram) throws {
+        self.program = program
         try eventually(within: .seconds(20), "an actor to be ready\n\(program.errorText)") {
             program.text.hasPrefix("ready\n")
         }

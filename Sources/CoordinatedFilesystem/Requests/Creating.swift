@@ -8,24 +8,51 @@ import Synchronization
 
 /// New files, made as the requester.
 extension CoordinatedFilesystem {
-    /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
-    /// between, and nobody can have claimed what did not exist.
     func create(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
     ) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
-        let caller = reply.caller
+        let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        let former = returned(.making(change), by: change.caller.thread)
+        guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
+            giveUp(former)
+            return create(change, mode: mode, flags: flags, reply: reply)
+        }
+        let request = ClaimedRequest(
+            .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
+            processes: processes)
+        coordinate(request, after: former, reply: reply) { [self] request, _, reply in
+            create(change, mode: mode, flags: flags, reply: reply)
+            engine.end(request.claim)
+        }
+    }
+
+    /// What is claimed for a name under which somebody waits for a document, or has it already.
+    ///
+    /// Its presenters are asked nothing but to let a writer in: what is missing cannot be deleted.
+    func awaited(by change: NameChange) -> Request.Part? {
+        guard engine.isAttended, let document = documents.awaiting(change.name, in: change.directory) else {
+            return nil
+        }
+        return Request.Part(document, AccessTable.filling, at: places.place(in: change.directory))
+    }
+
+    /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
+    /// between, and nobody can have claimed what did not exist; who has claimed its name was waited for.
+    private func create(_ change: NameChange, mode: UInt32, flags: Int32, reply: consuming Reply) {
+        let (name, directory, caller) = (change.name, change.directory, change.caller)
         do throws(Errno) {
             become(caller)
             let below = try directory.descriptor()
-            let created = try makeFile(name, in: below, flags: flags, mode: mode)
+            let created = try name.withName { (name) throws(Errno) in
+                try makeFile(name, in: below, flags: flags, mode: mode)
+            }
             let status = try created.status()
-            let node = nodes.introduce(status, as: name.copy(), in: directory)
-            let appearance = noteCreation(of: node, as: name.copy(), in: directory, by: caller)
+            let node = nodes.introduce(status, as: name, in: directory)
+            let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
-            let change = NameChange(name.copy(), in: directory, caller: caller)
             let creation = Creation(handle, of: change, isNew: appearance.fill == nil, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, appearance.fill, reply: reply)

@@ -52,7 +52,7 @@ extension CoordinatedFilesystem {
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         let former = returned(.making(change), by: change.caller.thread)
-        guard let part = changeOfPackage(by: change) else {
+        guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
             giveUp(former)
             return make(change, under: nil, reply: reply, maker)
         }
@@ -66,7 +66,7 @@ extension CoordinatedFilesystem {
     }
 
     /// What is claimed for a new name in a package that somebody may use as a whole.
-    private func changeOfPackage(by change: NameChange) -> Request.Part? {
+    func changeOfPackage(by change: NameChange) -> Request.Part? {
         guard engine.isAttended, !change.isPrivate else { return nil }
         let (item, place) = (change.directory.item, places.place(of: change.directory))
         guard engine.isInPackage(item, at: place) else { return nil }

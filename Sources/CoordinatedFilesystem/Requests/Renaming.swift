@@ -45,17 +45,24 @@ extension CoordinatedFilesystem {
 
     /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
     private func isClaimed(_ move: Move) -> Bool {
-        move.status.isRegularFile || move.target != nil || (move.status.isDirectory && engine.isAttended)
+        move.status.isRegularFile || move.target != nil || engine.isAttended
     }
 
     private func request(for move: Move, of node: Node, isSave: Bool) -> Request {
         let first = Request.Part(
             node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
-        let second = (move.isOverOtherLink ? nil : move.target).map { target in
+        return Request(engine.makeClaimID(), .nameChange, first, claimedTarget(of: move))
+    }
+
+    /// What is moved over, or else whoever waits for the name or has the package that it is in.
+    private func claimedTarget(of move: Move) -> Request.Part? {
+        if let target = move.target {
+            if move.isOverOtherLink { return nil }
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
             return Request.Part(target.item, access, at: places.place(in: move.to.directory))
         }
-        return Request(engine.makeClaimID(), .nameChange, first, second)
+        if let awaited = awaited(by: move.to) { return awaited }
+        return move.from.directory === move.to.directory ? nil : changeOfPackage(by: move.to)
     }
 
     private func makeMove(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno) -> Move {
