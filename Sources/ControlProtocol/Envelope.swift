@@ -60,6 +60,7 @@ extension Envelope: Decodable {
     /// Never fails with anything but the failure to be sent back.
     package init(decoding bytes: [UInt8]) throws(Failure) {
         try JSONForm.check(bytes)
+        try JSONForm.checkShape(bytes)
         do {
             self = try JSONDecoder().decode(Envelope.self, from: Data(bytes))
         } catch let failure as Failure {
@@ -81,6 +82,9 @@ extension Envelope: Decodable {
             return
         }
         let method = try container.decode(String.self, forKey: .method)
+        guard method.utf8.count <= ProtocolLimits.nameBytes else {
+            throw Failure.invalidRequest("a 'method' has at most \(ProtocolLimits.nameBytes) bytes")
+        }
         let parameters = container.contains(.params) ? try container.superDecoder(forKey: .params) : nil
         if container.contains(.id) {
             let id = try container.decode(MessageID.self, forKey: .id)

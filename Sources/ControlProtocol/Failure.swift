@@ -100,6 +100,12 @@ extension Failure {
             .notJSON,
             "a text has at most \(ProtocolLimits.marksInARow) combining marks in a row")
     }
+    package static func tooManyValues() -> Failure {
+        Failure(.invalidRequest, "a message has at most \(ProtocolLimits.values) values")
+    }
+    package static func nameTooLong() -> Failure {
+        Failure(.invalidRequest, "the name of a member has at most \(ProtocolLimits.nameBytes) bytes")
+    }
     package static func invalidRequest(_ why: String) -> Failure { Failure(.invalidRequest, why) }
     package static func unknownMethod(_ method: String) -> Failure {
         Failure(.unknownMethod, "there is no method '\(method.excerpt)'")

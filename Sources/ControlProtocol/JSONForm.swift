@@ -26,6 +26,32 @@ package enum JSONForm {
         if !isPlain { try checkMarks(in: text) }
     }
 
+    /// Refuses what takes the decoder long, which is many values and long names, not long texts: a client's message is
+    /// decoded where everybody's are.
+    static func checkShape(_ bytes: [UInt8]) throws(Failure) {
+        var (values, textBytes, isText, isEscaped) = (1, 0, false, false)
+        for byte in bytes {
+            if isText {
+                textBytes += 1
+                switch byte {
+                case _ where isEscaped: isEscaped = false
+                case UInt8(ascii: "\\"): isEscaped = true
+                case UInt8(ascii: "\""): isText = false
+                default: break
+                }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): (isText, textBytes) = (true, 0)
+            case UInt8(ascii: ":") where textBytes > ProtocolLimits.nameBytes + 1: throw .nameTooLong()
+            case UInt8(ascii: ","), UInt8(ascii: "["), UInt8(ascii: "{"):
+                values += 1
+                if values > ProtocolLimits.values { throw .tooManyValues() }
+            default: break
+            }
+        }
+    }
+
     private static func checkMarks(in text: String) throws(Failure) {
         var marks = MarkCounter()
         for scalar in text.unicodeScalars {
@@ -81,6 +107,8 @@ struct MarkCounter {
     }
 
     private mutating func count(_ scalar: Unicode.Scalar) {
-        inARow = scalar.properties.canonicalCombiningClass == .notReordered ? 0 : inARow + 1
+        // None of the first are marks, and looking one up takes a while.
+        let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
+        inARow = isMark ? inARow + 1 : 0
     }
 }

@@ -10,6 +10,10 @@ package enum ProtocolLimits {
     package static let nesting = 64
     /// Combining marks that follow one another: more than a name of a file has room for, and than is ever quoted.
     package static let marksInARow = 256
+    /// Values of one message of a client's: the longest of ours have a tenth of that.
+    package static let values = 4096
+    /// Of a member's name, in bytes as it is written, and of a method's.
+    package static let nameBytes = 256
     /// Of an `id` that is a text.
     package static let idBytes = 256
     /// Requests of one connection that are being served at once, accesses that wait not included; more wait in the
@@ -30,8 +34,15 @@ package enum ProtocolLimits {
     /// presenters' messages are among it.
     package static let outboxBytes = 1 << 20
     package static let outboxMessages = 1024
-    /// How many messages of one client are looked at before others have their turn.
+    /// How many messages of one client are looked at before others have their turn, and how many bytes.
     package static let messagesPerTurn = 64
+    package static let bytesPerTurn = 64 << 10
+    /// Of all connections of a user who is a guest.
+    package static let presentersOfGuest = 1024
+    /// Files that a guest's accesses wait for, over all its connections: so many questions it may have others asked.
+    package static let intentsOfGuest = 64
+    /// Messages to one connection of a guest's that wait for the kernel to say whether it may have them.
+    package static let checksOfGuest = 256
     /// Requests to one client whose answers have not come, those that are too late included.
     package static let questions = 1024
     /// What one `kept/read` returns, so that its base64 fits into a message.

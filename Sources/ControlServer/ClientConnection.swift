@@ -15,7 +15,7 @@ final class ClientConnection: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
 
     /// What is logged once for a connection, however often it happens.
-    enum Remark { case strayAnswer, badNotification }
+    enum Remark { case strayAnswer, badNotification, manyQuestions }
 
     let peer: Peer
     let service: Service
@@ -104,17 +104,20 @@ extension ClientConnection {
 
     private func serve() {
         guard !isResting else { return }
-        var (isDrained, messages) = (false, 0)
+        var (isDrained, messages, bytes) = (false, 0, 0)
         while !isEnding, !isDrained {
             if mayStart, let (id, request) = flow.next() {
                 start(id, request)
             } else if mayRead {
-                guard messages < ProtocolLimits.messagesPerTurn else { return rest() }
+                guard messages < ProtocolLimits.messagesPerTurn, bytes < ProtocolLimits.bytesPerTurn else {
+                    return rest(after: bytes)
+                }
                 messages += 1
                 guard let message = nextMessage() else {
                     isDrained = true
                     continue
                 }
+                bytes += message.count
                 take(message)
             } else {
                 break
@@ -132,10 +135,12 @@ extension ClientConnection {
         }
     }
 
-    /// Lets others go first: what a client sends in one piece may be thousands of messages.
-    private func rest() {
+    /// Lets others go first: what a client sends in one piece may be thousands of messages, and a large one takes a
+    /// hundred times as long as a small one.
+    private func rest(after bytes: Int) {
         isResting = true
-        loop.assumeIsolated().scheduleTask(in: Self.rest) {
+        let large = bytes >= ProtocolLimits.bytesPerTurn
+        loop.assumeIsolated().scheduleTask(in: large ? .microseconds(Int64(bytes)) : Self.rest) {
             self.isResting = false
             self.serve()
         }
@@ -278,7 +283,8 @@ extension ClientConnection {
     }
 
     func note(_ line: String) {
-        service.log("control connection of pid \(peer.pid), user \(peer.user): \(line)")
+        guard let more = service.guest(peer) == nil ? "" : service.remarks.note(peer.user) else { return }
+        service.log("control connection of pid \(peer.pid), user \(peer.user): \(line)\(more)")
     }
 
     func noteOnce(_ remark: Remark, _ line: String) {

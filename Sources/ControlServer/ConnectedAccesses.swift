@@ -9,7 +9,7 @@ import NIOPosix
 final class ConnectedAccesses {
     private enum Standing {
         /// The request is answered when it is granted or refused.
-        case waiting(MessageID, since: Instant)
+        case waiting(MessageID, since: Instant, intents: Int)
         /// Answered as cancelled; what is decided meanwhile does not matter.
         case cancelled
         case held
@@ -45,7 +45,15 @@ final class ConnectedAccesses {
         } catch {
             return connection.answer(id, error)
         }
-        accesses[claim] = .waiting(id, since: Engine.now)
+        let intents = parameters.intents.count
+        guard takeRoom(for: intents) else {
+            return connection.answer(
+                id,
+                .tooMany(
+                    "accesses of a user who is a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
+                ))
+        }
+        accesses[claim] = .waiting(id, since: Engine.now, intents: intents)
         waiting += 1
         let settle = makeOutcome(of: claim, parameters.intents)
         // It comes after all that the client has asked for before.
@@ -65,9 +73,20 @@ final class ConnectedAccesses {
         }
     }
 
+    /// Each access that waits may have others asked, so those of a guest's are counted over its connections.
+    private func takeRoom(for intents: Int) -> Bool {
+        guard service.guest(connection.peer) != nil else { return true }
+        return service.waitsOfGuests.take(intents, of: connection.peer.user)
+    }
+
+    private func giveBackRoom(for intents: Int) {
+        guard service.guest(connection.peer) != nil else { return }
+        service.waitsOfGuests.giveBack(intents, of: connection.peer.user)
+    }
+
     private func begun(_ claim: ClaimID, _ result: Result<AccessPlan?, Failure>, _ intents: [IntentForm]) {
         switch result {
-        case .success(let plan?): grant(claim, plan, intents)
+        case .success(let plan?): granted(claim, plan, intents)
         case .success(nil): break
         case .failure(let failure): finish(claim, .failure(failure))
         }
@@ -112,9 +131,9 @@ final class ConnectedAccesses {
     private func settle(
         _ claim: ClaimID, _ decision: Engine.Decision, _ plan: AccessPlan, _ intents: [IntentForm]
     ) {
-        guard case .waiting(_, let since) = accesses[claim] else { return }
+        guard case .waiting(_, let since, _) = accesses[claim] else { return }
         switch decision {
-        case .granted: grant(claim, plan, intents)
+        case .granted: granted(claim, plan, intents)
         case .refused(let refusal, let explanation):
             connection.atDesk { holdings, _ throws(Failure) in
                 throw holdings.explain(refusal, of: claim, explanation, since: since)
@@ -125,17 +144,34 @@ final class ConnectedAccesses {
         }
     }
 
-    private func grant(_ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]) {
-        guard case .waiting(let id, _) = accesses[claim] else { return }
+    private func granted(_ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]) {
+        guard let guest = service.guest(connection.peer) else {
+            return grant(claim, plan.documents.map(\.path), intents)
+        }
+        // It may have been moved to where the user has no right to it, and must not learn of it.
+        connection.atDesk { holdings, _ throws(Failure) in
+            try holdings.checkAgain(claim, plan, intents, for: guest)
+        } then: { result in
+            switch result {
+            case .success(let paths): self.grant(claim, paths, intents)
+            case .failure(let failure): self.finish(claim, .failure(failure))
+            }
+        }
+    }
+
+    private func grant(_ claim: ClaimID, _ paths: [[UInt8]], _ intents: [IntentForm]) {
+        guard case .waiting(let id, _, let count) = accesses[claim] else { return }
         accesses[claim] = .held
-        let now = zip(plan.documents, intents).map { IntentForm($0.path, $1.access) }
+        giveBackRoom(for: count)
+        let now = zip(paths, intents).map { IntentForm($0, $1.access) }
         let result = AccessBeginResult(access: claim.rawValue, intents: now)
         tell(id, .success(.beginAccess(result)))
     }
 
     /// Answers an `access/begin` that came to nothing.
     private func finish(_ claim: ClaimID, _ result: Result<Response, Failure>) {
-        guard case .waiting(let id, _) = accesses.removeValue(forKey: claim) else { return }
+        guard case .waiting(let id, _, let count) = accesses.removeValue(forKey: claim) else { return }
+        giveBackRoom(for: count)
         tell(id, result)
     }
 
@@ -149,10 +185,11 @@ final class ConnectedAccesses {
     /// A grant may be on its way: it is taken back as well.
     func cancel(_ id: MessageID) {
         let found = accesses.first { _, standing in
-            if case .waiting(id, _) = standing { true } else { false }
+            if case .waiting(id, _, _) = standing { true } else { false }
         }
-        guard let claim = found?.key else { return }
+        guard let claim = found?.key, case .waiting(_, _, let count) = found?.value else { return }
         accesses[claim] = .cancelled
+        giveBackRoom(for: count)
         tell(id, .failure(.cancelled))
         connection.atDesk { holdings, _ throws(Failure) in
             holdings.withdraw(claim)
@@ -216,7 +253,10 @@ final class ConnectedAccesses {
     }
 
     /// Nothing is answered any more; what is held is given back by the connection's holdings.
-    func close() { accesses = [:] }
+    func close() {
+        for case .waiting(_, _, let count) in accesses.values { giveBackRoom(for: count) }
+        accesses = [:]
+    }
 }
 
 extension Failure {

@@ -16,9 +16,6 @@ final class ConnectedEvents {
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
     }
 
-    /// How much may wait for the kernel to say whether a guest may hear of it.
-    private static let mostChecked = 256
-
     private unowned let connection: ClientConnection
     private let service: Service
     private var subscriptions: [UInt64: Subscription] = [:]
@@ -115,22 +112,34 @@ final class ConnectedEvents {
         _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
         for guest: Guest
     ) {
-        if checking >= Self.mostChecked || subscriptions[number]?.unchecked != nil {
+        if checking >= ProtocolLimits.checksOfGuest || subscriptions[number]?.unchecked != nil {
             subscriptions[number]?.unchecked = event
             return
         }
         checking += 1
-        connection.atDesk { _, _ throws(Failure) in
-            (guest.mayHear(of: paths.path), guest.mayHear(of: paths.newPath))
+        connection.atDesk { [documents = service.documents] _, _ throws(Failure) in
+            let hearing = { (path: [UInt8]?, directory: ItemID?) in
+                path.map { guest.hearing(of: $0, in: directory, by: documents) } ?? .denied
+            }
+            return (hearing(paths.path, event.directory), hearing(paths.newPath, event.newDirectory))
         } then: { result in
             self.checking -= 1
             defer { self.sendUncheckedGaps() }
-            guard case .success(let mayHear) = result else { return }
-            let path = mayHear.0 ? paths.path : nil
-            let newPath = mayHear.1 ? paths.newPath : nil
-            guard event.kind == .gap || path != nil || newPath != nil else { return }
-            self.send(event, number, path, newPath)
+            guard case .success(let (old, new)) = result else { return }
+            self.tell(event, number, paths, old, new)
         }
+    }
+
+    private func tell(
+        _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
+        _ hearing: Guest.Hearing, _ newHearing: Guest.Hearing
+    ) {
+        if event.kind == .gap || hearing == .unknown || newHearing == .unknown {
+            return sendGap(event, number)
+        }
+        let path = hearing == .allowed ? paths.path : nil
+        let newPath = newHearing == .allowed ? paths.newPath : nil
+        if path != nil || newPath != nil { send(event, number, path, newPath) }
     }
 
     /// Everything before them has been told.
@@ -160,18 +169,5 @@ final class ConnectedEvents {
 
     private static func gap(_ event: EventFeed.Event, _ number: UInt64) -> ServerMessage {
         .event(EventForm(subscription: number, sequence: event.sequence, kind: .gap))
-    }
-}
-
-extension Guest {
-    /// Whether a name is one that the user could list.
-    func mayHear(of path: [UInt8]?) -> Bool {
-        guard let path else { return false }
-        let directory = Array(path[..<(path.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
-        do throws(Failure) {
-            return try checkedToLook(at: PathForm(directory)).contains(.read)
-        } catch {
-            return false
-        }
     }
 }

@@ -23,6 +23,11 @@ final class ConnectedPresenters {
     /// Registrations that are not answered yet; and messages that came for them, or for presenters removed.
     private var registering = 0
     private var early: [PresenterMessage] = []
+    /// How many presenters are counted, if the client is a guest.
+    private var taken = 0
+    /// Messages for a guest that are being checked; and who gets a gap in place of those for which there was no room.
+    private var checking = 0
+    private var unchecked: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
 
     init(of connection: ClientConnection, in service: Service) {
         self.connection = connection
@@ -47,6 +52,11 @@ final class ConnectedPresenters {
             return connection.answer(
                 id, .tooMany("a connection has at most \(ProtocolLimits.presenters) presenters"))
         }
+        guard takeRoom() else {
+            return connection.answer(
+                id,
+                .tooMany("a user who is a guest has at most \(ProtocolLimits.presentersOfGuest) presenters"))
+        }
         let purpose =
             parameters.purpose.map { connection.peer.purpose(named: $0) }
             ?? Purpose("presenter:\(service.registrations.next())")
@@ -58,10 +68,25 @@ final class ConnectedPresenters {
             try holdings.register(parameters, as: purpose, watching: process, in: mailbox)
         } then: { result in
             self.registering -= 1
+            if case .failure = result { self.giveBackRoom() }
             self.connection.finish(
                 id, result.map { self.add($0, parameters, purpose) }.map { .register($0) })
             self.deliverEarly()
         }
+    }
+
+    /// What many have to be told of costs everybody, so a guest's presenters are counted over its connections.
+    private func takeRoom() -> Bool {
+        guard service.guest(connection.peer) != nil else { return true }
+        guard service.presentersOfGuests.take(1, of: connection.peer.user) else { return false }
+        taken += 1
+        return true
+    }
+
+    private func giveBackRoom(_ count: Int = 1) {
+        guard service.guest(connection.peer) != nil else { return }
+        taken -= count
+        service.presentersOfGuests.giveBack(count, of: connection.peer.user)
     }
 
     private func makeMailbox() -> Mailbox {
@@ -86,6 +111,7 @@ final class ConnectedPresenters {
             return connection.answer(id, .notFound("you have no presenter \(presenter.rawValue)"))
         }
         questions.forget(presenter)
+        giveBackRoom()
         connection.begin(id)
         connection.atDesk { holdings, _ throws(Failure) in
             holdings.remove(presenter)
@@ -126,6 +152,7 @@ final class ConnectedPresenters {
         mailbox = nil
         presented = [:]
         early = []
+        giveBackRoom(taken)
     }
 }
 
@@ -151,18 +178,54 @@ extension ConnectedPresenters {
         guard let guest = service.guest(connection.peer) else {
             return deliver(message, to: known, at: known.document.path)
         }
-        // Each time, since rights change; and in order, since the desk does one thing after the other.
-        connection.atDesk { [service, document = known.document] _, _ throws(Failure) in
+        check(message, about: known.document, for: guest)
+    }
+
+    /// Each time, since rights change; and in order, since the desk does one thing after the other.
+    private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
+        guard checking < ProtocolLimits.checksOfGuest else { return leaveUnchecked(message) }
+        checking += 1
+        connection.atDesk { [service] _, _ throws(Failure) in
             guest.verdict(on: message, about: document, in: service)
         } then: { result in
+            self.checking -= 1
+            defer { self.checkGaps(for: guest) }
             guard let known = self.presented[message.presenter], case .success(let verdict) = result else {
                 return
             }
             switch verdict {
             case .deliver(let path): self.deliver(message, to: known, at: path)
+            case .deliverGap(let path): self.deliver(message.withoutSubitem, to: known, at: path)
             case .consent(let question):
                 self.service.engine.answer(question, of: message.presenter, .done)
             case .drop: break
+            }
+        }
+    }
+
+    /// There is too much of it. What the presenter is asked it need not do, what it was told it finds out by looking, and that
+    /// it is let in again is told in any case.
+    private func leaveUnchecked(_ message: PresenterMessage) {
+        switch message.content {
+        case .request(let question, _, _, _): service.engine.answer(question, of: message.presenter, .done)
+        case .notice(.reacquire, _):
+            guard let known = presented[message.presenter] else { return }
+            deliver(message, to: known, at: known.path)
+        case .notice(let notice, _):
+            unchecked[message.presenter, default: [:]][notice] = message.withoutSubitem
+        }
+    }
+
+    /// Everything before them has been told.
+    private func checkGaps(for guest: Guest) {
+        guard checking == 0 else { return }
+        let gaps = unchecked
+        unchecked = [:]
+        for (presenter, messages) in gaps.sorted(by: { $0.key < $1.key }) {
+            guard let known = presented[presenter] else { continue }
+            // As in every turn: moved before changed.
+            for message in messages.sorted(by: { $0.key.rawValue > $1.key.rawValue }).map(\.value) {
+                check(message, about: known.document, for: guest)
             }
         }
     }
@@ -193,8 +256,10 @@ extension ConnectedPresenters {
     ) {
         let now = Engine.now
         guard let id = questions.ask(question, at: now) else {
-            return connection.close(
-                because: "it owes answers to \(ProtocolLimits.questions) requests; close and try again")
+            // It is not let go: that would be its consent. Its time runs out, and what is unsaved is kept.
+            return connection.noteOnce(
+                .manyQuestions, "it owes answers to \(ProtocolLimits.questions) requests, and is sent no more"
+            )
         }
         let parameters = PresenterQuestion.Parameters(
             presenter: message.presenter.rawValue, path: path, turn: message.turn.rawValue,

@@ -15,6 +15,9 @@ final class EventFeed {
         let kind: EventKind
         let path: [UInt8]?
         let newPath: [UInt8]?
+        /// The directories that the names are in: another may have the path of one by now.
+        var directory: ItemID?
+        var newDirectory: ItemID?
         let cause: CauseForm?
     }
 
@@ -176,8 +179,9 @@ final class EventFeed {
         }
         let isMove = kind == .moved
         return Event(
-            sequence: last, kind: kind, path: isMove ? before : now, newPath: isMove ? now : nil, cause: cause
-        )
+            sequence: last, kind: kind, path: isMove ? before : now, newPath: isMove ? now : nil,
+            directory: (isMove ? subitem.former : subitem.place)?.directory,
+            newDirectory: isMove ? subitem.place.directory : nil, cause: cause)
     }
 }
 

@@ -60,6 +60,8 @@ extension Guest {
     enum Verdict: Sendable {
         /// With the path that was looked at.
         case deliver(at: [UInt8])
+        /// That something happened, and not what: nobody can say any more whether the user could have seen it.
+        case deliverGap(at: [UInt8])
         /// It is not asked, and stands in nobody's way.
         case consent(QuestionID)
         case drop
@@ -85,11 +87,42 @@ extension Guest {
         case .notice(.reacquire, _):
             // It ends what was asked, and says nothing else.
             return .deliver(at: path)
-        case .notice(_, let subitem):
-            let name = subitem.flatMap { service.documents.path(of: $0.item, at: $0.place) }
-            let mayHear = present(at: path).contains(.read) && (name == nil || mayHear(of: name))
-            return mayHear ? .deliver(at: path) : .drop
+        case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path) : .drop
+        case .notice(_, let subitem?):
+            guard present(at: path).contains(.read) else { return .drop }
+            // Where it was is told as well, if it was moved.
+            let places = [subitem.place] + (subitem.former.map { [$0] } ?? [])
+            let hearings = places.map { place in
+                service.documents.path(of: subitem.item, at: place).map {
+                    hearing(of: $0, in: place.directory, by: service.documents)
+                } ?? .unknown
+            }
+            if hearings.contains(.denied) { return .drop }
+            return hearings.contains(.unknown) ? .deliverGap(at: path) : .deliver(at: path)
         }
+    }
+
+    /// Whether the user may hear of something.
+    enum Hearing: Sendable {
+        case allowed
+        case denied
+        /// The directory that it was in is not there any more, or another has its name.
+        case unknown
+    }
+
+    /// Whether a name in a directory is one that the user could list; may block.
+    ///
+    /// The path is that of a moment ago, and whoever may not see one directory may make another in its place: so the rights are
+    /// looked at first, and then which directory that is.
+    func hearing(of path: [UInt8], in directory: ItemID?, by documents: any DocumentSource) -> Hearing {
+        let above = Array(path[..<(path.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+        do throws(FindingFailure) {
+            guard try source.mayList(above, as: user) else { return .denied }
+        } catch {
+            return .unknown
+        }
+        guard let directory else { return .allowed }
+        return documents.path(of: directory, at: Place()) == above ? .allowed : .unknown
     }
 
     private func mayBeAsked(
@@ -101,7 +134,8 @@ extension Guest {
         guard let name = subitem.flatMap({ service.documents.path(of: $0, at: Place()) }) else {
             return false
         }
-        return mayHear(of: name) && present(at: name).contains(.rename)
+        return hearing(of: name, in: nil, by: service.documents) == .allowed
+            && present(at: name).contains(.rename)
     }
 
     private func present(at path: [UInt8]) -> Rights {

@@ -94,6 +94,14 @@ final class Holdings: Sendable {
             if let other = wanted.onBehalfOf { try self.party(of: other) } else { try self.party(process) }
         party.purpose = wanted.purpose
         let plan = try AccessPlan(wanted.intents, for: service.guest(peer), in: service)
+        // Who shows something in a directory is asked, wherever below it, and a guest may not see all of that.
+        if wanted.nature == .batch, service.guest(peer) != nil,
+            let directory = plan.documents.first(where: { service.engine.isDirectory($0.item) })
+        {
+            plan.release()
+            throw .denied(
+                "'\(PathForm(directory.path).path.excerpt)' is a directory: prepare the files you want")
+        }
         state.withLock { $0.accesses[claim] = Begun(plan: plan, party: party) }
         // As a program that knows nothing of Truce, which lets writers pass when it stands still.
         let nature = plan.isGuestReading && wanted.nature == .aware ? .handle : wanted.nature
@@ -106,6 +114,27 @@ final class Holdings: Sendable {
         case .waiting:
             service.engine.whenSettled(claim) { outcome($0, plan) }
             return nil
+        }
+    }
+
+    /// Where a guest's access has its documents now; it is over if the guest may not do that there.
+    func checkAgain(
+        _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm], for guest: Guest
+    ) throws(Failure) -> [[UInt8]] {
+        do throws(Failure) {
+            return try zip(plan.documents, intents).map { (document, intent) throws(Failure) in
+                let path = document.path
+                do throws(Failure) {
+                    _ = try guest.checked(intent.access, at: PathForm(path))
+                } catch {
+                    throw .denied(
+                        "'\(intent.path.path.excerpt)' is not where it was, and not yours to use there")
+                }
+                return path
+            }
+        } catch {
+            finish(end(claim), of: claim)
+            throw error
         }
     }
 
@@ -136,6 +165,10 @@ final class Holdings: Sendable {
             let shown = items.flatMap { service.engine.census(of: $0).presenters.map(\.presenter) }
             let refusals = service.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
+            // Others who refuse show what a guest may not see, maybe.
+            if service.guest(peer) != nil, !Set(refusers).isSubset(of: shown) {
+                return .refused(by: [], "", nil)
+            }
             return .refused(
                 by: refusers.compactMap { service.engine.actor(behind: $0) }, refusals.first?.words ?? "",
                 refusals.first?.origin)

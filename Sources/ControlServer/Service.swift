@@ -21,6 +21,9 @@ struct Service: Sendable {
     let watch: ProcessWatch
     let refusals = RecentRefusals()
     let delays = DelayLedger()
+    let presentersOfGuests = GuestTally(limit: ProtocolLimits.presentersOfGuest)
+    let remarks = GuestRemarks()
+    let waitsOfGuests = GuestTally(limit: ProtocolLimits.intentsOfGuest)
     /// Makes the purposes of presenters.
     let registrations = Counter()
 

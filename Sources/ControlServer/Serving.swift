@@ -62,6 +62,12 @@ extension Service {
         defer { document.release() }
         var census = try CensusForm(of: document.item, in: engine)
         if isForGuest {
+            // It may have other names.
+            for index in census.presenters.indices {
+                (census.presenters[index].path, census.presenters[index].pathBytes) = (
+                    path.path, path.pathBytes
+                )
+            }
             for index in census.claims.indices {
                 census.claims[index].others = nil
                 census.claims[index].reasons = []

@@ -20,6 +20,9 @@ package protocol SourceLooking: Sendable {
     /// What the kernel lets a user do with what a path leads to.
     func rights(of user: FileUser, at path: [UInt8]) throws(FindingFailure) -> Rights
 
+    /// Whether a user can list a directory and look into it. Fails if it is not there.
+    func mayList(_ directory: [UInt8], as user: FileUser) throws(FindingFailure) -> Bool
+
     /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
     ///
     /// Looked at with the rights of `user`; nil for the daemon's own.
@@ -46,6 +49,18 @@ package final class SourceTree: SourceLooking {
         } catch .noAccess {
             // On the way.
             return []
+        } catch {
+            throw FindingFailure(error)
+        }
+    }
+
+    package func mayList(_ path: [UInt8], as user: FileUser) throws(FindingFailure) -> Bool {
+        do throws(Errno) {
+            return try user.act { () throws(Errno) in
+                try directory(Self.names(in: path)).isPermitted([.read, .search])
+            }
+        } catch .noAccess {
+            return false
         } catch {
             throw FindingFailure(error)
         }

@@ -16,6 +16,12 @@ package struct PresenterMessage: Sendable {
     package let turn: TurnID
     package let content: Content
     package let cause: Cause
+
+    /// That something happened in the directory that is presented, and not what.
+    package var withoutSubitem: PresenterMessage {
+        guard case .notice(let notice, .some) = content else { return self }
+        return PresenterMessage(presenter: presenter, turn: turn, content: .notice(notice, nil), cause: cause)
+    }
 }
 
 /// Messages to the presenters of one connection, in the order in which they were decided.

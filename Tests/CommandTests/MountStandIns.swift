@@ -185,6 +185,7 @@ final class FakeDocuments: DocumentSource {
 /// A directory without links, in which nobody is a guest.
 struct FakeSource: SourceLooking {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
+    func mayList(_ directory: [UInt8], as user: FileUser) -> Bool { true }
     func target(of path: [UInt8], as user: FileUser?) -> [UInt8]? { nil }
 }
 

@@ -162,6 +162,52 @@ struct MalformedMessageTests {
         }
     }
 
+    @Test("a message of very many values is refused before it is decoded, however they are nested")
+    func values() throws {
+        let number = 200_000
+        let intents = String(repeating: #"{"path":"a"},"#, count: number) + #"{"path":"a"}"#
+        let objects = String(repeating: #"{},"#, count: number) + "{}"
+        let members = (0..<number).map { #""m\#($0)":0"# }.joined(separator: ",")
+        for text in [
+            #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"intents":[\#(intents)]}}"#,
+            #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"within":[\#(objects)]}}"#,
+            #"{"jsonrpc":"2.0","id":1,"method":"status","params":{\#(members)}}"#,
+        ] {
+            #expect(throws: Failure.tooManyValues()) { try Envelope(decoding: Array(text.utf8)) }
+        }
+        // In a text they are none.
+        let commas = String(repeating: "[,{", count: 5000)
+        let path = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(commas)"}}"#
+        #expect(throws: Never.self) { try Envelope(decoding: Array(path.utf8)) }
+    }
+
+    @Test("the longest message that makes sense has few values")
+    func mostIntents() throws {
+        let intent = #"{"path":"a","pathBytes":"YQ==","access":"read","options":["withoutChanges"]}"#
+        let intents = Array(repeating: intent, count: ProtocolLimits.intents).joined(separator: ",")
+        let within = (1...ProtocolLimits.intents).map { "\($0)" }.joined(separator: ",")
+        let text =
+            #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"intents":[\#(intents)],"within":[\#(within)]}}"#
+        #expect(throws: Never.self) { try Envelope(decoding: Array(text.utf8)) }
+        #expect(text.filter { ",[{".contains($0) }.count * 4 < ProtocolLimits.values)
+    }
+
+    @Test("names of members and methods are short: they are compared before anybody looks at them")
+    func longNames() throws {
+        let name = String(repeating: "n", count: ProtocolLimits.nameBytes)
+        let member = #"{"jsonrpc":"2.0","id":1,"method":"status","X":0}"#
+        #expect(throws: Never.self) { try Envelope(decoding: Array(member.replacing("X", with: name).utf8)) }
+        for longer in [name + "n", String(repeating: #"\""#, count: 200)] {
+            let text = member.replacing("X", with: longer)
+            #expect(throws: Failure.nameTooLong()) { try Envelope(decoding: Array(text.utf8)) }
+        }
+        let method = #"{"jsonrpc":"2.0","id":1,"method":"X"}"#
+        let failure = #expect(throws: Failure.self) {
+            try Envelope(decoding: Array(method.replacing("X", with: name + "n").utf8))
+        }
+        #expect(failure?.message.contains("'method'") ?? false)
+    }
+
     @Test("text that is not UTF-8, zero bytes and UTF-16 are not JSON")
     func encodings() {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"status"}"#

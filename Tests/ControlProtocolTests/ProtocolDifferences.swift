@@ -103,6 +103,8 @@ extension ProtocolDescription {
     private static let limits = [
         "A message has at most \(shown(ProtocolLimits.messageBytes))",
         "nests at most \(ProtocolLimits.nesting) levels deep",
+        "at most \(ProtocolLimits.values) values",
+        "\(ProtocolLimits.nameBytes) bytes in the name of a member",
         "at most \(ProtocolLimits.listEntries) entries",
         "A path has at most \(ProtocolLimits.pathBytes) bytes",
         "a purpose \(ProtocolLimits.purposeBytes)",
@@ -117,6 +119,7 @@ extension ProtocolDescription {
         "\(ProtocolLimits.outstandingRequests) more are kept in order",
         "while \(shown(ProtocolLimits.outboxBytes)) waits to be read",
         "\(ProtocolLimits.messagesPerTurn) messages are looked at",
+        "or \(ProtocolLimits.bytesPerTurn >> 10) KiB",
         "(\(shown(ProtocolLimits.outboxBytes)), or \(ProtocolLimits.outboxMessages) messages)",
         "answers to \(ProtocolLimits.questions) requests",
     ]

@@ -34,8 +34,8 @@ extension Mounted.HostileClients {
 
     /// In milliseconds; more than the bound itself by what a busy machine may take.
     static let delay = 10_000.0
-    /// In kB. Presenters take most of it, of which the guest has 40 times 1024.
-    static let mostMemory = 256 << 10
+    /// In kB. Replies that nobody reads take most of it.
+    static let mostMemory = 160 << 10
     /// In kB: how much more it may have been when the same is done once more.
     static let moreMemory = 32 << 10
 
@@ -84,6 +84,20 @@ extension Mounted.HostileClients {
         try mount.end()
     }
 
+    @Test("A guest learns nothing of what it may not see, and has nobody asked more than they can answer")
+    func curious() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        let mount = try Foreground("allow_other")
+        defer { mount.abandon() }
+        try Self.files.run(mount.path)
+        let outcome = try Program("python3").run(
+            Checkout.path("Tests/Workers/curious-guest"), mount.socket, mount.path, within: .seconds(200))
+        let rage = try JSONDecoder().decode(Rage.self, from: Data(outcome.output))
+        print("guests: \(rage.numbers.sorted { $0.key < $1.key })")
+        #expect(rage.failures == [])
+        try mount.end()
+    }
+
     private struct Round {
         let rage: Rage
         let latency: Latency
@@ -122,7 +136,10 @@ extension Mounted.HostileClients {
         chmod 644 open quiet
         chmod 666 held shared
         chmod 600 private
-        mkdir secret guest
+        mkdir secret guest pub
+        chmod 777 pub
+        echo "everybody's" >pub/file
+        chmod 666 pub/file
         echo "nobody's business" >secret/file
         chmod 644 secret/file
         chown -R 12346:12346 secret
