@@ -145,14 +145,17 @@ int clinux_prepare_thread(void) {
     thread_identity.user = geteuid();
     thread_identity.group = getegid();
     thread_identity.mask = 0;
+    if (geteuid() == 0) {
+        // The requester's rights were checked before the request got here: ours must not shrink with its user.
+        int bits = prctl(PR_GET_SECUREBITS);
+        if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
+        thread_identity.can_change = 1;
+    }
     thread_identity.is_prepared = 1;
-    if (geteuid() != 0) return 0;
-    // The requester's rights were checked before the request got here: ours must not shrink with its user.
-    int bits = prctl(PR_GET_SECUREBITS);
-    if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
-    thread_identity.can_change = 1;
     return 0;
 }
+
+int clinux_is_prepared(void) { return thread_identity.is_prepared; }
 
 void clinux_become(uint32_t user, uint32_t group, uint32_t mask) {
     if (!thread_identity.is_prepared) return;

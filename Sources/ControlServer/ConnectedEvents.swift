@@ -142,13 +142,19 @@ final class ConnectedEvents {
         if path != nil || newPath != nil { send(event, number, path, newPath) }
     }
 
-    /// Everything before them has been told.
+    /// By way of the desk, where everything before them is.
     private func sendUncheckedGaps() {
-        guard checking == 0 else { return }
+        guard checking < ProtocolLimits.checksOfGuest else { return }
         for (number, subscription) in subscriptions {
             guard let last = subscription.unchecked else { continue }
             subscriptions[number]?.unchecked = nil
-            sendGap(last, number)
+            checking += 1
+            connection.atDesk { _, _ throws(Failure) in
+            } then: { (_: Result<Void, Failure>) in
+                self.checking -= 1
+                if self.subscriptions[number] != nil { self.sendGap(last, number) }
+                self.sendUncheckedGaps()
+            }
         }
     }
 

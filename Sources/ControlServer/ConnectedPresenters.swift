@@ -176,26 +176,43 @@ extension ConnectedPresenters {
             return
         }
         guard let guest = service.guest(connection.peer) else {
-            return deliver(message, to: known, at: known.document.path)
+            return deliver(message, to: known, at: known.document.path, Names(of: message, service.documents))
         }
-        check(message, about: known.document, for: guest)
+        look(at: message, about: known.document, for: guest)
+    }
+
+    /// What there is no room for, is told as a gap; what a presenter is asked then, it need not do.
+    private func look(at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
+        let isCrowded = checking >= ProtocolLimits.checksOfGuest || unchecked[message.presenter] != nil
+        switch message.content {
+        case .request(let question, _, _, _) where isCrowded:
+            service.engine.answer(question, of: message.presenter, .done)
+        case .notice(.reacquire, _):
+            // It ends a turn, so it comes after what happened in that.
+            checkGaps(of: message.presenter, for: guest)
+            check(message, about: document, for: guest)
+        case .notice(let notice, _) where isCrowded:
+            unchecked[message.presenter, default: [:]][notice] = message.withoutSubitem
+        case .request, .notice: check(message, about: document, for: guest)
+        }
     }
 
     /// Each time, since rights change; and in order, since the desk does one thing after the other.
     private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
-        guard checking < ProtocolLimits.checksOfGuest else { return leaveUnchecked(message) }
         checking += 1
         connection.atDesk { [service] _, _ throws(Failure) in
             guest.verdict(on: message, about: document, in: service)
         } then: { result in
             self.checking -= 1
-            defer { self.checkGaps(for: guest) }
+            if self.checking < ProtocolLimits.checksOfGuest {
+                for presenter in self.unchecked.keys.sorted() { self.checkGaps(of: presenter, for: guest) }
+            }
             guard let known = self.presented[message.presenter], case .success(let verdict) = result else {
                 return
             }
             switch verdict {
-            case .deliver(let path): self.deliver(message, to: known, at: path)
-            case .deliverGap(let path): self.deliver(message.withoutSubitem, to: known, at: path)
+            case .deliver(let path, let names): self.deliver(message, to: known, at: path, names)
+            case .deliverGap(let path): self.deliver(message.withoutSubitem, to: known, at: path, Names())
             case .consent(let question):
                 self.service.engine.answer(question, of: message.presenter, .done)
             case .drop: break
@@ -203,46 +220,31 @@ extension ConnectedPresenters {
         }
     }
 
-    /// There is too much of it. What the presenter is asked it need not do, what it was told it finds out by looking, and that
-    /// it is let in again is told in any case.
-    private func leaveUnchecked(_ message: PresenterMessage) {
-        switch message.content {
-        case .request(let question, _, _, _): service.engine.answer(question, of: message.presenter, .done)
-        case .notice(.reacquire, _):
-            guard let known = presented[message.presenter] else { return }
-            deliver(message, to: known, at: known.path)
-        case .notice(let notice, _):
-            unchecked[message.presenter, default: [:]][notice] = message.withoutSubitem
+    /// After everything that came before them.
+    private func checkGaps(of presenter: PresenterID, for guest: Guest) {
+        guard let gaps = unchecked.removeValue(forKey: presenter), let known = presented[presenter] else {
+            return
         }
+        for notice in Self.order { gaps[notice].map { check($0, about: known.document, for: guest) } }
     }
 
-    /// Everything before them has been told.
-    private func checkGaps(for guest: Guest) {
-        guard checking == 0 else { return }
-        let gaps = unchecked
-        unchecked = [:]
-        for (presenter, messages) in gaps.sorted(by: { $0.key < $1.key }) {
-            guard let known = presented[presenter] else { continue }
-            // As in every turn: moved before changed.
-            for message in messages.sorted(by: { $0.key.rawValue > $1.key.rawValue }).map(\.value) {
-                check(message, about: known.document, for: guest)
-            }
-        }
-    }
+    /// As they are told in a turn.
+    private static let order: [PresenterNotice] = [
+        .didMove, .didChange, .subitemDidAppear, .subitemDidMove, .subitemDidChange,
+    ]
 
-    private func deliver(_ message: PresenterMessage, to known: Presented, at path: [UInt8]) {
+    private func deliver(_ message: PresenterMessage, to known: Presented, at path: [UInt8], _ names: Names) {
         switch message.content {
-        case .request(let question, let request, let subitem, let deadline):
-            let name = subitem.flatMap { service.documents.path(of: $0, at: Place()) }
+        case .request(let question, let request, _, let deadline):
             let asked = Questions.Question(
                 id: question, presenter: message.presenter, deadline: deadline, item: known.document.item)
-            ask(request, asked, message, path, name)
+            ask(request, asked, message, path, names.now)
         case .notice(.didMove, _):
             // Back where it was, or told before.
             guard path != known.path else { return }
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
-        case .notice(let notice, let subitem?): tell(notice, of: subitem, message, path)
+        case .notice(let notice, let subitem?): tell(notice, of: subitem, names, message, path)
         // Where it is by now, a guest may not be allowed to know.
         case .notice(.reacquire, _) where service.guest(connection.peer) != nil:
             tell(.reacquire, message, known.path)
@@ -270,16 +272,15 @@ extension ConnectedPresenters {
 
     /// What happened to something in a directory that is presented.
     private func tell(
-        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ message: PresenterMessage, _ path: [UInt8]
+        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ names: Names, _ message: PresenterMessage,
+        _ path: [UInt8]
     ) {
         guard !connection.hasGap(for: message.presenter.rawValue) else {
             lastSequence += 1
             return
         }
-        let now = service.documents.path(of: subitem.item, at: subitem.place)
-        guard let former = subitem.former else { return tell(notice, message, path, subitem: now) }
-        let before = service.documents.path(of: subitem.item, at: former)
-        tell(notice, message, path, subitem: before, newSubitem: now)
+        guard subitem.former != nil else { return tell(notice, message, path, subitem: names.now) }
+        tell(notice, message, path, subitem: names.before, newSubitem: names.now)
     }
 
     private func tell(
@@ -297,5 +298,23 @@ extension ConnectedPresenters {
         let gap = PresenterNews.Parameters(
             presenter: number, path: path, turn: turn, sequence: lastSequence, cause: cause)
         connection.push(news, about: number, orGap: .news(PresenterNews(notice, gap)))
+    }
+}
+
+/// What is below a presented directory, by its names when a message about it was looked at.
+struct Names: Sendable {
+    var now: [UInt8]?
+    var before: [UInt8]?
+
+    init() {}
+
+    init(of message: PresenterMessage, _ documents: any DocumentSource) {
+        switch message.content {
+        case .request(_, _, let subitem, _): now = subitem.flatMap { documents.path(of: $0, at: Place()) }
+        case .notice(_, let subitem?):
+            now = documents.path(of: subitem.item, at: subitem.place)
+            before = subitem.former.flatMap { documents.path(of: subitem.item, at: $0) }
+        case .notice(_, nil): break
+        }
     }
 }

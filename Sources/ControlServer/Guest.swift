@@ -58,8 +58,8 @@ struct Guest: Sendable {
 // What presenters of guests are sent.
 extension Guest {
     enum Verdict: Sendable {
-        /// With the path that was looked at.
-        case deliver(at: [UInt8])
+        /// With the paths that were looked at.
+        case deliver(at: [UInt8], Names)
         /// That something happened, and not what: nobody can say any more whether the user could have seen it.
         case deliverGap(at: [UInt8])
         /// It is not asked, and stands in nobody's way.
@@ -75,30 +75,28 @@ extension Guest {
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in service: Service
     ) -> Verdict {
-        let path = document.path
+        let (path, names) = (document.path, Names(of: message, service.documents))
         switch message.content {
-        case .request(let question, let request, let subitem, let deadline):
+        case .request(let question, let request, _, let deadline):
             let (account, now) = (account(of: document.item), Engine.now)
-            guard mayBeAsked(request, at: path, subitem, in: service),
+            guard mayBeAsked(request, at: path, names.now, in: service),
                 !service.delays.isSpent(account, at: now)
             else { return .consent(question) }
             service.delays.charge(account, deadline.since(now), at: now)
-            return .deliver(at: path)
+            return .deliver(at: path, names)
         case .notice(.reacquire, _):
             // It ends what was asked, and says nothing else.
-            return .deliver(at: path)
-        case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path) : .drop
+            return .deliver(at: path, names)
+        case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path, names) : .drop
         case .notice(_, let subitem?):
             guard present(at: path).contains(.read) else { return .drop }
             // Where it was is told as well, if it was moved.
-            let places = [subitem.place] + (subitem.former.map { [$0] } ?? [])
-            let hearings = places.map { place in
-                service.documents.path(of: subitem.item, at: place).map {
-                    hearing(of: $0, in: place.directory, by: service.documents)
-                } ?? .unknown
+            var hearings = [hearing(of: names.now, in: subitem.place.directory, by: service.documents)]
+            if let former = subitem.former {
+                hearings.append(hearing(of: names.before, in: former.directory, by: service.documents))
             }
             if hearings.contains(.denied) { return .drop }
-            return hearings.contains(.unknown) ? .deliverGap(at: path) : .deliver(at: path)
+            return hearings.contains(.unknown) ? .deliverGap(at: path) : .deliver(at: path, names)
         }
     }
 
@@ -112,28 +110,27 @@ extension Guest {
 
     /// Whether a name in a directory is one that the user could list; may block.
     ///
-    /// The path is that of a moment ago, and whoever may not see one directory may make another in its place: so the rights are
-    /// looked at first, and then which directory that is.
-    func hearing(of path: [UInt8], in directory: ItemID?, by documents: any DocumentSource) -> Hearing {
+    /// The path is that of a moment ago, and whoever may not see one directory may make another in its place: so it has to be the
+    /// directory that was looked at.
+    func hearing(of path: [UInt8]?, in directory: ItemID?, by documents: any DocumentSource) -> Hearing {
+        guard let path else { return .unknown }
         let above = Array(path[..<(path.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
         do throws(FindingFailure) {
-            guard try source.mayList(above, as: user) else { return .denied }
+            guard let status = try source.listable(above, by: user) else { return .denied }
+            guard let directory else { return .allowed }
+            return documents.isFile(directory, status) ? .allowed : .unknown
         } catch {
             return .unknown
         }
-        guard let directory else { return .allowed }
-        return documents.path(of: directory, at: Place()) == above ? .allowed : .unknown
     }
 
     private func mayBeAsked(
-        _ request: PresenterRequest, at path: [UInt8], _ subitem: ItemID?, in service: Service
+        _ request: PresenterRequest, at path: [UInt8], _ name: [UInt8]?, in service: Service
     ) -> Bool {
         guard request == .accommodateSubitemDeletion else {
             return present(at: path).contains(request == .accommodateDeletion ? .rename : .write)
         }
-        guard let name = subitem.flatMap({ service.documents.path(of: $0, at: Place()) }) else {
-            return false
-        }
+        guard let name else { return false }
         return hearing(of: name, in: nil, by: service.documents) == .allowed
             && present(at: name).contains(.rename)
     }

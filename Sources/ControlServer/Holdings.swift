@@ -124,11 +124,14 @@ final class Holdings: Sendable {
         do throws(Failure) {
             return try zip(plan.documents, intents).map { (document, intent) throws(Failure) in
                 let path = document.path
-                do throws(Failure) {
-                    _ = try guest.checked(intent.access, at: PathForm(path))
-                } catch {
-                    throw .denied(
-                        "'\(intent.path.path.excerpt)' is not where it was, and not yours to use there")
+                var rights: Rights = []
+                do throws(Failure) { rights = try guest.checked(intent.access, at: PathForm(path)) } catch {
+                    rights = []
+                }
+                // Who may only read it gives way to writers, which this access does not.
+                let isPlanned = intent.access.isWrite || plan.isGuestReading || rights.contains(.write)
+                guard !rights.isEmpty, isPlanned else {
+                    throw .denied("'\(intent.path.path.excerpt)' is not what it was, and not yours to use so")
                 }
                 return path
             }

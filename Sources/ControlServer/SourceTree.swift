@@ -20,8 +20,8 @@ package protocol SourceLooking: Sendable {
     /// What the kernel lets a user do with what a path leads to.
     func rights(of user: FileUser, at path: [UInt8]) throws(FindingFailure) -> Rights
 
-    /// Whether a user can list a directory and look into it. Fails if it is not there.
-    func mayList(_ directory: [UInt8], as user: FileUser) throws(FindingFailure) -> Bool
+    /// The directory at a path, if a user can list it and look into it; nil if not. Fails if there is none.
+    func listable(_ path: [UInt8], by user: FileUser) throws(FindingFailure) -> FileStatus?
 
     /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
     ///
@@ -54,13 +54,14 @@ package final class SourceTree: SourceLooking {
         }
     }
 
-    package func mayList(_ path: [UInt8], as user: FileUser) throws(FindingFailure) -> Bool {
+    package func listable(_ path: [UInt8], by user: FileUser) throws(FindingFailure) -> FileStatus? {
         do throws(Errno) {
             return try user.act { () throws(Errno) in
-                try directory(Self.names(in: path)).isPermitted([.read, .search])
+                let directory = try directory(Self.names(in: path))
+                return try directory.isPermitted([.read, .search]) ? directory.status() : nil
             }
         } catch .noAccess {
-            return false
+            return nil
         } catch {
             throw FindingFailure(error)
         }

@@ -23,6 +23,8 @@ final class CoordinatedFilesystem: Filesystem {
     let parking: Parking
     let episodes = Episodes()
     let keeper: Keeper
+    /// Makes files as the requester, where the thread at hand cannot.
+    let makers: WorkerPool
     /// What was agreed with the kernel when the connection opened.
     let agreement: @Sendable () -> ConnectionFeatures
     /// Whether a change that follows a look at a file always shows in its times.
@@ -45,6 +47,10 @@ final class CoordinatedFilesystem: Filesystem {
         processes = Processes(mountNumber: mountNumber)
         parking = Parking(timers: engine.timers)
         keeper = Keeper(store: store, engine: engine)
+        makers = try WorkerPool(threads: 1) {
+            // Without it nothing is made: not as somebody else.
+            do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
+        }
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
         let source = try root.filesystemStatus()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
+package import LinuxSystem
 
 /// A document that somebody shows or asked for by name, followed wherever it moves.
 package protocol TrackedDocument: AnyObject, Sendable {
@@ -21,6 +22,8 @@ package protocol DocumentSource: ItemNamer {
     func isAtHand(_ path: [UInt8]) -> Bool
     /// A document that somebody follows already, for one more; nil if nobody does.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
+    /// Whether that is the file of an item.
+    func isFile(_ item: ItemID, _ status: FileStatus) -> Bool
     /// Who a process is now; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party
     /// What is at a path is a document from now on whose own name is gone: somebody moved it in another way than by a

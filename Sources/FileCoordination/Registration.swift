@@ -77,17 +77,21 @@ final class Registration: Sendable {
         }
         guard let former else { return false }
         var left = former
+        var location: FileLocation?
         do throws(FileCoordinationError) {
-            let location = try FileLocation(url)
-            state.withLock { $0.isDirectory = location.isDirectory }
+            let found = try FileLocation(url)
+            location = found
+            state.withLock { $0.isDirectory = found.isDirectory }
             // If there is no daemon now, the next one is told.
-            left = .lost(location.link)
-            try location.link.connect()
+            left = .lost(found.link)
+            try found.link.connect()
             left = former
-            try location.link.register(
-                self, RegisterParameters(path: location.inside, messages: .all, purpose: purpose))
+            try found.link.register(
+                self, RegisterParameters(path: found.inside, messages: .all, purpose: purpose))
             return true
         } catch {
+            // Or it went before it answered.
+            if let location, error.code == .disconnected { left = .lost(location.link) }
             state.withLock { if case .registering = $0.standing { $0.standing = left } }
             if case .lost(let link) = left { link.reconnectLater() }
             throw error

@@ -13,6 +13,9 @@ package enum ThreadIdentity {
         guard clinux_prepare_thread() == 0 else { throw .last }
     }
 
+    /// Whether the calling thread can make files as somebody else.
+    package static var isPrepared: Bool { clinux_is_prepared() != 0 }
+
     /// Costs nothing while the requester stays the same. A daemon without root's rights only takes the umask.
     package static func become(user: UInt32, group: UInt32, umask: UInt32) {
         clinux_become(user, group, umask)

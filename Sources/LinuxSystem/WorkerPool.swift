@@ -20,13 +20,17 @@ package final class WorkerPool: Sendable {
     private let tickets: OwnedDescriptor
     private let finished: Signal
 
-    package init(threads: Int) throws(Errno) {
+    /// Each thread calls `beginning` first.
+    package init(threads: Int, beginning: @escaping @Sendable () -> Void = {}) throws(Errno) {
         let descriptor = clinux_event(1)
         guard descriptor >= 0 else { throw .last }
         tickets = OwnedDescriptor(adopting: descriptor)
         finished = try Signal()
         for _ in 0..<threads {
-            try JoinableThread { [self] in work() }.detach()
+            try JoinableThread { [self] in
+                beginning()
+                work()
+            }.detach()
         }
     }
 

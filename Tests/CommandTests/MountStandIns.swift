@@ -129,6 +129,8 @@ final class FakeDocuments: DocumentSource {
 
     init(hasRealProcesses: Bool = false) { self.hasRealProcesses = hasRealProcesses }
 
+    func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
+
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
         if path.starts(with: "missing/".utf8) { throw .notFound }
         let failed = FindingFailure.system
@@ -185,7 +187,7 @@ final class FakeDocuments: DocumentSource {
 /// A directory without links, in which nobody is a guest.
 struct FakeSource: SourceLooking {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
-    func mayList(_ directory: [UInt8], as user: FileUser) -> Bool { true }
+    func listable(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
     func target(of path: [UInt8], as user: FileUser?) -> [UInt8]? { nil }
 }
 

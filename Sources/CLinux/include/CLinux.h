@@ -54,6 +54,7 @@ int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offs
 // What the calling thread is to the file system below. By the raw calls, because glibc's wrappers would
 // change every thread; in C, because only C has thread-local variables.
 int clinux_prepare_thread(void);
+int clinux_is_prepared(void);
 void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
 // Makes the calling thread somebody else to the kernel, with no more rights than that user has, and back. The second
 // ends the process if it fails.

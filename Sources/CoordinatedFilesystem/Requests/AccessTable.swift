@@ -31,9 +31,9 @@ package enum AccessTable {
 
     /// CREATE of a new name.
     package static let creating = Access.write(.forReplacing)
-    /// CREATE, under a name that somebody has claimed or shows though there is nothing yet: until the file is there.
+    /// Whatever takes a name that somebody has claimed or shows though there is nothing yet: until it is there.
     package static let filling = Access.write(.updating)
-    /// CREATE, LINK, SYMLINK, MKDIR and MKNOD: of the directory, and nothing where that is in no package.
+    /// Whatever makes a name in a package, or moves something to one: of the directory, until it is there.
     package static let makingInPackage = Access.write(.updating)
     /// UNLINK. A step of a save is an update from the beginning: the file is not going to be missing.
     package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }

@@ -31,7 +31,9 @@ extension CoordinatedFilesystem {
     ) {
         if let former {
             // The kernel comes back only once: what is still to be waited for is waited for under its lock.
-            if former.hasSameItems(as: request) { return resume(former, reply: reply, then: step) }
+            if !former.endsWhenDecided, former.hasSameItems(as: request) {
+                return resume(former, reply: reply, then: step)
+            }
             giveUp(former)
             return claimUnderLock(request, reply: reply, then: step)
         }
@@ -136,6 +138,8 @@ extension CoordinatedFilesystem {
     /// The wait is over: the kernel's question is answered, and the request comes again or is given up.
     private func answer(_ request: ClaimedRequest, _ serial: UInt64) {
         guard let directory = request.directory else { return }
+        // Held for the retry, it would keep out whoever comes first, who may have the kernel's lock for that.
+        if request.endsWhenDecided { giveUp(request) }
         answerQuestion(of: serial, by: request.thread, about: directory.id)
         expire(serial, of: request.thread) { [self] in giveUp(request) }
     }

@@ -14,33 +14,17 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        let former = returned(.making(change), by: change.caller.thread)
-        guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
-            giveUp(former)
-            return create(change, mode: mode, flags: flags, reply: reply)
+        whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
+            create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
         }
-        let request = ClaimedRequest(
-            .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
-            processes: processes)
-        coordinate(request, after: former, reply: reply) { [self] request, _, reply in
-            create(change, mode: mode, flags: flags, reply: reply)
-            engine.end(request.claim)
-        }
-    }
-
-    /// What is claimed for a name under which somebody waits for a document, or has it already.
-    ///
-    /// Its presenters are asked nothing but to let a writer in: what is missing cannot be deleted.
-    func awaited(by change: NameChange) -> Request.Part? {
-        guard engine.isAttended, let document = documents.awaiting(change.name, in: change.directory) else {
-            return nil
-        }
-        return Request.Part(document, AccessTable.filling, at: places.place(in: change.directory))
     }
 
     /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
     /// between, and nobody can have claimed what did not exist; who has claimed its name was waited for.
-    private func create(_ change: NameChange, mode: UInt32, flags: Int32, reply: consuming Reply) {
+    private func create(
+        _ change: NameChange, mode: UInt32, flags: Int32, after turn: ClaimID?, isForced: Bool,
+        reply: consuming Reply
+    ) {
         let (name, directory, caller) = (change.name, change.directory, change.caller)
         do throws(Errno) {
             become(caller)
@@ -55,8 +39,9 @@ extension CoordinatedFilesystem {
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
             let creation = Creation(handle, of: change, isNew: appearance.fill == nil, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
-            claim(creation, appearance.fill, reply: reply)
+            claim(creation, appearance.fill, after: turn, isForced: isForced, reply: reply)
         } catch {
+            if let turn { engine.end(turn) }
             reply.fail(error)
         }
     }
@@ -76,12 +61,15 @@ extension CoordinatedFilesystem {
 
     /// Claims the new file, then ends the window of the name it fills, then answers: in this order nobody
     /// who waited for the name gets in between, and the name is not vacated again before the window is gone.
-    private func claim(_ creation: Creation, _ fill: Fill?, reply: consuming Reply) {
+    private func claim(
+        _ creation: Creation, _ fill: Fill?, after turn: ClaimID?, isForced: Bool, reply: consuming Reply
+    ) {
         let handle = creation.handle
         let part = Request.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
         let request = Request(handle.claim, .handle, part)
         let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
         if let fill { closeWindow(fill.vacancy, because: .filled) }
+        if let turn { engine.end(turn) }
         switch admission {
         case nil: finish(creation, reply: reply)
         case .granted: finish(creation, reply: reply)
@@ -93,7 +81,9 @@ extension CoordinatedFilesystem {
             engine.whenSettled(handle.claim) { [self] _ in
                 if let reply = parked.take() { finish(creation, reply: reply) }
             }
-            engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
+            // Who went ahead with the name has waited.
+            let wait: Span = isForced ? .zero : engine.bounds.lockwait
+            engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
                 engine.force(handle.claim)
             }
         }

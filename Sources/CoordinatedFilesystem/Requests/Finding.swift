@@ -45,6 +45,8 @@ extension CoordinatedFilesystem: DocumentSource {
         return nodes[item]?.path
     }
 
+    func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { nodes[item]?.key == FileKey(status) }
+
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
 
     /// Returns nothing if the path has changed meanwhile.

@@ -17,6 +17,7 @@ extension CoordinatedFilesystem {
             && (finishLookup(of: name, by: reply.caller.thread) || bounces[reply.caller.thread] != nil)
         do throws(Errno) {
             let status = try directory.descriptor().descriptor.status(of: name)
+            if hasReturned { finishMaking(of: name, in: directory, by: reply.caller.thread) }
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
@@ -31,6 +32,18 @@ extension CoordinatedFilesystem {
         guard bounces.finish(by: thread, where: { $0.isLookup(of: bytes) }) != nil else { return false }
         bounces.noteReturn(of: thread, at: Engine.now)
         return true
+    }
+
+    /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.
+    private func finishMaking(of name: borrowing FileName, in directory: Node, by thread: Int32) {
+        let name = name.copy()
+        let bounce = bounces.finish(by: thread) { cause in
+            guard case .making(let change)? = cause.request?.kind else { return false }
+            return change.directory === directory && change.name == name
+        }
+        guard let bounce else { return }
+        giveUp(bounce.cause.request)
+        bounces.noteReturn(of: thread, at: Engine.now)
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.

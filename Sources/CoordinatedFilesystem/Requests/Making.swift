@@ -7,7 +7,8 @@ import LinuxSystem
 
 /// New directories, links and nodes, made as the requester.
 ///
-/// Nobody holds what does not exist, so they claim nothing; but in a package they are a change of the package.
+/// They claim nothing: nobody has what does not exist, but for names that somebody waits for, and packages, which are one
+/// file to those who have them.
 extension CoordinatedFilesystem {
     func makeNode(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
@@ -51,28 +52,12 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        let former = returned(.making(change), by: change.caller.thread)
-        guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
-            giveUp(former)
-            return make(change, under: nil, reply: reply, maker)
-        }
-        let request = ClaimedRequest(
-            .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
-            processes: processes)
-        coordinate(request, after: former, reply: reply) { [self] request, _, reply in
-            make(change, under: request.claim, reply: reply, maker)
-            engine.end(request.claim)
+        whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
+            make(change, under: claim, reply: reply, maker)
         }
     }
 
-    /// What is claimed for a new name in a package that somebody may use as a whole.
-    func changeOfPackage(by change: NameChange) -> Request.Part? {
-        guard engine.isAttended, !change.isPrivate else { return nil }
-        let (item, place) = (change.directory.item, places.place(of: change.directory))
-        guard engine.isInPackage(item, at: place) else { return nil }
-        return Request.Part(item, AccessTable.makingInPackage, at: place)
-    }
-
+    /// Before whoever comes after the answer: it must find this turn over, and so its news told.
     private func make(
         _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
     ) {
@@ -90,12 +75,68 @@ extension CoordinatedFilesystem {
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
+            if let claim { engine.end(claim) }
             let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
             if !reply.entry(node.id, status, names: validity, attributes: attributes) {
                 nodes.forget(node.id, lookups: 1)
             }
         } catch {
+            if let claim { engine.end(claim) }
             reply.fail(error)
+        }
+    }
+}
+
+// Who has the name.
+extension CoordinatedFilesystem {
+    /// What makes something of a new name: the claim it has to end, if there is one; and whether it went ahead over somebody.
+    typealias NameStep = @Sendable (ClaimID?, Bool, consuming Reply) -> Void
+
+    /// Waits for those who have claimed a name though there is nothing yet, or the package that it is in.
+    ///
+    /// The kernel retries a request that is sent back, and then what it finds under the name may be something else
+    /// already. So its turn ends when it has come, and it makes what it came for in the next, which is at once.
+    func whenNameIsFree(_ change: NameChange, reply: consuming Reply, then step: @escaping NameStep) {
+        let former = returned(.making(change), by: change.caller.thread)
+        guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
+            giveUp(former)
+            return step(nil, false, reply)
+        }
+        let request = ClaimedRequest(
+            .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
+            processes: processes)
+        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            asRequester(reply) { reply in step(request.claim, grant.basis == .proceeded, reply) }
+        }
+    }
+
+    /// What is claimed for a name under which somebody waits for a document, or has it already.
+    ///
+    /// Its presenters are asked nothing but to let a writer in: what is missing cannot be deleted.
+    func awaited(by change: NameChange) -> Request.Part? {
+        guard engine.isAttended, let document = documents.awaiting(change.name, in: change.directory) else {
+            return nil
+        }
+        return Request.Part(document, AccessTable.filling, at: places.place(in: change.directory))
+    }
+
+    /// What is claimed for a new name in a package that somebody may use as a whole.
+    func changeOfPackage(by change: NameChange) -> Request.Part? {
+        guard engine.isAttended, !change.isPrivate else { return nil }
+        let (item, place) = (change.directory.item, places.place(of: change.directory))
+        guard engine.isInPackage(item, at: place) else { return nil }
+        return Request.Part(item, AccessTable.makingInPackage, at: place)
+    }
+
+    /// A request that waited under a lock goes on on whichever thread decided about it, which may not be able to make files as
+    /// somebody else.
+    private func asRequester(_ reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void)
+    {
+        if ThreadIdentity.isPrepared { return step(reply) }
+        let parked = Parked(reply)
+        makers.run {
+            guard let reply = parked.take() else { return }
+            if ThreadIdentity.isPrepared { step(reply) } else { reply.fail(.io) }
         }
     }
 }

@@ -82,6 +82,9 @@ final class ClaimedRequest: Claimant {
         }
     }
 
+    /// Whether its turn is over when it has come: the request makes a claim of its own then.
+    var endsWhenDecided: Bool { if case .making = kind { true } else { false } }
+
     /// What was found out about the save that takes the name of a node away, if the request is about its
     /// document.
     func save(of node: Node) -> Save? { request.first.item == node.item ? save : nil }
