@@ -151,4 +151,10 @@ extension Player {
         try say("present \(presenter) \(path) \(kind)")
         try expect(presenter, "presents")
     }
+
+    /// The same as programs do it that do not want to know whether it worked; it says so when that is decided.
+    package func add(_ presenter: String, _ path: String) throws {
+        try say("add \(presenter) \(path)")
+        try expect(presenter, "added")
+    }
 }

@@ -33,7 +33,9 @@ final class Participant: Sendable {
         case "kept": say("\(name) kept \(kept(name))")
         case "present": present(name, order)
         // As programs do that were written for Apple's systems: whether it worked they do not learn.
-        case "add": FileCoordinator.addFilePresenter(makePresenter(name, order))
+        case "add":
+            FileCoordinator.addFilePresenter(makePresenter(name, order))
+            say("\(name) added")
         case "remove": FileCoordinator.removeFilePresenter(presenter(name))
         case "locate": presenter(name).locate(at: place.url(order[2]))
         case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
