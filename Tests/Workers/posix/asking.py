@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the checks share: how to ask the system, and as whom."""
 import ctypes
-import errno
+import fcntl
 import os
 import stat
 import struct
 
+import calls
+
 CHECKS = []
+NOT_ASKED = "not asked: "
 libc = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD = -100
 OTHER, FRIEND, GROUP = 12345, 12346, 23456
+
+
+class NotAsked(Exception):
+    """What cannot be tried here, with the reason: the same on both sides, and no agreement."""
 
 
 def check(function):
@@ -17,17 +24,26 @@ def check(function):
     return function
 
 
+def check_named(name, function):
+    """For what comes out of a table."""
+    function.__name__ = name
+    return check(function)
+
+
 def attempt(call, *arguments, **keywords):
     """What a call answers: its result, or the name of its error."""
     try:
         return call(*arguments, **keywords)
     except OSError as error:
-        return errno.errorcode.get(error.errno, error.errno)
+        return calls.name_of(error.errno)
 
 
-def system(name, *arguments):
+def system(name, *arguments, variant=""):
+    """A call of the C library: its result, or the name of its error. The variant tells calls with other flags apart."""
     result = getattr(libc, name)(*arguments)
-    return result if result >= 0 else errno.errorcode[ctypes.get_errno()]
+    outcome = calls.OK if result >= 0 else calls.name_of(ctypes.get_errno())
+    calls.note(name + variant, outcome)
+    return result if result >= 0 else outcome
 
 
 def link_descriptor(descriptor, name):
@@ -41,8 +57,11 @@ def put(path, data=b"", mode=0o644):
 
 
 def get(path):
-    with open(path, "rb") as file:
-        return file.read()
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(descriptor, 1 << 20), b""))
+    finally:
+        os.close(descriptor)
 
 
 def looks(path):
@@ -55,26 +74,24 @@ def as_user(user, group, call, groups=()):
     """What `call` answers in a child that has become somebody else."""
     if os.geteuid() != 0:
         return "only root can act as others"
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
+
+    def become():
         os.setgroups(groups)
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
-        os.write(writer, repr(attempt(call)).encode())
-        os._exit(0)
-    os.close(writer)
-    answer = b"".join(iter(lambda: os.read(reader, 65536), b""))
-    os.close(reader)
-    os.waitpid(child, 0)
-    return answer.decode()
+        return call()
+    return in_child(become)
 
 
 def in_child(call):
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writer, repr(attempt(call)).encode())
+        try:
+            answer = repr(attempt(call))
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"
+        os.write(writer, answer.encode())
         os._exit(0)
     os.close(writer)
     answer = b"".join(iter(lambda: os.read(reader, 65536), b""))
@@ -90,10 +107,38 @@ def acl(*entries):
 
 ANYONE = 0xFFFFFFFF
 
-# The directory below the one that is asked, if that is a mount.
+# The directory that is asked; and a descriptor of the one it lies in, past the mount, if there is a mount.
 places = {}
 
 
 def below(path):
     """The same file, past the mount."""
-    return os.path.join(places["below"], os.path.relpath(path, places["asked"]))
+    return os.path.join(f"/proc/self/fd/{places['below']}", os.path.relpath(path, os.path.dirname(places["asked"])))
+
+
+def piece(name):
+    """A file system of root's making that is mounted below the tree which is asked; see Scripts/lib/pieces.sh."""
+    path = os.path.join(os.path.dirname(places["asked"]), "pieces", name)
+    if not os.path.isdir(path):
+        raise NotAsked(f"nothing was mounted as '{name}'")
+    return path
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise NotAsked("this takes root")
+
+
+APPEND_ONLY, IMMUTABLE = 0x20, 0x10
+
+
+def set_flag(path, flag):
+    """FUSE passes no such request on, so the flag is set in the directory below; 0 takes both away."""
+    need_root()
+    descriptor = os.open(below(path), os.O_RDONLY)
+    before = attempt(fcntl.ioctl, descriptor, 0x80086601, bytes(8))
+    if isinstance(before, str):
+        raise NotAsked("the file system below has no such flags")
+    kept = struct.unpack("L", before)[0] & ~(APPEND_ONLY | IMMUTABLE)
+    fcntl.ioctl(descriptor, 0x40086602, struct.pack("L", kept | flag))
+    os.close(descriptor)
