@@ -132,11 +132,14 @@ make_program() {
     chown "$2:$2" "$1/pieces/running/program"
 }
 
-# start_program ASKED PREFIX... runs it by the way that is asked, so that it is in use.
+# start_program PATH runs it by the way that is asked, so that it is in use; `acting` is what runs it.
 start_program() {
-    "${@:2}" "$1/pieces/running/program" 600 >/dev/null &
+    "${acting[@]}" "$1" 600 >/dev/null &
     running=$!
-    until [[ $(readlink "/proc/$running/exe") == */running/program ]]; do sleep 0.01; done
+    until [[ $(readlink "/proc/$running/exe") == */running/program ]]; do
+        kill -0 "$running" 2>/dev/null || refuse "The program that is to be in use does not run: $1"
+        sleep 0.01
+    done
 }
 
 running=''

@@ -31,6 +31,8 @@ final class CoordinatedFilesystem: Filesystem {
     let hasFineTimes: Bool
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
+    /// The mount the source lies on; other mounts below it may forbid more.
+    let mountOfSource: UInt64
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 
@@ -54,6 +56,7 @@ final class CoordinatedFilesystem: Filesystem {
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
         let source = try root.filesystemStatus()
+        mountOfSource = status.mount
         (hasFineTimes, isLocal) = (FileTimes.areFine(on: source), source.isLocal)
         let departed = DepartedDirectories()
         let node = Node(

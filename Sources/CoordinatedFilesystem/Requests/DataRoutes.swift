@@ -73,12 +73,14 @@ extension CoordinatedFilesystem {
         return allowed
     }
 
-    /// An immutable or append-only file refuses what the kernel's reopening would allow: ask the file below.
+    /// An immutable or append-only file refuses what the kernel's reopening would allow, and a mount that is
+    /// read-only what would then fail as EIO: ask the file below.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
-        guard !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity]) else { return }
-        handle.node.state.withLock { $0.mayBypass = false }
+        let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
+        guard isProtected || status.mount != mountOfSource else { return }
+        if isProtected { handle.node.state.withLock { $0.mayBypass = false } }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
     }
 

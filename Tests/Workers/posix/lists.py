@@ -5,6 +5,7 @@ import shutil  # It looks for what `os` can do before the calls are wrapped.
 import asking
 import attributes
 import contents
+import directories
 import errors
 import names
 import openings
