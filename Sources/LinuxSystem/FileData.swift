@@ -86,3 +86,9 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { fcntl(descriptor, F_SETFL, flags) }
     }
 }
+
+/// Flags of open(2) that Glibc's module leaves out.
+package enum OpenFlag {
+    /// `O_NOATIME`: reading does not move the time of access.
+    package static var keepsAccessTime: Int32 { CLINUX_O_NOATIME }
+}

@@ -77,6 +77,8 @@ extension CoordinatedFilesystem {
             let count = try from.anyFile().file.copyRange(
                 at: range.offset, to: to.anyFile().file, at: target.offset, length: Int(range.length))
             try stripPrivileges(of: to.node, writtenBy: caller)
+            // The kernel knows that the target has changed, and not that the source was read.
+            connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }
         }
     }
@@ -121,8 +123,8 @@ extension Handle {
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
         // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
-        let opened = SharedFile(
-            try node.descriptor().descriptor.reopen(flags: flags & (O_ACCMODE | O_APPEND)))
+        let kept = O_ACCMODE | O_APPEND | OpenFlag.keepsAccessTime
+        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flags & kept))
         return state.withLock { state in
             if let file = state.descriptor { return file }
             state.descriptor = opened

@@ -257,5 +257,7 @@ extension Handle {
     var isForExecution: Bool { flags & Self.execution != 0 }
 
     /// The flags the file below is opened with; those that were acted on already are left out.
-    var flagsBelow: Int32 { flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC) }
+    var flagsBelow: Int32 {
+        flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC | OpenFlag.keepsAccessTime)
+    }
 }

@@ -46,7 +46,8 @@ extension CoordinatedFilesystem {
                 }
                 try stripPrivileges(of: node, writtenBy: caller)
             }
-            if change.user != nil || change.group != nil {
+            // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID.
+            if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
             }
             if let mode = change.mode {
@@ -78,6 +79,8 @@ extension CoordinatedFilesystem {
 extension AttributeChange {
     /// Whether it is about more than the size.
     fileprivate var changesMore: Bool { mode != nil || user != nil || group != nil || changesTimes }
+
+    fileprivate var isEmpty: Bool { size == nil && !changesMore }
 
     fileprivate var changesTimes: Bool {
         if case .keep = accessed, case .keep = modified { return false }

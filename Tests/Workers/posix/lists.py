@@ -7,8 +7,11 @@ import attributes
 import contents
 import directories
 import errors
+import locking
+import moments
 import names
 import openings
+import owners
 import places
 import refusals
 import rights
