@@ -33,7 +33,8 @@ def note(call, outcome):
 
 def name_of(number):
     """EAGAIN and EWOULDBLOCK, EOPNOTSUPP and ENOTSUP are one number each."""
-    return {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}.get(errno.errorcode.get(number), errno.errorcode.get(number))
+    name = errno.errorcode.get(number)
+    return {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP", "EDEADLOCK": "EDEADLK"}.get(name, name)
 
 
 write = os.write

@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-from asking import attempt, check, get, libc, put
+from asking import attempt, below, check, get, libc, put
 from names import DirectoryEntry
 
 libc.telldir.restype = ctypes.c_long
@@ -143,9 +143,10 @@ def stream_of_a_removed_directory():
 
 @check
 def twenty_thousand_entries():
+    """Made past the mount, which would take longer than all the other checks."""
     os.mkdir("d")
     for number in range(20000):
-        os.mknod(f"d/{number:05}")
+        os.mknod(below(f"d/{number:05}"))
     seen = os.listdir("d")
     inodes = {entry.inode() for entry in os.scandir("d")}
     return len(seen), len(set(seen)), len(inodes), os.stat("d/19999").st_size
