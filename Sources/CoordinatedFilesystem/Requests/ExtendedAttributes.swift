@@ -35,6 +35,10 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {
             let descriptor = try node.descriptor()
+            guard reply.caller.user == 0 else {
+                let names = Self.visible(try Self.allNames(of: descriptor))
+                return answer(names, capacity: capacity, reply: reply)
+            }
             if capacity == 0 {
                 let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
                 return reply.attributeSize(try descriptor.descriptor.extendedAttributeNames(into: none))
@@ -46,6 +50,23 @@ extension CoordinatedFilesystem {
         } catch {
             reply.fail(error)
         }
+    }
+
+    /// The longest list the kernel passes on.
+    private static let longestList = 65_536
+
+    private static func allNames(of descriptor: SharedDescriptor) throws(Errno) -> [UInt8] {
+        let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+        guard try descriptor.descriptor.extendedAttributeNames(into: none) > 0 else { return [] }
+        return try filling(longestList) { (buffer) throws(Errno) in
+            try descriptor.descriptor.extendedAttributeNames(into: buffer)
+        }
+    }
+
+    /// Names that are root's alone are listed to root alone; to the kernel below, everybody here is the daemon.
+    private static func visible(_ names: [UInt8]) -> [UInt8] {
+        let hidden = Array("trusted.".utf8)
+        return names.split(separator: 0).filter { !$0.starts(with: hidden) }.flatMap { $0 + [0] }
     }
 
     func setExtendedAttribute(
