@@ -12,9 +12,11 @@ import moments
 import names
 import openings
 import owners
+import pages
 import places
 import refusals
 import rights
+import spaces
 import times
 import twice
 import whole
