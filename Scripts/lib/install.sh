@@ -39,7 +39,8 @@ install_missing() {
                 "'apt-get install ${missing//$'\n'/ }', and start this script again."
             as_root apt-get update --quiet=2
             # shellcheck disable=SC2086  # One word for each package.
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $missing
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=120 \
+                install --yes --no-install-recommends $missing
         fi
     elif command -v pkg-config >/dev/null && ! pkg-config --exists 'fuse3 >= 3.14'; then
         refuse "This is not a Debian system, so nothing was installed. Missing: libfuse 3.14 or later and its headers."
