@@ -24,10 +24,12 @@ extension Mounted {
                 let removed = [
                     "relinquishToWriter", "accommodateSubitemDeletion", "subitemDidChange", "reacquire",
                 ]
+                let moved = ["relinquishToWriter", "subitemDidMove", "reacquire"]
                 var expected: [String] = []
                 for (command, methods) in [
                     ("mkdir inner/new", made), ("ln -s text inner/link", made), ("ln text inner/name", made),
                     ("mkfifo pipe", made), ("echo more >inner/file", made), ("rmdir inner/new", removed),
+                    ("rm inner/file", removed), ("mv inner/name inner/renamed", moved),
                 ] {
                     try Script("cd \"$1\" && eval \"$2\"").run(package, command)
                     expected += methods
@@ -46,26 +48,27 @@ extension Mounted {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let package = mount.path + "/" + Kind.named.rawValue
                 try Self.make(package, .named)
+                try Script("cd \"$1\" && touch gone here && mkdir empty").run(package)
                 let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
                     try Lab.variable("TRUCE_BINARY"), package, "echo held; read line", input: .keyboard)
                 try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
                 let commands = [
                     "mkdir new", "ln -s text link", "ln text name", "mkfifo pipe", "echo x >one",
-                    "echo x >two",
+                    "echo x >two", "rm gone", "mv here there", "rmdir empty",
                 ]
                 let makers = try commands.map { try Script("cd \"$1\" && eval \"$2\"").start(package, $0) }
                 try eventually(within: .seconds(10), "\(commands.count) to wait") {
                     try mount.status().waiting.count == commands.count
                 }
                 // Nobody has its lock.
-                #expect(try Program("ls").run(package).text == "inner\ntext\n")
+                #expect(try Program("ls").run(package).text == "empty\ngone\nhere\ninner\ntext\n")
                 try Program("mkdir").run(mount.path + "/beside")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).succeeding()
                 for maker in makers { try maker.wait(within: .seconds(10)).succeeding() }
                 #expect(
                     try Program("ls").run(package).text
-                        == "inner\nlink\nname\nnew\none\npipe\ntext\ntwo\n")
+                        == "inner\nlink\nname\nnew\none\npipe\ntext\nthere\ntwo\n")
                 // Who changes names passes those who have a file open, and a package is one file.
                 checkForced(try mount.status(), except: [.suspended])
             }

@@ -77,7 +77,7 @@ extension CoordinatedFilesystem {
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
             let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
-            if !reply.entry(node.id, status, names: validity, attributes: attributes) {
+            if !reply.entry(node.id, mountsBelow.shown(status), names: validity, attributes: attributes) {
                 nodes.forget(node.id, lookups: 1)
             }
         } catch {
@@ -122,10 +122,15 @@ extension CoordinatedFilesystem {
 
     /// What is claimed for a new name in a package that somebody may use as a whole.
     func changeOfPackage(by change: NameChange) -> Request.Part? {
-        guard engine.isAttended, !change.isPrivate else { return nil }
-        let (item, place) = (change.directory.item, places.place(of: change.directory))
-        guard engine.isInPackage(item, at: place) else { return nil }
-        return Request.Part(item, AccessTable.makingInPackage, at: place)
+        guard !change.isPrivate, isInPackage(change.directory) else { return nil }
+        let directory = change.directory
+        return Request.Part(
+            directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
+    }
+
+    /// Whether somebody may use what is in a directory as a whole with others.
+    func isInPackage(_ directory: Node) -> Bool {
+        engine.isAttended && engine.isInPackage(directory.item, at: places.place(of: directory))
     }
 
     /// A request that waited under a lock goes on on whichever thread decided about it, which may not be able to make files as

@@ -35,7 +35,7 @@ extension CoordinatedFilesystem {
             node.item, AccessTable.removing(isSave: save?.evidence != nil), at: places.place(in: directory))
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
-            by: change.caller.thread, processes: processes)
+            isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
         let removal = Removal(
             change, node, status, isDirectory: isDirectory, save: save, claim: request.claim)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in

@@ -35,7 +35,8 @@ extension CoordinatedFilesystem {
         let save = former?.save(of: node) ?? evidence(of: move)
         let request = ClaimedRequest(
             .renaming(from, to: to), self.request(for: move, of: node, isSave: save?.evidence != nil),
-            save: save, by: from.caller.thread, processes: processes)
+            save: save, isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
+            by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             take(request, grant, endangering: move.isExchange ? nil : move.target, reply: reply) {
                 [self] reply in carryOut(move, save, under: request.claim, reply: reply)

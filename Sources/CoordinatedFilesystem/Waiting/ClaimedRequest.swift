@@ -34,14 +34,19 @@ final class ClaimedRequest: Claimant {
     let thread: Int32
     /// Whether a name is vacated in the middle of a save, and by whom, as it was when the access was named.
     let save: Save?
+    private let isInPackage: Bool
     private let made = Engine.now
     private unowned let processes: Processes
     private let state = Mutex(State())
 
-    init(_ kind: Kind, _ request: Request, save: Save? = nil, by thread: Int32, processes: Processes) {
+    init(
+        _ kind: Kind, _ request: Request, save: Save? = nil, isInPackage: Bool = false, by thread: Int32,
+        processes: Processes
+    ) {
         self.kind = kind
         self.request = request
         self.save = save
+        self.isInPackage = isInPackage
         self.thread = thread
         self.processes = processes
     }
@@ -83,7 +88,13 @@ final class ClaimedRequest: Claimant {
     }
 
     /// Whether its turn is over when it has come: the request makes a claim of its own then.
-    var endsWhenDecided: Bool { if case .making = kind { true } else { false } }
+    ///
+    /// In a package others change other names under the same claim. Held for the retry, the turn would keep one out
+    /// that has come again first, and has the kernel's lock for which the retry waits.
+    var endsWhenDecided: Bool {
+        if case .making = kind { return true }
+        return isInPackage
+    }
 
     /// What was found out about the save that takes the name of a node away, if the request is about its
     /// document.
