@@ -31,8 +31,7 @@ final class CoordinatedFilesystem: Filesystem {
     let hasFineTimes: Bool
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
-    /// The mount the source lies on; other mounts below it may forbid more.
-    let mountOfSource: UInt64
+    let mountsBelow: MountsBelow
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 
@@ -56,13 +55,17 @@ final class CoordinatedFilesystem: Filesystem {
         let budget = DescriptorBudget(limit: descriptorLimit)
         let status = try root.status()
         let source = try root.filesystemStatus()
-        mountOfSource = status.mount
+        mountsBelow = MountsBelow(
+            source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
+            forbidden: configuration.forbidden)
         (hasFineTimes, isLocal) = (FileTimes.areFine(on: source), source.isLocal)
         let departed = DepartedDirectories()
         let node = Node(
-            .root, status, parent: nil, name: NameBytes([]), budget: budget, connection: connection,
+            .root, status, number: status.inode, parent: nil, name: NameBytes([]), budget: budget,
+            connection: connection,
             departed: departed)
-        nodes = NodeTable(root: node, budget: budget, connection: connection, departed: departed)
+        nodes = NodeTable(
+            root: node, budget: budget, connection: connection, departed: departed, below: mountsBelow)
         places = Places(engine: engine, departed: departed)
         documents = Documents(nodes: nodes, places: places)
         _ = node.cache(SharedDescriptor(root, of: budget))
@@ -70,7 +73,10 @@ final class CoordinatedFilesystem: Filesystem {
     }
 
     /// How long the kernel may believe names and attributes.
-    var validity: Validity { configuration.isInPlace ? .long : .brief }
+    func validity(of node: Node) -> Validity {
+        if mountsBelow.isShared(node.key.mount) { return .none }
+        return configuration.isInPlace ? .long : .brief
+    }
 
     func interrupted(_ token: UInt) { parking.interrupted(token) }
 

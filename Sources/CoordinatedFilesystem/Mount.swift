@@ -152,13 +152,22 @@ extension Bounds {
 }
 
 extension MountConfiguration {
+    /// What nobody may in this mount, whatever lies below.
+    var forbidden: Set<MountsBelow.Flag> {
+        var flags: Set<MountsBelow.Flag> = []
+        if nosuid || geteuid() != 0 { flags.insert(.nosuid) }
+        if nodev || geteuid() != 0 { flags.insert(.nodev) }
+        if noexec { flags.insert(.noexec) }
+        return flags
+    }
+
     /// What libfuse and the kernel are told; names with commas are escaped.
     fileprivate var libraryOptions: String {
         var options = ["subtype=truce", "default_permissions", "fsname=\(sourceName.escapedForLibrary)"]
         if allowOther { options.append("allow_other") }
         if readOnly { options.append("ro") }
-        options.append(nosuid || geteuid() != 0 ? "nosuid" : "suid")
-        options.append(nodev || geteuid() != 0 ? "nodev" : "dev")
+        options.append(forbidden.contains(.nosuid) ? "nosuid" : "suid")
+        options.append(forbidden.contains(.nodev) ? "nodev" : "dev")
         if noexec { options.append("noexec") }
         return options.joined(separator: ",")
     }

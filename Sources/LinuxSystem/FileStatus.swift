@@ -91,6 +91,11 @@ extension FileStatus {
     }
 }
 
+package enum DeviceNumber {
+    /// One that no driver has: 4095 is the highest major number there can be, and drivers' end at 511.
+    package static let none = clinux_device(4095, 0)
+}
+
 /// What `statfs(2)` says about a file system.
 package struct FilesystemStatus: Sendable {
     package var blockSize: UInt64

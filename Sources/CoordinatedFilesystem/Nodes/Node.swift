@@ -7,16 +7,19 @@ import LinuxSystem
 import Synchronization
 
 /// What the file system below calls a file. The time of birth tells a reused inode number from its
-/// former owner; ext4 hands numbers out again at once.
+/// former owner; ext4 hands numbers out again at once. Through another mount a file is another one, which may be
+/// read-only, and a directory has other parents.
 struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
     let born: FileStatus.Time
+    let mount: UInt64
 
     init(_ status: FileStatus) {
         device = status.device
         inode = status.inode
         born = status.born
+        mount = status.mount
     }
 }
 
@@ -65,6 +68,8 @@ final class Node: Sendable {
 
     let id: NodeID
     let key: FileKey
+    /// The inode number that programs see.
+    let number: UInt64
     /// The type bits of the mode, which never change.
     let kind: UInt32
     private let budget: DescriptorBudget
@@ -73,11 +78,12 @@ final class Node: Sendable {
     let state: Mutex<State>
 
     init(
-        _ id: NodeID, _ status: FileStatus, parent: Node?, name: NameBytes,
+        _ id: NodeID, _ status: FileStatus, number: UInt64, parent: Node?, name: NameBytes,
         budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories
     ) {
         self.id = id
         self.key = FileKey(status)
+        self.number = number
         self.kind = status.kind
         self.budget = budget
         self.connection = connection

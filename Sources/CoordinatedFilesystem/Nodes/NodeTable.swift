@@ -30,17 +30,20 @@ final class NodeTable: Sendable {
     private let budget: DescriptorBudget
     private let connection: Connection
     private let departed: DepartedDirectories
+    private let below: MountsBelow
     /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
     init(
-        root: Node, budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories
+        root: Node, budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
+        below: MountsBelow
     ) {
         self.root = root
         self.budget = budget
         self.connection = connection
         self.departed = departed
+        self.below = below
         shards = InlineArray { _ in Mutex(Shard()) }
         shards[Self.shard(of: .root)].withLock { shard in
             shard.nodes[.root] = Entry(node: root, lookups: .max)
@@ -89,6 +92,7 @@ final class NodeTable: Sendable {
     ) -> Node {
         let key = FileKey(status)
         let index = Self.shard(of: key)
+        let number = below.number(ofInode: status.inode, on: status.device)
         let (node, isNew): (Node, Bool) = shards[index].withLock { shard in
             if let id = shard.numbers[key], let known = shard.nodes[id]?.node {
                 if id != .root { shard.nodes[id]?.lookups += 1 }
@@ -97,8 +101,8 @@ final class NodeTable: Sendable {
             let id = NodeID(shard.nextSerial << Self.shardBits | UInt64(index))
             shard.nextSerial += 1
             let node = Node(
-                id, status, parent: parent, name: name, budget: budget, connection: connection,
-                departed: departed)
+                id, status, number: number, parent: parent, name: name, budget: budget,
+                connection: connection, departed: departed)
             shard.nodes[id] = Entry(node: node, lookups: 1)
             shard.numbers[key] = id
             return (node, true)

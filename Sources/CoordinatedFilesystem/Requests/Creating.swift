@@ -108,7 +108,8 @@ extension CoordinatedFilesystem {
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
-                node.id, creation.status, valid: validity, handle: handle.id, backing: backing)
+                node.id, mountsBelow.shown(creation.status), valid: validity(of: node), handle: handle.id,
+                backing: backing)
             guard !isOpen else { return }
             close(handle)
             nodes.forget(node.id, lookups: 1)

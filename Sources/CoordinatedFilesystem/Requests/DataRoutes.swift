@@ -79,7 +79,7 @@ extension CoordinatedFilesystem {
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
         let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
-        guard isProtected || status.mount != mountOfSource else { return }
+        guard isProtected || mountsBelow.isElsewhere(status.mount) else { return }
         if isProtected { handle.node.state.withLock { $0.mayBypass = false } }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
     }

@@ -16,6 +16,9 @@ extension CoordinatedFilesystem {
             guard let path = configuration.socketPath else { return reply.fail(.noAttribute) }
             return answer(Array(path.utf8), capacity: capacity, reply: reply)
         }
+        if strcmp(name, "security.capability") == 0, mountsBelow.forbids(.nosuid, on: node.key.mount) {
+            return reply.fail(.noAttribute)
+        }
         do throws(Errno) {
             let descriptor = try node.descriptor()
             if capacity == 0 {

@@ -75,7 +75,8 @@ extension CoordinatedFilesystem {
                 if page.style == .entries, !name.isSelfOrParent {
                     isAccepted = add(name, in: directory, next: next, to: &page)
                 } else {
-                    isAccepted = page.add(name, inode: inode, type: type, next: next)
+                    let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
+                    isAccepted = page.add(name, inode: number, type: type, next: next)
                 }
                 if !isAccepted { isComplete = false }
                 return isAccepted
@@ -96,8 +97,8 @@ extension CoordinatedFilesystem {
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
-        let valid = bounces.validity(validity, to: 0, about: node.id)
-        if page.add(name, node: node.id, status, valid: valid, next: next) { return true }
+        let valid = bounces.validity(validity(of: node), to: 0, about: node.id)
+        if page.add(name, node: node.id, mountsBelow.shown(status), valid: valid, next: next) { return true }
         nodes.forget(node.id, lookups: 1)
         return false
     }

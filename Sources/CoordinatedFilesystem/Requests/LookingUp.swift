@@ -54,8 +54,9 @@ extension CoordinatedFilesystem {
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread
-        let attributes = bounces.validity(validity, to: thread, about: node.id)
-        if !reply.entry(node.id, status, names: validity, attributes: attributes) {
+        let attributes = bounces.validity(validity(of: node), to: thread, about: node.id)
+        if !reply.entry(node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
+        {
             nodes.forget(node.id, lookups: 1)
         }
     }
@@ -81,11 +82,13 @@ extension CoordinatedFilesystem {
     }
 
     func attributes(of id: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        let validity = validity(of: node)
         if bounces.isQuiet { return answerAttributes(of: id, valid: validity, reply: reply) }
         let thread = reply.caller.thread
-        let validity = bounces.validity(validity, to: thread, about: id)
+        let valid = bounces.validity(validity, to: thread, about: id)
         guard let reply = holdQuestion(reply, about: id) else { return }
-        answerAttributes(of: id, valid: validity, reply: reply)
+        answerAttributes(of: id, valid: valid, reply: reply)
     }
 
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
@@ -100,7 +103,7 @@ extension CoordinatedFilesystem {
     /// A status as the mount shows it: the daemon's own directory does not count as one of the root's.
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
         // A file system that does not count subdirectories says 1.
-        guard node.isRoot, keeper.hasStore, status.linkCount > 2 else { return status }
+        guard node.isRoot, keeper.hasStore, status.linkCount > 2 else { return mountsBelow.shown(status) }
         var status = status
         status.linkCount -= 1
         return status

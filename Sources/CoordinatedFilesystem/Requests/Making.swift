@@ -76,8 +76,10 @@ extension CoordinatedFilesystem {
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
-            let attributes = bounces.validity(validity, to: caller.thread, about: node.id)
-            if !reply.entry(node.id, mountsBelow.shown(status), names: validity, attributes: attributes) {
+            let attributes = bounces.validity(validity(of: node), to: caller.thread, about: node.id)
+            if !reply.entry(
+                node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
+            {
                 nodes.forget(node.id, lookups: 1)
             }
         } catch {

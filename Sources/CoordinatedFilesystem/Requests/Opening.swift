@@ -136,6 +136,8 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         let node = handle.node
         do throws(Errno) {
+            // The kernel asks our mount, not the one below.
+            if handle.isForExecution, mountsBelow.forbids(.noexec, on: node.key.mount) { throw .noAccess }
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {

@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
-            let valid = bounces.validity(validity, to: caller.thread, about: node.id)
+            let valid = bounces.validity(validity(of: node), to: caller.thread, about: node.id)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
             reply.fail(error)

@@ -188,7 +188,7 @@ extension Processes {
     func observeReader(thread: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
         guard let process = ProcessInspection.status(ofThread: thread)?.process else { return unknown }
-        let positions = readPositions(of: process, inode: node.key.inode)
+        let positions = readPositions(of: process, inode: node.number)
         guard let first = positions.first else { return unknown }
         let size: UInt64
         do throws(Errno) {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Other file systems that are mounted below the source, as a mount shows them that is one file system with one set
+/// of flags.
+///
+/// The kernel gives a FUSE server no device of its own for what is mounted below (it offers `FUSE_SUBMOUNTS` to virtiofs
+/// only). So inode numbers tell the file systems apart, and what the mount below forbids and ours does not is left
+/// out of what is shown of a file.
+final class MountsBelow: Sendable {
+    /// What a mount can forbid.
+    enum Flag: String { case nosuid, nodev, noexec }
+
+    /// The mount the source lies on.
+    private let mountOfSource: UInt64
+    private let deviceOfSource: UInt64
+    /// What our own mount forbids anyway.
+    private let forbidden: Set<Flag>
+    /// Those by which something is reached that another of them leads to as well.
+    private let shared: Set<UInt64>
+    private let prefixes = Mutex<[UInt64: UInt64]>([:])
+
+    /// `path` is where the source is in `table`, which is from before our mount.
+    init(source: FileStatus, at path: [UInt8], in table: MountTable, forbidden: Set<Flag>) {
+        (mountOfSource, deviceOfSource) = (source.mount, source.device)
+        self.forbidden = forbidden
+        shared = table.overlapping(below: path, on: Int(clamping: source.mount))
+    }
+
+    /// Whether what the mount leads to changes by another way as well, of which the kernel knows nothing: it must not
+    /// remember any of it.
+    func isShared(_ mount: UInt64) -> Bool { !shared.isEmpty && shared.contains(mount) }
+
+    /// Whether a file was reached by another mount than the source.
+    func isElsewhere(_ mount: UInt64) -> Bool { mount != mountOfSource }
+
+    /// Whether the mount a file was reached by forbids what ours allows.
+    func forbids(_ flag: Flag, on mount: UInt64) -> Bool {
+        guard isElsewhere(mount), !forbidden.contains(flag) else { return false }
+        do throws(Errno) {
+            // One that is not in the table was taken away, or belongs to somebody else: then rather too much.
+            return try MountTable.current().entry(id: Int(clamping: mount))?.has(flag.rawValue) ?? true
+        } catch {
+            return true
+        }
+    }
+
+    /// What programs see of a file.
+    func shown(_ status: FileStatus) -> FileStatus {
+        guard isElsewhere(status.mount) || status.device != deviceOfSource else { return status }
+        var status = status
+        status.inode = number(ofInode: status.inode, on: status.device)
+        switch status.kind {
+        case S_IFREG where status.mode & (S_ISUID | S_ISGID) != 0:
+            if forbids(.nosuid, on: status.mount) { status.mode &= ~(S_ISUID | S_ISGID) }
+        case S_IFCHR, S_IFBLK:
+            // The kernel opens devices without asking us.
+            if forbids(.nodev, on: status.mount) { status.specialDevice = DeviceNumber.none }
+        default: break
+        }
+        return status
+    }
+
+    /// 2⁴⁸ numbers for each device: nobody has more files.
+    private static let inodeBits: UInt64 = 48
+    /// Numbers begin with less than this; what does not fit begins with more.
+    private static let prefixCount: UInt64 = 0x7FFF
+
+    /// An inode number that no other device below the source has, and that stays the same from mount to mount.
+    func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
+        guard device != deviceOfSource else { return inode }
+        let prefix = prefix(of: device)
+        guard inode >> Self.inodeBits != 0 else { return prefix << Self.inodeBits | inode }
+        return 1 << 63 | Self.scatter(inode ^ prefix << Self.inodeBits)
+    }
+
+    /// By the device's number, so that it does not depend on what is looked at first, but for an accident.
+    private func prefix(of device: UInt64) -> UInt64 {
+        prefixes.withLock { prefixes in
+            if let known = prefixes[device] { return known }
+            var prefix = Self.scatter(device) % Self.prefixCount
+            while prefix == 0 || prefixes.values.contains(prefix) { prefix = (prefix + 1) % Self.prefixCount }
+            prefixes[device] = prefix
+            return prefix
+        }
+    }
+
+    /// The finalizer of SplitMix64: each bit of the result depends on all.
+    private static func scatter(_ value: UInt64) -> UInt64 {
+        var value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+}
+
+extension MountTable {
+    /// The mounts at or below a directory that show the same part of a file system as another of them.
+    fileprivate func overlapping(below path: [UInt8], on mount: Int) -> Set<UInt64> {
+        var views = entries.filter { $0.id != mount && $0.mountpoint != path }
+            .filter { $0.mountpoint.isPath(atOrBelow: path) }
+            .map { (mount: $0.id, device: $0.device, part: $0.root) }
+        if let source = entry(id: mount) {
+            views.append((mount, source.device, source.part(at: path)))
+        }
+        let byDevice = Dictionary(grouping: views) { $0.device }
+        let shared = byDevice.values.flatMap { views in
+            views.filter { view in
+                views.contains { other in
+                    other.mount != view.mount
+                        && (other.part.isPath(atOrBelow: view.part)
+                            || view.part.isPath(atOrBelow: other.part))
+                }
+            }
+        }
+        return Set(shared.map { UInt64($0.mount) })
+    }
+}
+
+extension MountEntry {
+    /// What a path below the mountpoint is called in the file system.
+    fileprivate func part(at path: [UInt8]) -> [UInt8] {
+        let slash = UInt8(ascii: "/")
+        let rest =
+            path.isPath(atOrBelow: mountpoint)
+            ? path.dropFirst(mountpoint == [slash] ? 0 : mountpoint.count) : []
+        let parts = (root + [slash] + rest).split(separator: slash)
+        return [slash] + parts.joined(separator: [slash])
+    }
+}
