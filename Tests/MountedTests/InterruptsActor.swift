@@ -42,7 +42,7 @@ final class Actor: Sendable {
     /// Tells it to do something, without waiting for the answer.
     func tell(_ words: String...) throws { try tell(words) }
 
-    private func tell(_ words: [String]) throws {
+    func tell(_ words: [String]) throws {
         told.withLock { $0 += 1 }
         try program.type(words.joined(separator: "\t") + "\n")
     }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// What an open comes to whose document is replaced, moved or deleted while it waits (design, section 4): the kernel is sent to
+    /// look the name up again, and the program sees what is there when its turn has come.
+    @Suite struct ReplacedOpens {
+        struct Case: CustomTestStringConvertible {
+            /// What somebody else does while the open waits.
+            let change: [String]
+            let request: [String]
+            let answer: String
+            /// What is under the name then, and under the one it was moved to.
+            var found: String?
+            var foundAway: String?
+            var testDescription: String { "\(change[0]), then \(request[0])" }
+        }
+
+        static let cases = [
+            Case(
+                change: ["rename", "new", "document"], request: ["read", "document"], answer: "ok new",
+                found: "new"),
+            Case(
+                change: ["rename", "new", "document"], request: ["put", "document", "put"], answer: "ok",
+                found: "put"),
+            Case(
+                change: ["rename", "new", "document"], request: ["truncate", "document", "2"], answer: "ok",
+                found: "ne"),
+            Case(change: ["unlink", "document"], request: ["read", "document"], answer: "ENOENT"),
+            Case(
+                change: ["unlink", "document"], request: ["put", "document", "put"], answer: "ok",
+                found: "put"),
+            // A file that moves is followed: it was found under its former name.
+            Case(
+                change: ["rename", "document", "away"], request: ["read", "document"], answer: "ok written",
+                foundAway: "written"),
+            Case(
+                change: ["rename", "document", "away"], request: ["put", "document", "put"], answer: "ok",
+                foundAway: "put"),
+        ]
+
+        private static let names = ["document", "new", "away"]
+
+        @Test("Who waits for a file opens what is under its name when the wait is over", arguments: cases)
+        func replaced(_ example: Case) throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (holder, waiter, other) = (try Actor(), try Actor(), try Actor())
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("put", mount.path + "/document", "old")
+                try holder.must("open", "h", mount.path + "/document", "O_WRONLY|O_TRUNC")
+                try waiter.tell(example.request.map { Self.names.contains($0) ? mount.path + "/" + $0 : $0 })
+                try mount.waitUntilParked(waiter.pid)
+                try other.tell(example.change.map { Self.names.contains($0) ? mount.path + "/" + $0 : $0 })
+                #expect(try other.answer() == "ok")
+                try holder.must("write", "h", "written")
+                try holder.must("close", "h")
+                #expect(try waiter.answer() == example.answer)
+                #expect(Contents.ofFile(mount.path + "/document") == example.found.map { Array($0.utf8) })
+                #expect(Contents.ofFile(mount.path + "/away") == example.foundAway.map { Array($0.utf8) })
+                print(
+                    "\(example.testDescription): \(try waiter.answer()), \(try mount.counters.estale) ESTALE")
+                // Changes of names pass who has the file open.
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+    }
+}
