@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -55,6 +56,13 @@ void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTI
 
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number) {
     return makedev(major_number, minor_number);
+}
+
+int clinux_device_at_hand(const char *path, uint64_t *device) {
+    struct statx s;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &s) != 0) return -1;
+    *device = makedev(s.stx_dev_major, s.stx_dev_minor);
+    return 0;
 }
 
 int clinux_enter_mount_namespace(int descriptor) { return setns(descriptor, CLONE_NEWNS); }

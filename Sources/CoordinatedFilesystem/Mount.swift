@@ -38,6 +38,7 @@ package final class Mount: StatusSource {
     private let mountpoint: String
     private let session: Session
     private let filesystem: CoordinatedFilesystem
+    private let end: ServiceEnd
     package let engine: Engine
 
     /// Mounts; requests wait in the kernel until ``serve()``.
@@ -56,6 +57,7 @@ package final class Mount: StatusSource {
             engine = Engine(
                 bounds: configuration.bounds, timers: try Timers(),
                 workers: try WorkerPool(threads: Self.workerThreads), log: log)
+            end = try ServiceEnd()
             session = try Session(
                 at: mountpoint, options: configuration.libraryOptions, wanting: Self.features)
         } catch {
@@ -72,10 +74,10 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Blocks until the mount is gone and no file of it is open, or until ``unmount(lazily:)`` has waited
-    /// long enough for that.
+    /// Blocks until the mount is gone and nobody uses it; see ``Farewell``.
     package func serve() throws(Errno) {
-        try session.serve(filesystem, threads: Self.loopThreads)
+        try Farewell(from: mountpoint, filesystem, lastRequest: session.lastRequest).prepare(end)
+        try session.serve(filesystem, threads: Self.loopThreads, until: end)
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
         if !engine.workers.finish(until: end.nanoseconds) {

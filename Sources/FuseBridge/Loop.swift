@@ -2,6 +2,7 @@
 import CFuse
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Reads requests and serves them, on as many threads as call ``run()``.
 ///
@@ -30,6 +31,7 @@ struct Loop: @unchecked Sendable {
             if received == -EINTR || received == -EAGAIN { continue }
             guard received > 0 else { return }
             let start = MonotonicClock.nanoseconds
+            root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             fuse_session_process_buf(session, &buffer)
             let taken = MonotonicClock.nanoseconds - start
             if taken > Self.longestRequest { root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(taken) } }

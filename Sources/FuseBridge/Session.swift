@@ -2,6 +2,7 @@
 import CFuse
 import Glibc
 package import LinuxSystem
+import Synchronization
 
 /// One mounted filesystem, from mount to unmount.
 package struct Session: ~Copyable, @unchecked Sendable {
@@ -59,24 +60,63 @@ package struct Session: ~Copyable, @unchecked Sendable {
         return { handshake.agreed }
     }
 
-    /// Serves until the connection ends, which is when the mount is gone and no file of it is open.
-    package borrowing func serve(_ filesystem: any Filesystem, threads: Int) throws(Errno) {
+    /// When the last request came, in nanoseconds of the monotonic clock; 0 before the first.
+    package var lastRequest: @Sendable () -> UInt64 {
+        let root = root.takeUnretainedValue()
+        return { root.lastRequest.load(ordering: .relaxed) }
+    }
+
+    /// Serves until the connection ends, which is when the mount is gone everywhere and no file of it is open, or until
+    /// `end` says so. Then requests may still come, and whoever made them is told when the process has ended.
+    package borrowing func serve(
+        _ filesystem: any Filesystem, threads: Int, until end: ServiceEnd
+    ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
         let loop = Loop(session: session, root: root)
-        // Two threads suffice, since no request blocks one: the second serves while the first wakes.
-        let second = threads > 1 ? try JoinableThread { loop.run() } : nil
-        loop.run()
-        second?.join()
+        end.expect(threads)
+        for _ in 0..<threads {
+            try JoinableThread {
+                loop.run()
+                end.threadEnded()
+            }.detach()
+        }
+        end.wait()
     }
 
     // libfuse's session is not destroyed: other threads may still send notifications through it, and the
     // process ends with the mount.
 }
 
+/// When a session is served no more.
+package final class ServiceEnd: Sendable {
+    private let signal: Signal
+    private let threads = Atomic<Int>(0)
+    private let isOver = Atomic<Bool>(false)
+
+    package init() throws(Errno) { signal = try Signal() }
+
+    /// From any thread.
+    package func come() {
+        isOver.store(true, ordering: .releasing)
+        signal.raise()
+    }
+
+    fileprivate func expect(_ count: Int) { threads.store(count, ordering: .relaxed) }
+
+    fileprivate func threadEnded() {
+        if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { come() }
+    }
+
+    fileprivate func wait() {
+        while !isOver.load(ordering: .acquiring) { signal.wait(until: nil) }
+    }
+}
+
 /// What C callbacks find behind their user-data pointer; they cannot be generic, nor capture.
 final class SessionRoot: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake
+    let lastRequest = Atomic<UInt64>(0)
     var filesystem: (any Filesystem)!
 
     init(_ handshake: Handshake) { self.handshake = handshake }

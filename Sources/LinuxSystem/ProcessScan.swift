@@ -28,9 +28,12 @@ package struct ProcessScan {
 
     package init(usersOf mount: MountEntry) throws(Errno) {
         self.mount = mount
-        for name in try Self.names(in: "/proc") {
-            if let pid = Int32(String(decoding: name, as: UTF8.self)) { scan(pid) }
-        }
+        for pid in try Self.processes() { scan(pid) }
+    }
+
+    /// All that can be seen.
+    static func processes() throws(Errno) -> [Int32] {
+        try names(in: "/proc").compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
     }
 
     private mutating func scan(_ pid: Int32) {
@@ -117,7 +120,7 @@ package struct ProcessScan {
     }
 
     /// Nil when the process is gone or not ours to look into: to a scan the two are the same.
-    private static func contents(of path: String) -> [UInt8]? {
+    static func contents(of path: String) -> [UInt8]? {
         do throws(Errno) { return try readAll(path) } catch { return nil }
     }
 

@@ -80,14 +80,33 @@ private struct Daemon: ~Copyable {
     func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
         let patience = lazily ? Self.lazyPatienceMilliseconds : Self.patienceMilliseconds
         guard !OtherProcess.ends(watch, within: patience) else { return }
+        let keepers = Self.keepers(of: mount)
         if lazily {
             LineOutput.write(
-                "truce: pid \(pid) goes on serving files that are still open\n", to: STDOUT_FILENO)
+                "truce: pid \(pid) goes on serving files that are still open\(keepers)\n", to: STDOUT_FILENO)
         } else {
             throw CommandFailure(
                 .timedOut,
-                "'\(mount.mountpoint.shown)' is unmounted, but its daemon (pid \(pid)) has not ended")
+                "'\(mount.mountpoint.shown)' is unmounted, but its daemon (pid \(pid)) has not ended\(keepers)"
+            )
         }
+    }
+
+    private static let mostNamed = 4
+
+    /// Who keeps it, as far as the caller may see; empty if nobody is seen.
+    private static func keepers(of mount: MountEntry) -> String {
+        let pins: MountPins
+        do throws(Errno) { pins = try MountPins(of: mount.device) } catch { return "" }
+        let said = [
+            ("it is the directory of", pins.inside),
+            ("it is mounted in the mount namespace of", pins.namespaces),
+        ].filter { !$0.1.isEmpty }.map { words, holders in
+            let named = holders.prefix(mostNamed).map { "pid \($0.pid) (\($0.program.shown))" }
+            let more = holders.count > mostNamed ? [" and \(holders.count - mostNamed) more"] : []
+            return words + " " + (named.joined(separator: ", ") + more.joined())
+        }
+        return said.isEmpty ? "" : ": " + said.joined(separator: "; ")
     }
 }
 

@@ -34,6 +34,8 @@ void clinux_log(int error, const char *line);
 
 // makedev(3) is a macro.
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
+// The device of what a path leads to, as far as the kernel knows without asking anybody.
+int clinux_device_at_hand(const char *path, uint64_t *device);
 // setns(2) needs _GNU_SOURCE.
 int clinux_enter_mount_namespace(int descriptor);
 

@@ -178,6 +178,7 @@ final class HandleTable: Sendable {
     private let handles = Mutex<[HandleID: Handle]>([:])
 
     subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
+    var isEmpty: Bool { handles.withLock { $0.isEmpty } }
     func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
     func remove(_ id: HandleID) -> Handle? { handles.withLock { $0.removeValue(forKey: id) } }
 }

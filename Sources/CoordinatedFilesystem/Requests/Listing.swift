@@ -18,6 +18,8 @@ final class ListingTable: Sendable {
 
     private let state = Mutex(State())
 
+    var isEmpty: Bool { state.withLock { $0.listings.isEmpty } }
+
     subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
 
     func insert(_ listing: Listing) -> HandleID {

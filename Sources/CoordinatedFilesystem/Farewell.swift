@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// The end of a mount that was taken away here, but that others keep: another mount namespace that has a copy of it, as
+/// containers and services make them, or programs that have files of it open or are in its directories.
+///
+/// The kernel ends the connection only when all of them are gone, which may be never. Whoever uses it is served as long
+/// as they do; a copy that nobody uses is no reason to hold the source, which cannot be mounted again until then.
+struct Farewell: Sendable {
+    /// How long nobody may have asked for anything.
+    private static let quiet = Span.seconds(1)
+    private static let interval = Span.milliseconds(250)
+
+    private let mount: MountEntry
+    private let filesystem: CoordinatedFilesystem
+    private let lastRequest: @Sendable () -> UInt64
+
+    init(
+        from mountpoint: String, _ filesystem: CoordinatedFilesystem,
+        lastRequest: @escaping @Sendable () -> UInt64
+    ) throws(Errno) {
+        guard let mount = try MountTable.current().top(at: Array(mountpoint.utf8)) else { throw .noEntry }
+        self.mount = mount
+        self.filesystem = filesystem
+        self.lastRequest = lastRequest
+    }
+
+    /// Sees to it that the service ends.
+    func prepare(_ end: ServiceEnd) throws(Errno) {
+        let watch = try MountTableWatch()
+        try JoinableThread {
+            while isMounted { watch.wait() }
+            look(end)
+        }.detach()
+    }
+
+    private var isMounted: Bool {
+        do throws(Errno) {
+            return try MountTable.current().entry(id: mount.id)?.device == mount.device
+        } catch {
+            // Then the kernel has to say it.
+            return true
+        }
+    }
+
+    private func look(_ end: ServiceEnd) {
+        let quietFor = Engine.now.nanoseconds - min(lastRequest(), Engine.now.nanoseconds)
+        if quietFor >= Self.quiet.nanoseconds, filesystem.isAtRest, isEmpty {
+            filesystem.engine.log(
+                "unmounted here and used by nobody: the daemon ends, though the mount is kept elsewhere")
+            return end.come()
+        }
+        filesystem.engine.timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { look(end) }
+    }
+
+    private var isEmpty: Bool {
+        do throws(Errno) {
+            return try MountPins(of: mount.device).inside.isEmpty
+        } catch {
+            return false
+        }
+    }
+}
+
+extension CoordinatedFilesystem {
+    /// Whether no file or directory is open.
+    fileprivate var isAtRest: Bool { handles.isEmpty && listings.isEmpty }
+}
