@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Other file systems that are mounted below the source: shown in one file system, and as forbidden as below.
+    @Suite struct FilesystemsBelow {
+        @Test(
+            "Files of other file systems below have inode numbers of their own, which stay from mount to mount"
+        )
+        func numbers() throws {
+            try Self.withPieces { mount in
+                let numbers = try Self.numbers.run(mount.path).text
+                let paths = numbers.split(separator: "\n").count
+                let distinct = Set(numbers.split(separator: "\n").map { $0.split(separator: " ")[0] }).count
+                print("\(paths) files of three file systems, \(distinct) inode numbers")
+                #expect(paths > 20)
+                #expect(distinct == paths)
+                // The first files of both have one number below.
+                let below = try Self.numbers.run(mount.below).text
+                #expect(Set(below.split(separator: "\n").map { $0.split(separator: " ")[0] }).count < paths)
+                try mount.unmount()
+                try mount.mount()
+                #expect(try Self.numbers.run(mount.path).text == numbers)
+            }
+        }
+
+        @Test("Nothing is renamed or linked from one file system below to another")
+        func across() throws {
+            try Self.withPieces { mount in
+                for (from, to) in [("plain/1", "one/new"), ("one/1", "two/new"), ("plain/1", "again/new")] {
+                    let link = try Program("ln").attempt("\(mount.path)/\(from)", "\(mount.path)/\(to)")
+                    #expect(
+                        link.errorText.contains("Invalid cross-device link"), "\(from): \(link.errorText)")
+                    // mv copies then, as it does below.
+                    try Program("mv").run("\(mount.path)/\(from)", "\(mount.path)/\(to)")
+                    #expect(try Contents.text(of: "\(mount.below)/\(to)") == "1\n")
+                    try Program("mv").run("\(mount.path)/\(to)", "\(mount.path)/\(from)")
+                }
+            }
+        }
+
+        @Test(
+            "One directory by two ways shows the same, and may be changed by the way that may be written only"
+        )
+        func twice() throws {
+            try Self.withPieces { mount in
+                for name in ["plain", "again", "unchanged"] {
+                    #expect(try Program("cat").run("\(mount.path)/\(name)/2").text == "2\n")
+                }
+                for (text, way) in [
+                    ("by the one", "plain"), ("by the other way", "again"), ("short", "plain"),
+                ] {
+                    try Script("echo \"$1\" >\"$2\"").run(text, "\(mount.path)/\(way)/2")
+                    for name in ["plain", "again", "unchanged"] {
+                        #expect(try Program("cat").run("\(mount.path)/\(name)/2").text == text + "\n")
+                    }
+                }
+                try Program("mv").run(mount.path + "/again/2", mount.path + "/again/moved")
+                #expect(try Program("ls").attempt(mount.path + "/unchanged/2").ending == .exited(2))
+                let refused = try Script("echo no >>\"$1/unchanged/moved\"").attempt(mount.path)
+                #expect(refused.errorText.contains("Read-only file system"), "\(refused.errorText)")
+                for command in [
+                    "rm \"$1/unchanged/1\"", "touch \"$1/unchanged/new\"", "chmod 600 \"$1/unchanged/1\"",
+                ] {
+                    let outcome = try Script("eval \"$2\"").attempt(mount.path, command)
+                    #expect(outcome.errorText.contains("Read-only file system"), "\(outcome.errorText)")
+                }
+                #expect(try Contents.text(of: mount.below + "/plain/moved") == "short\n")
+            }
+        }
+
+        @Test("What a file system below forbids is forbidden in the mount: devices, set-user-ID, programs")
+        func forbidden() throws {
+            try Self.withPieces { mount in
+                let program = try Script("command -v id").run().text.dropLast()
+                for (name, ran, hasDevices) in [
+                    ("free", "0\n", true), ("two", "12345\n", false), ("one", "", false),
+                ] {
+                    let directory = mount.path + "/" + name
+                    try Self.furnish.run(mount.below + "/" + name, String(program))
+                    let device = try Script("true <\"$1/null\"").attempt(directory)
+                    #expect(device.isSuccess == hasDevices, "\(name): \(device.errorText)")
+                    let outcome = try Program("setpriv").attempt(
+                        "--reuid", "12345", "--clear-groups", directory + "/id", "--user")
+                    #expect(outcome.text == ran, "\(name): \(outcome.errorText)")
+                }
+            }
+        }
+
+        /// Two more file systems, of which `one` forbids all that can be, and `two` all but running programs; and a directory that is there by three ways.
+        private static func withPieces(_ body: (MountedDirectory) throws -> Void) throws {
+            guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
+            let mount = try MountedDirectory(["allow_other"])
+            defer {
+                mount.abandon()
+                do { try takeAway.run(mount.path) } catch { Issue.record(error) }
+            }
+            try make.run(mount.path)
+            try mount.mount()
+            try body(mount)
+            try mount.unmount()
+        }
+
+        private static let make = Script(
+            """
+            cd "$1"
+            mkdir plain again unchanged one two free
+            mount -t tmpfs -o mode=777,nosuid,nodev,noexec none one
+            mount -t tmpfs -o mode=777,nosuid,nodev none two
+            for directory in plain one two; do
+                for number in {1..8}; do echo $number >$directory/$number; done
+            done
+            mount --bind plain again
+            mount --bind plain unchanged
+            mount -o remount,bind,ro unchanged
+            """)
+
+        private static let takeAway = Script(
+            "cd \"$1\"; for name in again unchanged one two; do ! mountpoint -q $name || umount $name; done")
+
+        private static let numbers = Script("cd \"$1\"; find plain one two -printf '%i %p\\n' | sort")
+
+        private static let furnish = Script(
+            "cd \"$1\"; mknod -m 666 null c 1 3; cp \"$2\" id; chmod 4755 id")
+    }
+}
