@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <linux/securebits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -84,6 +85,46 @@ int clinux_statfs(int descriptor, struct clinux_filesystem *out) {
 int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve) {
     struct open_how how = {.flags = flags, .mode = mode, .resolve = resolve};
     return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
+}
+
+int clinux_fsopen(const char *type) { return fsopen(type, FSOPEN_CLOEXEC); }
+
+int clinux_fsconfig(int context, const char *key, const char *value) {
+    return fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0);
+}
+
+int clinux_fsmount(int context, uint32_t attributes) {
+    if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0) return -1;
+    return fsmount(context, FSMOUNT_CLOEXEC, attributes);
+}
+
+int clinux_move_beneath(int mount, const char *mountpoint) {
+    // MOVE_MOUNT_BENEATH of Linux 6.5, which is younger than glibc's headers.
+    return move_mount(mount, "", AT_FDCWD, mountpoint, MOVE_MOUNT_F_EMPTY_PATH | 0x200);
+}
+
+const uint32_t CLINUX_MOUNT_RDONLY = MOUNT_ATTR_RDONLY, CLINUX_MOUNT_NOSUID = MOUNT_ATTR_NOSUID,
+               CLINUX_MOUNT_NODEV = MOUNT_ATTR_NODEV, CLINUX_MOUNT_NOEXEC = MOUNT_ATTR_NOEXEC;
+
+int clinux_clone_mount(int directory) {
+    return open_tree(directory, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+}
+
+void clinux_release_free_memory(void) { malloc_trim(0); }
+
+const int32_t CLINUX_HANDLE_SIZE = sizeof(struct file_handle) + MAX_HANDLE_SZ;
+
+int clinux_file_handle(int descriptor, void *handle) {
+    struct file_handle *out = handle;
+    int mount;
+    out->handle_bytes = MAX_HANDLE_SZ;
+    if (name_to_handle_at(descriptor, "", out, &mount, AT_EMPTY_PATH) != 0) return -1;
+    return (int)(sizeof *out + out->handle_bytes);
+}
+
+int clinux_open_handle(int directory, const void *handle) {
+    // The kernel only reads it.
+    return open_by_handle_at(directory, (struct file_handle *)handle, O_PATH | O_CLOEXEC);
 }
 
 int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t flags) {

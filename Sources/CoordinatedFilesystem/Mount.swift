@@ -59,7 +59,9 @@ package final class Mount: StatusSource {
                 workers: try WorkerPool(threads: Self.workerThreads), log: log)
             end = try ServiceEnd()
             session = try Session(
-                at: mountpoint, options: configuration.libraryOptions, wanting: Self.features)
+                at: mountpoint, options: configuration.libraryOptions,
+                replacing: try Self.coversDeadMount(mountpoint) ? configuration.settings : nil,
+                wanting: Self.features)
         } catch {
             throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
         }
@@ -121,11 +123,20 @@ extension Mount {
         .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes,
     ]
 
-    /// Half of what the process may open is for the descriptors of inodes; handles need the rest.
+    /// More would save no time, and each keeps an inode below in memory.
+    private static let mostDescriptors = 16_384
+
+    /// Half of what the process may open is for inodes, open files and listings, as many as there may be of these; the
+    /// rest is for what is open during one request, and for clients of the control socket.
     private static var descriptorLimit: Int {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        return max(Int(clamping: limit.rlim_cur) / 2, 64)
+        return min(max(Int(clamping: limit.rlim_cur) / 2, 16), mostDescriptors)
+    }
+
+    private static func coversDeadMount(_ mountpoint: String) throws(Errno) -> Bool {
+        guard geteuid() == 0 else { return false }
+        return DeadMounts.isDead(Array(mountpoint.utf8), in: try .current())
     }
 
     /// The number by which `/proc/PID/fdinfo` names the new mount.
@@ -172,6 +183,16 @@ extension MountConfiguration {
         options.append(forbidden.contains(.nodev) ? "nodev" : "dev")
         if noexec { options.append("noexec") }
         return options.joined(separator: ",")
+    }
+}
+
+extension MountConfiguration {
+    /// The same for the kernel itself.
+    fileprivate var settings: MountSettings {
+        var settings = MountSettings(sourceName: sourceName)
+        (settings.allowOther, settings.readOnly) = (allowOther, readOnly)
+        (settings.nosuid, settings.nodev, settings.noexec) = (nosuid, nodev, noexec)
+        return settings
     }
 }
 

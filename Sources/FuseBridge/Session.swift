@@ -13,9 +13,11 @@ package struct Session: ~Copyable, @unchecked Sendable {
 
     /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
     ///
-    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting.
+    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. With `settings`,
+    /// which root alone may give, the mount takes the place of a dead one.
     package init(
-        at mountpoint: String, options: String, wanting features: ConnectionFeatures
+        at mountpoint: String, options: String, replacing settings: MountSettings? = nil,
+        wanting features: ConnectionFeatures
     ) throws(Errno) {
         let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
@@ -23,9 +25,10 @@ package struct Session: ~Copyable, @unchecked Sendable {
             throw .invalid
         }
         do throws(Errno) {
-            errno = 0
-            guard fuse_session_mount(session, mountpoint) == 0 else {
-                throw errno == 0 ? Errno.notPermitted : Errno.last
+            if let settings {
+                try Self.replaceMount(at: mountpoint, with: settings, for: session)
+            } else {
+                try Self.mount(session, at: mountpoint)
             }
             // The same descriptor again: only the functions that read and write it change.
             var transport = makeTransport()
@@ -40,6 +43,29 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
         self.session = session
         self.root = root
+    }
+
+    private static func mount(_ session: OpaquePointer, at mountpoint: String) throws(Errno) {
+        errno = 0
+        guard fuse_session_mount(session, mountpoint) == 0 else {
+            throw errno == 0 ? Errno.notPermitted : Errno.last
+        }
+    }
+
+    private static func replaceMount(
+        at mountpoint: String, with settings: MountSettings, for session: OpaquePointer
+    ) throws(Errno) {
+        let device = OwnedDescriptor(
+            adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
+        do throws(Errno) {
+            try DeadMounts.replace(at: mountpoint, with: settings, on: device)
+        } catch {
+            // Before Linux 6.5 there is a moment without either.
+            _ = Unmounting.unmount(mountpoint, lazily: true)
+            return try mount(session, at: mountpoint)
+        }
+        // libfuse takes a connection that others have mounted by this name, and closes it.
+        try mount(session, at: "/dev/fd/\(device.release())")
     }
 
     private static func makeSession(options: String, root: Unmanaged<SessionRoot>) -> OpaquePointer? {

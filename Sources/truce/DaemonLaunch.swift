@@ -27,6 +27,7 @@ struct DaemonLaunch: ~Copyable {
                 .failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
+        if plan.replacesDeadMount { DeadMount.say(plan.target.mountpoint) }
         try confirm(child, isQuiet: isQuiet)
     }
 

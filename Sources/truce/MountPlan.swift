@@ -21,24 +21,28 @@ struct MountPlan: ~Copyable {
     let source: OwnedDescriptor
     /// The same directory, opened so that it can be locked.
     let lock: OwnedDescriptor
+    /// Whether the mount is to take the place of a dead one.
+    let replacesDeadMount: Bool
 
     init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
         try Self.checkDevice()
-        let sourcePath = try DeadMount.replaced(at: source)
-        let mountpointPath = try mountpoint.map { (path) throws(CommandFailure) in
-            try DeadMount.replaced(at: path)
-        }
-        var target = Target(source: sourcePath, mountpoint: mountpointPath ?? sourcePath, options: options)
+        let isInPlace = mountpoint == nil
+        var covered = try DeadMount.openCovered(by: mountpoint ?? source)
+        let isReplacing = covered != nil
+        let mountpointPath = try DeadMount.path(of: mountpoint ?? source, replacing: !isReplacing)
+        let sourcePath = isInPlace ? mountpointPath : try DeadMount.path(of: source, replacing: true)
+        var target = Target(source: sourcePath, mountpoint: mountpointPath, options: options)
         try Self.checkUserRights(options)
         let table = try MountFinder.table()
-        try Self.checkNotMounted(target.mountpoint, table)
-        let descriptor = try Self.openDirectory(sourcePath)
-        let lock = try Self.openLockable(sourcePath)
-        if mountpointPath != nil { _ = try Self.openDirectory(target.mountpoint) }
+        if !isReplacing { try Self.checkNotMounted(target.mountpoint, table) }
+        let descriptor = try Self.openSource(sourcePath, covered: isInPlace ? covered.take() : nil)
+        let lock = try Self.openLockable(descriptor, sourcePath)
+        if !isInPlace, !isReplacing { _ = try Self.openDirectory(target.mountpoint) }
         try target.inherit(from: descriptor.mountID.flatMap { table.entry(id: $0) })
-        self.target = target
         self.source = descriptor
         self.lock = lock
+        replacesDeadMount = isReplacing
+        self.target = target
     }
 
     private static func checkDevice() throws(CommandFailure) {
@@ -85,11 +89,17 @@ struct MountPlan: ~Copyable {
         do throws(Errno) { return try OwnedDescriptor.openPath(path) } catch { throw describe(error, path) }
     }
 
-    private static func openLockable(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
-        do throws(Errno) {
-            let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-            return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
-        } catch {
+    private static func openSource(
+        _ path: String, covered: consuming OwnedDescriptor?
+    ) throws(CommandFailure) -> OwnedDescriptor {
+        if let covered = consume covered { return covered }
+        return try openDirectory(path)
+    }
+
+    private static func openLockable(
+        _ directory: borrowing OwnedDescriptor, _ path: String
+    ) throws(CommandFailure) -> OwnedDescriptor {
+        do throws(Errno) { return try directory.openForListing() } catch {
             throw describe(error, path)
         }
     }
@@ -139,8 +149,8 @@ enum DeadMount {
     /// Mounts may be stacked; nobody has more.
     private static let mostStacked = 16
 
-    /// Takes our own dead mounts at a path away and says so; returns the path without links.
-    static func replaced(at argument: String) throws(CommandFailure) -> String {
+    /// The path without links. Takes our own dead mounts there away, if it is to replace them, and says so.
+    static func path(of argument: String, replacing isReplacing: Bool) throws(CommandFailure) -> String {
         var path = Array(try RawArgument.text(of: argument).utf8)
         for _ in 0..<mostStacked {
             let resolved: [UInt8]
@@ -149,7 +159,7 @@ enum DeadMount {
             } catch {
                 throw MountPlan.describe(error, argument)
             }
-            guard try isDead(resolved) else { return resolved.shown }
+            guard isReplacing, try isDead(resolved) else { return resolved.shown }
             try detach(resolved)
             // Not the argument again: "." would go on being the dead one.
             path = resolved
@@ -157,13 +167,20 @@ enum DeadMount {
         throw CommandFailure(.failed, "'\(argument)' is covered by too many dead mounts")
     }
 
-    /// Not by stat(2): the kernel may still remember the root's attributes. It never remembers these.
     private static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
-        guard let mount = try MountFinder.table().top(at: path), mount.type.hasPrefix("fuse") else {
-            return false
+        DeadMounts.isDead(path, in: try MountFinder.table())
+    }
+
+    /// Opens the directory below a dead mount that stays until the new one is in its place. Nothing if there is none, or
+    /// it has to be taken away first: for users, on file systems without file handles, and where mounts are stacked.
+    static func openCovered(by argument: String) throws(CommandFailure) -> OwnedDescriptor? {
+        guard geteuid() == 0, try isReplaceable(at: argument) else { return nil }
+        let (table, typed) = (try MountFinder.table(), Array(try RawArgument.text(of: argument).utf8))
+        do throws(Errno) {
+            return try DeadMounts.openCovered(try ResolvedPath.bytes(of: typed), in: table)
+        } catch {
+            return nil
         }
-        var status = statvfs()
-        return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
     /// Whether a mount here would take a dead one away first; fails if that one is not the caller's.
@@ -198,6 +215,10 @@ enum DeadMount {
             throw CommandFailure(
                 .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
         }
-        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\n", to: STDOUT_FILENO)
+        say(path.shown)
+    }
+
+    static func say(_ path: String) {
+        LineOutput.write("truce: took away a dead mount at '\(path)'\n", to: STDOUT_FILENO)
     }
 }

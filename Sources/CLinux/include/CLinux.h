@@ -40,6 +40,19 @@ int clinux_statfs(int descriptor, struct clinux_filesystem *out);
 int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve);
 extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_MAGICLINKS
 extern const uint64_t CLINUX_RESOLVE_AT_HAND;    // CACHED | NO_XDEV
+// The mount API by descriptors: fsopen(2), fsconfig(2) with a string or, for NULL, a flag, the creation of the file system
+// with fsmount(2), and move_mount(2) beneath the mount at a path.
+int clinux_fsopen(const char *type);
+int clinux_fsconfig(int context, const char *key, const char *value);
+int clinux_fsmount(int context, uint32_t attributes);
+int clinux_move_beneath(int mount, const char *mountpoint);
+extern const uint32_t CLINUX_MOUNT_RDONLY, CLINUX_MOUNT_NOSUID, CLINUX_MOUNT_NODEV, CLINUX_MOUNT_NOEXEC;
+int clinux_clone_mount(int directory);   // open_tree(2), from the directory on and without what is mounted below
+// name_to_handle_at(2) and open_by_handle_at(2). `handle` has room for CLINUX_HANDLE_SIZE bytes; the first gives how
+// many of them are used.
+extern const int32_t CLINUX_HANDLE_SIZE;
+int clinux_file_handle(int descriptor, void *handle);
+int clinux_open_handle(int directory, const void *handle);
 int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t flags);
 int clinux_link_descriptor(int descriptor, int directory, const char *name);
 int clinux_fchmod_path(int descriptor, uint32_t mode);              // works on O_PATH
@@ -47,6 +60,7 @@ int clinux_fchown_path(int descriptor, uint32_t user, uint32_t group);
 // A nanosecond field may be CLINUX_TIME_NOW or CLINUX_TIME_OMIT.
 extern const int64_t CLINUX_TIME_NOW, CLINUX_TIME_OMIT;
 int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn);
+void clinux_release_free_memory(void);                               // malloc_trim(3)
 int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
 int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);
 int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset);   // preadv2 RWF_NOWAIT

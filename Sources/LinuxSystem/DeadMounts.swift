@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// FUSE mounts whose daemon has died: every call at their path fails with ENOTCONN.
+///
+/// Root replaces one without ever showing the directory below: that is opened although it is covered, the new mount goes
+/// beneath the dead one, and then the dead one goes.
+package enum DeadMounts {
+    /// Not by stat(2): the kernel may still remember the root's attributes. It never remembers these.
+    package static func isDead(_ path: [UInt8], in table: MountTable) -> Bool {
+        guard let mount = table.top(at: path), mount.type.hasPrefix("fuse") else { return false }
+        var status = statvfs()
+        return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
+    }
+
+    /// Opens the directory that the one mount at a path covers, with `O_PATH`.
+    ///
+    /// A copy of the mount around it, made without what is mounted in it, shows it; by its file handle it is found again
+    /// in the mount itself, which has everything that is mounted below. Throws EPERM to users, and EOPNOTSUPP where
+    /// there are no file handles or mounts are stacked.
+    package static func openCovered(_ path: [UInt8], in table: MountTable) throws(Errno) -> OwnedDescriptor {
+        guard table.entries.count(where: { $0.mountpoint == path }) == 1,
+            let slash = path.lastIndex(of: UInt8(ascii: "/")), slash + 1 < path.count
+        else { throw .unsupported }
+        let above = slash == 0 ? [UInt8(ascii: "/")] : Array(path[..<slash])
+        let parent = try above.withPath { (path) throws(Errno) in
+            try OwnedDescriptor.openPath(path).openForListing()
+        }
+        let copy = clinux_clone_mount(parent.rawValue)
+        guard copy >= 0 else { throw .last }
+        let directory = OwnedDescriptor(adopting: copy)
+        let name = NameBytes(Array(path[(slash + 1)...]))
+        let bare = try name.withName { (name) throws(Errno) in try directory.path(of: name) }
+        let found = try parent.path(of: try bare.fileHandle())
+        let (wanted, status) = (try bare.status(), try found.status())
+        guard status.device == wanted.device, status.inode == wanted.inode, status.isDirectory else {
+            throw .stale
+        }
+        return found
+    }
+
+    /// Mounts a FUSE file system beneath the dead mount at a path, and takes that away.
+    package static func replace(
+        at path: String, with settings: MountSettings, on device: borrowing OwnedDescriptor
+    ) throws(Errno) {
+        let context = clinux_fsopen("fuse")
+        guard context >= 0 else { throw .last }
+        let filesystem = OwnedDescriptor(adopting: context)
+        for (key, value) in settings.values(on: device.rawValue) {
+            guard clinux_fsconfig(filesystem.rawValue, key, value) == 0 else { throw .last }
+        }
+        let mount = clinux_fsmount(filesystem.rawValue, settings.attributes)
+        guard mount >= 0 else { throw .last }
+        // Closing it takes the mount away again, unless it was attached.
+        let detached = OwnedDescriptor(adopting: mount)
+        guard clinux_move_beneath(detached.rawValue, path) == 0 else { throw .last }
+        guard clinux_umount(path, 1) == 0 else { throw .last }
+    }
+}
+
+/// What the kernel is told about a FUSE mount that root makes.
+package struct MountSettings: Sendable {
+    package var sourceName: String
+    package var allowOther = false
+    package var readOnly = false
+    package var nosuid = false
+    package var nodev = false
+    package var noexec = false
+
+    package init(sourceName: String) { self.sourceName = sourceName }
+
+    fileprivate func values(on device: CInt) -> [(key: String, value: String?)] {
+        var values: [(String, String?)] = [
+            ("source", sourceName), ("subtype", "truce"), ("fd", "\(device)"), ("rootmode", "40000"),
+            ("user_id", "0"), ("group_id", "0"), ("default_permissions", nil),
+        ]
+        if allowOther { values.append(("allow_other", nil)) }
+        if readOnly { values.append(("ro", nil)) }
+        return values
+    }
+
+    fileprivate var attributes: UInt32 {
+        (readOnly ? CLINUX_MOUNT_RDONLY : 0) | (nosuid ? CLINUX_MOUNT_NOSUID : 0)
+            | (nodev ? CLINUX_MOUNT_NODEV : 0) | (noexec ? CLINUX_MOUNT_NOEXEC : 0)
+    }
+}
