@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -9,6 +10,7 @@ import Synchronization
 /// Invariants, per shard:
 /// - I1. If `numbers[f] == n` then `nodes[n]` is the node of file f. A file has at most one such node.
 /// - I2. `lookups > 0`: a node leaves with its last lookup.
+/// - I3. No two nodes are one item.
 ///
 /// **Lock rule.** A shard's mutex covers its two dictionaries; no system call is made under it. A node
 /// that leaves is destroyed by the caller, after the lock.
@@ -21,11 +23,11 @@ final class NodeTable: Sendable {
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
         var numbers: [FileKey: NodeID] = [:]
-        var nextSerial: UInt64 = 1
     }
 
     /// A node's number ends in that of its shard.
-    private static let shardBits: UInt64 = 4
+    private static let shardBits = NodeNumbering.endingBits
+    private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let budget: DescriptorBudget
     private let connection: Connection
@@ -93,16 +95,19 @@ final class NodeTable: Sendable {
         let key = FileKey(status)
         let index = Self.shard(of: key)
         let number = below.number(ofInode: status.inode, on: status.device)
+        let way = below.isElsewhere(key.mount) ? key.mount : 0
         let (node, isNew): (Node, Bool) = shards[index].withLock { shard in
             if let id = shard.numbers[key], let known = shard.nodes[id]?.node {
                 if id != .root { shard.nodes[id]?.lookups += 1 }
                 return (known, false)
             }
-            let id = NodeID(shard.nextSerial << Self.shardBits | UInt64(index))
-            shard.nextSerial += 1
+            let id = NodeNumbering.number(of: key, by: way, endingIn: UInt64(index)) {
+                shard.nodes[$0] != nil
+            }
             let node = Node(
                 id, status, number: number, parent: parent, name: name, budget: budget,
                 connection: connection, departed: departed)
+            giveItem(to: node)
             shard.nodes[id] = Entry(node: node, lookups: 1)
             shard.numbers[key] = id
             return (node, true)
@@ -147,10 +152,41 @@ final class NodeTable: Sendable {
         forgotten.forgotten()
     }
 
+    /// Gives back the room of nodes that are gone: a dictionary never shrinks by itself.
+    func shrink() {
+        for index in shards.indices {
+            let former: Shard? = shards[index].withLock { shard in
+                guard shard.nodes.capacity > 64, shard.nodes.count < shard.nodes.capacity / 4 else {
+                    return nil
+                }
+                let former = shard
+                shard = Shard()
+                shard.nodes.reserveCapacity(former.nodes.count)
+                shard.numbers.reserveCapacity(former.numbers.count)
+                shard.nodes.merge(former.nodes) { one, _ in one }
+                shard.numbers.merge(former.numbers) { one, _ in one }
+                return former
+            }
+            withExtendedLifetime(former) {}
+        }
+    }
+
     /// The file has lost its last name: if its inode number comes back, it is another file's.
     func retire(_ node: Node) {
         shards[Self.shard(of: node.key)].withLock { shard in
             if shard.numbers[node.key] == node.id { shard.numbers[node.key] = nil }
+        }
+    }
+
+    /// A node is the item of its own number, unless that belongs to somebody already: to the file that took this
+    /// one's place in a save, or to a directory that the engine has not forgotten since it was known last.
+    private func giveItem(to node: Node) {
+        let own = node.item
+        renumbered.withLock { renumbered in
+            guard renumbered[own] != nil || (node.kind == S_IFDIR && departed.isKnown(own)) else { return }
+            let spare = ItemID(NodeNumbering.end + spareItems.add(1, ordering: .relaxed).oldValue)
+            node.state.withLock { $0.item = spare }
+            renumbered[spare] = node.id
         }
     }
 

@@ -41,7 +41,7 @@ final class Places: Sendable {
     private func ensure(_ directory: Node) -> ItemID {
         let (placed, item) = directory.state.withLock { ($0.placed, $0.item) }
         if placed == item { return item }
-        for item in departed.take() { engine.forget(item) }
+        departed.forgetEach { engine.forget($0) }
         // From above, and without recursion: how deep a tree is is its owner's choice.
         for above in unplaced(above: directory).reversed() {
             enter(above, as: above.state.withLock { $0.item })
@@ -64,6 +64,7 @@ final class Places: Sendable {
         while true {
             let (parent, changes) = directory.state.withLock { ($0.parent, $0.packageChanges) }
             let above = parent.map { parent in parent.state.withLock { $0.item } }
+            departed.noteKnown(item)
             engine.place(item, Directory(in: above, isPackage: Packages.isPackage(directory)))
             // A rename that came between found nothing to correct, nor did whoever made it a package.
             let isTrue = directory.state.withLock { state in
@@ -85,19 +86,32 @@ final class Places: Sendable {
     }
 }
 
-/// Numbers of directories whose nodes are gone and that the engine still knows.
+/// Numbers of directories that the engine knows, and which of them have no node any more.
 ///
-/// A node may end on any thread and under any lock, where the engine must not be called.
+/// A node may end on any thread and under any lock, where the engine must not be called. Until the engine has forgotten
+/// it the number is nobody else's, not even the same directory's when it is found again.
 final class DepartedDirectories: Sendable {
-    private let items = Mutex<[ItemID]>([])
+    private struct State {
+        var known: Set<ItemID> = []
+        var departed: [ItemID] = []
+    }
 
-    func add(_ item: ItemID) { items.withLock { $0.append(item) } }
+    private let state = Mutex(State())
 
-    func take() -> [ItemID] {
-        items.withLock { items in
-            defer { items = [] }
-            return items
+    /// The engine is told of a directory.
+    func noteKnown(_ item: ItemID) { _ = state.withLock { $0.known.insert(item) } }
+    func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
+    func add(_ item: ItemID) { state.withLock { $0.departed.append(item) } }
+
+    /// Hands over each that departed, without a lock.
+    func forgetEach(_ forget: (ItemID) -> Void) {
+        let items = state.withLock { state in
+            defer { state.departed = [] }
+            return state.departed
         }
+        guard !items.isEmpty else { return }
+        for item in items { forget(item) }
+        state.withLock { $0.known.subtract(items) }
     }
 }
 
