@@ -13,6 +13,7 @@ final class CoordinatedFilesystem: Filesystem {
     let connection: Connection
     let configuration: MountConfiguration
     let nodes: NodeTable
+    let trimming: Trimming
     let places: Places
     let documents: Documents
     let handles = HandleTable()
@@ -52,7 +53,7 @@ final class CoordinatedFilesystem: Filesystem {
             // Without it nothing is made: not as somebody else.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
-        let budget = DescriptorBudget(limit: descriptorLimit)
+        let budget = DescriptorBudget(limit: descriptorLimit, handles: FileHandles(below: root))
         let status = try root.status()
         let source = try root.filesystemStatus()
         mountsBelow = MountsBelow(
@@ -66,6 +67,7 @@ final class CoordinatedFilesystem: Filesystem {
             departed: departed)
         nodes = NodeTable(
             root: node, budget: budget, connection: connection, departed: departed, below: mountsBelow)
+        trimming = Trimming(of: nodes, engine: engine)
         places = Places(engine: engine, departed: departed)
         documents = Documents(nodes: nodes, places: places)
         _ = node.cache(SharedDescriptor(root, of: budget))

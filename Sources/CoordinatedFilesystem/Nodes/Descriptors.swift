@@ -17,62 +17,107 @@ final class SharedDescriptor: Sendable {
     deinit { budget.closed() }
 }
 
-/// Keeps the number of cached descriptors below a limit, whatever the number of inodes.
+/// Keeps a descriptor at hand that it can do without: it opens it again when it is needed.
+protocol DescriptorKeeper: AnyObject, Sendable {
+    var hasDescriptor: Bool { get }
+    /// Lets the descriptor go, and returns whether it did; not if there were no way to open it again.
+    func dropDescriptor() -> Bool
+}
+
+/// Keeps the number of descriptors below a limit, whatever the number of inodes and of open files.
 ///
-/// A node that lost its descriptor opens it again through its parent and name. First in, first out: a
-/// node in steady use pays one `openat` per trip through the queue, which needs no bookkeeping on the way.
+/// A node that lost its descriptor opens it again through its parent and name, or by its file handle; an open file
+/// through its node; a listing through its directory. First in, first out: what is in steady use pays one `openat` per
+/// trip through the queue, which needs no bookkeeping on the way.
 final class DescriptorBudget: Sendable {
     fileprivate struct Queue {
-        var nodes: [WeakNode] = []
+        var entries: [Entry] = []
         var head = 0
     }
 
     private let limit: Int
+    private let handles: FileHandles?
     private let count = Atomic<Int>(0)
     private let queue = Mutex(Queue())
 
-    init(limit: Int) { self.limit = limit }
+    /// `handles` finds files that have no name; nil where that is not possible.
+    init(limit: Int, handles: FileHandles?) {
+        self.limit = limit
+        self.handles = handles
+    }
 
-    fileprivate func opened() { count.add(1, ordering: .relaxed) }
-    fileprivate func closed() { count.subtract(1, ordering: .relaxed) }
+    func opened() { count.add(1, ordering: .relaxed) }
+    func closed() { count.subtract(1, ordering: .relaxed) }
 
     /// How many are open just now.
     var open: Int { count.load(ordering: .relaxed) }
 
-    /// A node has cached a descriptor; others lose theirs if there are too many.
-    func cached(_ node: Node) {
-        queue.withLock { $0.nodes.append(WeakNode(node: node)) }
-        // Pinned nodes go to the end of the queue, so the number of tries is bounded.
+    /// Somebody keeps a descriptor; others lose theirs if there are too many.
+    func cached(_ keeper: any DescriptorKeeper) {
+        queue.withLock { $0.entries.append(Entry(keeper: keeper)) }
+        // What must stay goes to the end of the queue, so the number of tries is bounded.
         for _ in 0..<8 {
             let isFull = open > limit
-            // Forgotten nodes stay in the queue without a descriptor until they are swept out.
+            // What has ended stays in the queue without a descriptor until it is swept out.
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
-            guard let victim = entry.node, victim.hasDescriptor else { continue }
+            guard let victim = entry.keeper, victim.hasDescriptor else { continue }
             if !isFull || !victim.dropDescriptor() {
-                queue.withLock { $0.nodes.append(WeakNode(node: victim)) }
+                queue.withLock { $0.entries.append(Entry(keeper: victim)) }
             }
         }
     }
+
+    func handle(of descriptor: SharedDescriptor, on device: UInt64) -> FileHandle? {
+        handles?.handle(of: descriptor, on: device)
+    }
+
+    /// Opens a file by its handle.
+    func path(of handle: FileHandle) throws(Errno) -> OwnedDescriptor {
+        guard let handles else { throw .stale }
+        return try handles.root.path(of: handle)
+    }
 }
 
-/// Does not keep a forgotten node alive.
-private struct WeakNode {
-    weak var node: Node?
+/// Finds files of the source's file system without their names, which root may.
+final class FileHandles: Sendable {
+    fileprivate let root: OwnedDescriptor
+    private let device: UInt64
+
+    /// Nil if the file system has no handles, or this process may not open them.
+    init?(below source: borrowing OwnedDescriptor) {
+        do throws(Errno) {
+            root = try source.openForListing()
+            device = try source.status().device
+            _ = try root.path(of: try root.fileHandle())
+        } catch {
+            return nil
+        }
+    }
+
+    fileprivate func handle(of descriptor: SharedDescriptor, on device: UInt64) -> FileHandle? {
+        guard device == self.device else { return nil }
+        do throws(Errno) { return try descriptor.descriptor.fileHandle() } catch { return nil }
+    }
+}
+
+/// Does not keep what has ended alive.
+private struct Entry {
+    weak var keeper: (any DescriptorKeeper)?
 }
 
 extension DescriptorBudget.Queue {
-    fileprivate var count: Int { nodes.count - head }
+    fileprivate var count: Int { entries.count - head }
 
-    fileprivate mutating func pop() -> WeakNode? {
-        guard head < nodes.count else { return nil }
-        let node = nodes[head]
+    fileprivate mutating func pop() -> Entry? {
+        guard head < entries.count else { return nil }
+        let entry = entries[head]
         head += 1
-        if head > nodes.count / 2 {
-            nodes.removeFirst(head)
+        if head > entries.count / 2 {
+            entries.removeFirst(head)
             head = 0
         }
-        return node
+        return entry
     }
 }

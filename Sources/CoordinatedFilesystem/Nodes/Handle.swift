@@ -64,8 +64,10 @@ final class KeptFile: Sendable {
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 final class Handle: Claimant {
     struct State {
-        /// Of the file below, if this process moves the data.
+        /// Of the file below, if this process moves the data; opened again when it had to go.
         var descriptor: SharedFile?
+        /// Whether this process moves the data.
+        var movesData = false
         /// What the file looked like when writing became possible.
         var baseline: Stamp?
         /// The baseline is too young for the clock of the file system to tell a later change.
@@ -86,7 +88,15 @@ final class Handle: Claimant {
     /// A real descriptor, alive until the last request that uses it is done.
     final class SharedFile: Sendable {
         let file: OwnedDescriptor
-        init(_ file: consuming OwnedDescriptor) { self.file = file }
+        private let budget: DescriptorBudget
+
+        init(_ file: consuming OwnedDescriptor, of budget: DescriptorBudget) {
+            self.file = file
+            self.budget = budget
+            budget.opened()
+        }
+
+        deinit { budget.closed() }
     }
 
     let claim: ClaimID

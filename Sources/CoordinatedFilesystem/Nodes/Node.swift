@@ -36,19 +36,21 @@ enum DataRoute: Sendable {
 /// Reached by parent and name, and by a descriptor as long as the budget allows; the parent is kept alive
 /// by its children. **Lock rule.** The mutex covers the state; no system call is made under it, and no
 /// other node's mutex is taken under it.
-final class Node: Sendable {
+final class Node: DescriptorKeeper {
     struct State {
         var parent: Node?
         var name: NameBytes
         /// The document this file is; moves on when another file takes its place in a safe save.
         var item: ItemID
         var descriptor: SharedDescriptor?
-        /// Users that need the descriptor to stay, which are open handles.
+        /// Finds the file without a name; known once the descriptor of a file in use had to go.
+        var handle: FileHandle?
+        /// Users that must reach the file whatever happens to its name, which are open handles.
         var pins = 0
         var hasName = true
         /// Somebody follows the document under the name it is known by, whatever other names it has.
         var isFollowed = false
-        /// Its last name is gone: without the descriptor nothing would lead to it.
+        /// Its last name is gone: without the descriptor nothing may lead to it.
         var isOrphan = false
         /// The kernel knows it no longer.
         var isForgotten = false
@@ -72,7 +74,7 @@ final class Node: Sendable {
     let number: UInt64
     /// The type bits of the mode, which never change.
     let kind: UInt32
-    private let budget: DescriptorBudget
+    let budget: DescriptorBudget
     private let connection: Connection
     private let departed: DepartedDirectories
     let state: Mutex<State>
@@ -127,15 +129,27 @@ final class Node: Sendable {
     }
 
     private func findDescriptor() throws(Errno) -> SharedDescriptor {
-        let (cached, parent, name, hasName) = state.withLock {
-            ($0.descriptor, $0.parent, $0.name, $0.hasName)
+        let (cached, handle, parent, name, hasName) = state.withLock {
+            ($0.descriptor, $0.handle, $0.parent, $0.name, $0.hasName)
         }
         if let cached { return cached }
+        if let handle, let found = find(by: handle) { return found }
         guard let parent, hasName else { throw .stale }
         let directory = try parent.descriptor()
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         guard FileKey(try opened.status()) == key else { throw .stale }
         return cache(SharedDescriptor(opened, of: budget))
+    }
+
+    private func find(by handle: FileHandle) -> SharedDescriptor? {
+        do throws(Errno) {
+            let opened = try budget.path(of: handle)
+            guard FileKey(try opened.status()) == key else { return nil }
+            return cache(SharedDescriptor(opened, of: budget))
+        } catch {
+            // Its name may still lead to it.
+            return nil
+        }
     }
 
     /// Keeps a descriptor, unless another thread was faster.
@@ -152,16 +166,47 @@ final class Node: Sendable {
 
     var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }
 
-    /// Lets the descriptor go if nobody needs it to stay.
     func dropDescriptor() -> Bool {
+        guard !isRoot else { return false }
+        let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }
+        let isAlone = isInUse ? descriptor.map { prepareReturn(through: $0) } ?? false : false
         let dropped: SharedDescriptor?? = state.withLock { state in
-            guard state.pins == 0, !state.isOrphan else { return nil }
+            guard state.mayReturn(isAlone: isAlone) else { return nil }
             return .some(state.descriptor.take())
         }
         return dropped != nil
     }
 
-    /// Opens the descriptor if need be and keeps it until ``unpin()``.
+    /// Notes how to find a file again that is in use. Returns whether its name is the only one it has.
+    private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
+        let handle = state.withLock { $0.handle } ?? budget.handle(of: descriptor, on: key.device)
+        let (isOrphan, backing) = state.withLock { state in
+            state.handle = handle
+            return (state.isOrphan, state.backing)
+        }
+        do throws(Errno) {
+            // A handle leads to a file without names as long as somebody has it open, and the kernel will do.
+            if isOrphan, handle != nil, backing == nil {
+                keepBacking(try connection.openBacking(descriptor.descriptor))
+            }
+            return try descriptor.descriptor.status().linkCount <= 1
+        } catch {
+            // The descriptor stays.
+            return false
+        }
+    }
+
+    /// Has the kernel keep the file below until it forgets the inode, without a descriptor of ours.
+    private func keepBacking(_ opened: BackingID) {
+        let needless: BackingID? = state.withLock { state in
+            guard state.backing == nil else { return opened }
+            state.backing = opened
+            return nil
+        }
+        if let needless { connection.closeBacking(needless) }
+    }
+
+    /// Makes sure that the file is reached until ``unpin()``, and opens its descriptor.
     func pin() throws(Errno) -> SharedDescriptor {
         state.withLock { $0.pins += 1 }
         do throws(Errno) {
@@ -183,9 +228,14 @@ final class Node: Sendable {
     /// Keeps a descriptor until the kernel forgets the inode: its last name is about to go, and whoever
     /// has it open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
-        _ = try pin()
+        // First, or the descriptor could go again before it has to stay.
         state.withLock { $0.isOrphan = true }
-        unpin()
+        do throws(Errno) {
+            _ = try descriptor()
+        } catch {
+            isOrphanNoMore()
+            throw error
+        }
     }
 
     /// Its last name did not go after all.
@@ -284,6 +334,16 @@ extension Node {
             // Whoever removes it finds out.
             return false
         }
+    }
+}
+
+extension Node.State {
+    /// Whether the file is found again without its descriptor; `isAlone` says that it has no other name.
+    fileprivate func mayReturn(isAlone: Bool) -> Bool {
+        if pins == 0, !isOrphan { return true }
+        if isOrphan { return handle != nil && backing != nil }
+        // A name that goes through us takes the descriptor along first, if it is the last.
+        return handle != nil || (hasName && isAlone)
     }
 }
 

@@ -11,11 +11,14 @@ import Synchronization
 extension CoordinatedFilesystem {
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
-        guard let file = handles[range.handle]?.file else { return reply.fail(.badDescriptor) }
-        var bytes = [UInt8](repeating: 0, count: Int(range.length))
-        let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
-        if cached != nil { return reply.bytes(bytes.span.bytes) }
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        if let file = handle.file {
+            var bytes = [UInt8](repeating: 0, count: Int(range.length))
+            let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
+            if cached != nil { return reply.bytes(bytes.span.bytes) }
+        }
         answer(reply) { () throws(Errno) in
+            let file = try handle.anyFile()
             var bytes = [UInt8](repeating: 0, count: Int(range.length))
             let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
                 do throws(Errno) {
@@ -31,12 +34,11 @@ extension CoordinatedFilesystem {
 
     func write(_ bytes: UnsafeRawBufferPointer, to range: FileRange, reply: consuming Reply) {
         engine.counters.writes.count()
-        guard let handle = handles[range.handle], let file = handle.file else {
-            return reply.fail(.badDescriptor)
-        }
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         let copy = Array(bytes)
         answer(reply) { [self] () throws(Errno) in
+            let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 do throws(Errno) {
                     return .success(try file.file.write(buffer, at: range.offset))
@@ -110,8 +112,28 @@ extension CoordinatedFilesystem {
     }
 }
 
-extension Handle {
+extension Handle: DescriptorKeeper {
     var file: SharedFile? { state.withLock { $0.descriptor } }
+    var hasDescriptor: Bool { file != nil }
+
+    /// Keeps the file that this process reads and writes for the handle.
+    func keepFile(_ file: consuming OwnedDescriptor) {
+        let shared = SharedFile(file, of: node.budget)
+        state.withLock { ($0.descriptor, $0.movesData) = (shared, true) }
+        node.budget.cached(self)
+    }
+
+    func dropDescriptor() -> Bool {
+        guard let file else { return true }
+        do throws(Errno) {
+            // Who made the file could open it then, and nobody may be able to any more.
+            _ = try file.file.reopen(flags: flagsBelow)
+        } catch {
+            return false
+        }
+        closeFile()
+        return true
+    }
 
     /// Whoever uses the file just now keeps it open until then.
     func closeFile() {
@@ -119,16 +141,20 @@ extension Handle {
         withExtendedLifetime(file) {}
     }
 
+    /// The file through which an open file is cut: its mode may not allow that any more.
+    func openFile() throws(Errno) -> SharedFile? { state.withLock { $0.movesData } ? try anyFile() : file }
+
     /// A real descriptor also for files whose data the kernel moves, opened when first needed.
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
         // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
-        let kept = O_ACCMODE | O_APPEND | OpenFlag.keepsAccessTime
-        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flags & kept))
-        return state.withLock { state in
+        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flagsBelow), of: node.budget)
+        let kept = state.withLock { state in
             if let file = state.descriptor { return file }
             state.descriptor = opened
             return opened
         }
+        if kept === opened { node.budget.cached(self) }
+        return kept
     }
 }

@@ -6,9 +6,63 @@ import Synchronization
 
 /// Directories being listed, by handle.
 final class ListingTable: Sendable {
-    final class Listing: Sendable {
-        let stream: Mutex<DirectoryStream>
-        init(_ stream: consuming DirectoryStream) { self.stream = Mutex(stream) }
+    final class Listing: DescriptorKeeper {
+        private let directory: Node
+        /// Opened again when it had to go: the offset says where to go on.
+        private let stream: Mutex<DirectoryStream?>
+        private let isOpen = Atomic<Bool>(true)
+
+        init(_ directory: Node) throws(Errno) {
+            self.directory = directory
+            stream = Mutex(try Self.open(directory))
+            directory.budget.opened()
+        }
+
+        deinit { if hasDescriptor { directory.budget.closed() } }
+
+        private static func open(_ directory: Node) throws(Errno) -> DirectoryStream {
+            try DirectoryStream(reading: directory.descriptor().descriptor.openForListing())
+        }
+
+        var hasDescriptor: Bool { isOpen.load(ordering: .relaxed) }
+
+        func dropDescriptor() -> Bool {
+            // One that is read just now stays.
+            let isDropped: Bool? = stream.withLockIfAvailable { stream in
+                guard stream.take() != nil else { return true }
+                isOpen.store(false, ordering: .relaxed)
+                directory.budget.closed()
+                return true
+            }
+            return isDropped != nil
+        }
+
+        /// Hands over the entries from an offset on; see `DirectoryStream`.
+        func forEach(
+            from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
+        ) throws(Errno) {
+            let (isNew, error): (Bool, Errno?) = stream.withLock { slot in
+                var isNew = false
+                do throws(Errno) {
+                    var stream: DirectoryStream
+                    if let open = slot.take() {
+                        stream = open
+                    } else {
+                        stream = try Self.open(directory)
+                        isNew = true
+                        isOpen.store(true, ordering: .relaxed)
+                        directory.budget.opened()
+                    }
+                    stream.forEach(from: offset, body)
+                    slot = consume stream
+                    return (isNew, nil)
+                } catch {
+                    return (isNew, error)
+                }
+            }
+            if isNew { directory.budget.cached(self) }
+            if let error { throw error }
+        }
     }
 
     private struct State {
@@ -42,9 +96,9 @@ extension CoordinatedFilesystem {
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {
-            let stream = try DirectoryStream(
-                reading: directory.descriptor().descriptor.openForListing())
-            reply.openedDirectory(listings.insert(ListingTable.Listing(stream)))
+            let listing = try ListingTable.Listing(directory)
+            directory.budget.cached(listing)
+            reply.openedDirectory(listings.insert(listing))
         } catch {
             reply.fail(error)
         }
@@ -56,7 +110,12 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
         var isComplete = true
         if offset < firstVacatedOffset || offset == Int.max {
-            isComplete = addEntries(of: listing, in: directory, from: offset, to: &page)
+            do throws(Errno) {
+                isComplete = try addEntries(of: listing, in: directory, from: offset, to: &page)
+            } catch {
+                // A directory that was removed meanwhile has no entries.
+                guard error == .stale || error == .noEntry else { return page.fail(error) }
+            }
         }
         if isComplete, !episodes.isQuiet {
             addVacatedNames(of: directory, from: offset == Int.max ? 0 : offset, to: &page)
@@ -68,21 +127,19 @@ extension CoordinatedFilesystem {
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
-    ) -> Bool {
+    ) throws(Errno) -> Bool {
         var isComplete = true
-        listing.stream.withLock { stream in
-            stream.forEach(from: offset) { name, inode, type, next in
-                if isPrivate(name, in: directory.id) { return true }
-                let isAccepted: Bool
-                if page.style == .entries, !name.isSelfOrParent {
-                    isAccepted = add(name, in: directory, next: next, to: &page)
-                } else {
-                    let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-                    isAccepted = page.add(name, inode: number, type: type, next: next)
-                }
-                if !isAccepted { isComplete = false }
-                return isAccepted
+        try listing.forEach(from: offset) { name, inode, type, next in
+            if isPrivate(name, in: directory.id) { return true }
+            let isAccepted: Bool
+            if page.style == .entries, !name.isSelfOrParent {
+                isAccepted = add(name, in: directory, next: next, to: &page)
+            } else {
+                let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
+                isAccepted = page.add(name, inode: number, type: type, next: next)
             }
+            if !isAccepted { isComplete = false }
+            return isAccepted
         }
         return isComplete
     }

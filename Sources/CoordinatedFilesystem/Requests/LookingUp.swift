@@ -79,6 +79,7 @@ extension CoordinatedFilesystem {
 
     func forget(_ node: NodeID, lookups: UInt64) {
         nodes.forget(node, lookups: lookups)
+        trimming.noteForgotten()
     }
 
     func attributes(of id: NodeID, reply: consuming Reply) {

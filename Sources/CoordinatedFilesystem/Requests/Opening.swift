@@ -206,8 +206,7 @@ extension CoordinatedFilesystem {
                 } else {
                     file = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
                 }
-                let shared = Handle.SharedFile(file)
-                handle.state.withLock { $0.descriptor = shared }
+                handle.keepFile(file)
             }
         } catch {
             leaveRoute(of: handle.node)

@@ -39,7 +39,7 @@ extension CoordinatedFilesystem {
             let caller = reply.caller
             if let size = change.size {
                 // An open file may be cut even if its mode has changed since.
-                if let file = handle?.file {
+                if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
                 } else {
                     try descriptor.descriptor.truncate(to: size)
