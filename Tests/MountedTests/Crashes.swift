@@ -11,49 +11,65 @@ extension Mounted {
 
         @Test("What was acknowledged before the daemon was killed is there")
         func acknowledged() throws {
-            let seed = UInt64.random(in: 1...999_999_999)
-            print("seeds \(seed) and following; Tests/Workers/ledger repeats the steps of a seed")
+            let rounds = try Lab.number("TRUCE_KILLS", default: 20)
+            let first = UInt64.random(in: 1...999_999_999)
             var random = SystemRandomNumberGenerator()
             let mount = try MountedDirectory(["wait=5s,hold=300ms,idle=50ms"])
+            var total = Toll()
             do {
                 try mount.mount()
-                for round in 0..<20 {
+                for round in 0..<rounds {
                     let moment = Duration.milliseconds(Int.random(in: 20...500, using: &random))
-                    try kill(mount, after: moment, seed: "\(seed + UInt64(round))")
+                    total.add(try kill(mount, after: moment, seed: "\(first + UInt64(round))"))
                 }
                 try mount.unmount()
             } catch {
                 mount.abandon()
                 throw error
             }
+            print("\(rounds) kills from seed \(first) on: \(total.text)")
+            #expect(total.steps > rounds)
+            #expect(total.waits < .seconds(10))
         }
 
-        /// One round: programs work and hold, the daemon dies at a moment that is anybody's guess, the next one
-        /// mounts, and what is below is compared with the ledger.
-        private func kill(_ mount: MountedDirectory, after moment: Duration, seed: String) throws {
+        /// One round: programs work, hold and wait, the daemon dies at a moment that is anybody's guess, the next one
+        /// mounts, and what is below is compared with the ledgers.
+        private func kill(_ mount: MountedDirectory, after moment: Duration, seed: String) throws -> Toll {
             let place = try Lab.freshDirectory("ledger")
-            let ledger = place + "/ledger"
             let script = Checkout.path("Tests/Workers/ledger")
             let directory = mount.path + "/" + seed
             try Program("mkdir").run(directory, place + "/kept")
-            let holder = try Program("python3").start(script, "hold", directory, place + "/marks", seed)
-            let worker = try Program("python3").start(script, "work", directory, ledger, seed)
-            try eventually(within: .seconds(20), "the first steps of ledger \(seed)\n\(worker.errorText)") {
-                (Contents.ofFile(ledger)?.filter { $0 == UInt8(ascii: "\n") }.count ?? 0) > 4
+            let watcher = try Program("python3").start(script, "watch", mount.path, place)
+            let workers = try Program("python3").start(script, "work", directory, place, seed)
+            try eventually(within: .seconds(20), "the first steps of ledger \(seed)\n\(workers.errorText)") {
+                (Contents.ofFile(place + "/ledger-0")?.filter { $0 == UInt8(ascii: "\n") }.count ?? 0) > 4
             }
             usleep(UInt32(moment.milliseconds) * 1000)
             // @sleep: the random moment at which the daemon dies; whatever has happened until then is right.
+            let killed = Self.monotonicNanoseconds
             try mount.kill()
-            _ = try worker.wait(within: .seconds(10), for: "the end after the daemon's death")
-            _ = try holder.wait(within: .seconds(10), for: "the end after the daemon's death")
+            try workers.wait(within: .seconds(10), for: "the end after the daemon's death").succeeding()
 
             try mount.mount()
+            try Contents.write("", to: place + "/stop")
+            let looks = try watcher.wait(within: .seconds(10), for: "the end")
+            // Before it can be covered again, fusermount3 has to take the dead mount away.
+            let isHidden = looks.isSuccess || geteuid() != 0
+            #expect(isHidden, "seed \(seed): the directory below showed: \(looks.text)")
             for (id, _) in try mount.kept(seed) { try mount.restore(id, to: "\(place)/kept/\(id)") }
             let outcome = try Program("python3").attempt(
-                script, "check", "\(mount.below)/\(seed)", ledger, place + "/marks", place + "/kept")
+                script, "check", "\(mount.below)/\(seed)", place, place + "/kept", "\(killed)", seed)
             print("seed \(seed), killed after \(moment.milliseconds) ms: \(outcome.text)", terminator: "")
             let isRight = outcome.isSuccess
             #expect(isRight, "seed \(seed)\n\(outcome.text)\(outcome.errorText)")
+            if isRight { try Program("rm").run("-r", place, "\(mount.below)/\(seed)") }
+            return try Toll(outcome.text, looks: looks.text)
+        }
+
+        private static var monotonicNanoseconds: Int64 {
+            var now = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &now)
+            return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
         }
 
         @Test(
@@ -97,6 +113,42 @@ extension Mounted {
             #expect(try !MountedDirectory.isMounted(mount.path))
         }
 
+        @Test(
+            "The kernel knows a file by the same number after the daemon's death, whoever is looked up first")
+        func numbers() throws {
+            let script = Checkout.path("Tests/Workers/node-numbers")
+            let mount = try MountedDirectory()
+            defer { mount.abandon() }
+            try Script(
+                """
+                mkdir -p "$1"/{a,b}/c
+                touch "$1"/{a,b}/{one,two,c/three}
+                ln "$1/a/one" "$1/b/link"
+                ln -s one "$1/a/symbolic"
+                """
+            ).run(mount.path)
+            try mount.mount()
+            let before = try Program("python3").run(script, mount.path).text
+            let lines = before.split(separator: "\n")
+            #expect(lines.count == 13)
+            // Two names of one file; the root has the number that FUSE gives it.
+            #expect(Set(lines.map { $0.prefix(16) }).count == 12)
+            #expect(lines[0].hasPrefix("0000000000000001."))
+            try mount.kill()
+            try mount.mount()
+            #expect(try Program("python3").run(script, mount.path, "backwards").text == before)
+            // A rename changes nothing, and a new file under the old name is another one.
+            try Script("mv \"$1/a/two\" \"$1/moved\"; touch \"$1/a/two\"").run(mount.path)
+            let renamed = try Program("python3").run(script, mount.path).text
+            let line = try #require(lines.first { $0.hasSuffix(" a/two") })
+            #expect(renamed.contains(line.prefix(18) + " moved\n"))
+            #expect(!renamed.contains(line))
+            try mount.kill()
+            try mount.mount()
+            #expect(try Program("python3").run(script, mount.path, "backwards").text == renamed)
+            try mount.unmount()
+        }
+
         @Test("A mount beside its source is replaced as well")
         func separateSource() throws {
             let source = try Lab.freshDirectory("source")
@@ -113,6 +165,58 @@ extension Mounted {
             #expect(try Contents.text(of: source + "/file") == "again\n")
             try TruceCommand.run("unmount", place)
         }
+    }
+}
+
+/// What rounds of killing came to.
+private struct Toll {
+    /// What `ledger check` says of a round.
+    private struct Round: Decodable {
+        var steps: Int
+        var kept: Int
+        /// Contents that had to be kept, because somebody was writing when a file was emptied.
+        var owed: Int
+        /// Milliseconds from the kill to the last error.
+        var told: Int
+        /// Programs that were told.
+        var ended: Int
+        var begun: [String?]
+    }
+
+    var (steps, kept, owed, ended) = (0, 0, 0, 0)
+    var waits = Duration.zero
+    private var begun: [String: Int] = [:]
+    private var looks: [String: Int] = [:]
+
+    init() {}
+
+    init(_ text: String, looks: String) throws {
+        let line = text.prefix { $0 != "\n" }
+        let round = try JSONDecoder().decode(Round.self, from: Data(line.utf8))
+        (steps, kept, owed, ended) = (round.steps, round.kept, round.owed, round.ended)
+        waits = .milliseconds(round.told)
+        for kind in round.begun { begun[kind ?? "between two steps", default: 0] += 1 }
+        self.looks = try JSONDecoder().decode([String: Int].self, from: Data(looks.utf8))
+    }
+
+    mutating func add(_ other: Toll) {
+        (steps, kept, owed, ended) = (
+            steps + other.steps, kept + other.kept, owed + other.owed, ended + other.ended
+        )
+        waits = max(waits, other.waits)
+        begun.merge(other.begun, uniquingKeysWith: +)
+        looks.merge(other.looks, uniquingKeysWith: +)
+    }
+
+    var text: String {
+        """
+        \(steps) acknowledged steps, \(kept) contents kept, \(owed) of them for certain; \(ended) programs were told, \
+        the last after \(waits.milliseconds) ms; interrupted \(Self.list(begun)); looks \(Self.list(looks))
+        """
+    }
+
+    private static func list(_ counts: [String: Int]) -> String {
+        counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
     }
 }
 

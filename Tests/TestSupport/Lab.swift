@@ -14,6 +14,14 @@ package enum Lab {
         return String(cString: value)
     }
 
+    /// A number that `Scripts/test --all` makes larger.
+    package static func number(_ name: String, default number: Int) throws -> Int {
+        guard getenv(name) != nil else { return number }
+        let text = try variable(name)
+        guard let number = Int(text), number > 0 else { throw Failure("\(name) cannot be '\(text)'") }
+        return number
+    }
+
     package static var directory: String { get throws { try variable("TRUCE_LAB") } }
     package static var dataPath: DataPath {
         get throws {
@@ -26,9 +34,9 @@ package enum Lab {
     private static let number = Atomic<Int>(0)
 
     /// A new directory in the lab. Everybody may walk through it, since tests act as other users, too.
-    package static func freshDirectory(_ name: String) throws -> String {
+    package static func freshDirectory(_ name: String, in parent: String? = nil) throws -> String {
         let number = Self.number.add(1, ordering: .relaxed).newValue
-        let path = "\(try directory)/\(name)-\(getpid())-\(number)"
+        let path = "\(try parent ?? directory)/\(name)-\(getpid())-\(number)"
         guard mkdir(path, 0o755) == 0 else { throw Failure("\(path): \(describe(errno))") }
         return path
     }

@@ -36,8 +36,8 @@ package final class MountedDirectory: Sendable {
     }
 
     /// The directory, not mounted yet.
-    package init(_ options: [String]) throws {
-        path = try Lab.freshDirectory("mount")
+    package init(_ options: [String] = [], in parent: String? = nil) throws {
+        path = try Lab.freshDirectory("mount", in: parent)
         dataPath = try Lab.dataPath
         self.options = options + (dataPath == .daemon ? ["data=daemon"] : [])
         source = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -54,10 +54,16 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Mounts once more after `unmount` or after the daemon's death.
-    package func mount() throws {
-        let words = options.isEmpty ? [] : ["-o", options.joined(separator: ",")]
-        try TruceCommand.runAll(["mount", path] + words)
+    /// Mounts once more after `unmount` or after the daemon's death; with a limit, the daemon may not open more files.
+    package func mount(descriptors limit: Int? = nil) throws {
+        let words = ["mount", path] + (options.isEmpty ? [] : ["-o", options.joined(separator: ",")])
+        if let limit {
+            let binary = try Lab.variable("TRUCE_BINARY")
+            try Script("ulimit -n \"$1\"; shift; \"$@\"").attempt(arguments: ["\(limit)", binary] + words)
+                .succeeding()
+        } else {
+            try TruceCommand.runAll(words)
+        }
         let status = try status()
         daemon.withLock { $0 = status.pid }
     }
