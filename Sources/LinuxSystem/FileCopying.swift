@@ -11,6 +11,11 @@ extension OwnedDescriptor {
             adopting: try retryingOnInterrupt { clinux_reopen_for_reading(descriptor) })
     }
 
+    /// `open(2)` with `O_APPEND`, to read and to append, of what this descriptor stands for.
+    package borrowing func reopenedForAppending() throws(Errno) -> OwnedDescriptor {
+        try reopen(flags: O_RDWR | O_APPEND)
+    }
+
     /// `ioctl(2)` with `FICLONE`: false if the file system cannot share blocks between these two.
     package borrowing func reflink(to target: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         if clinux_reflink(rawValue, target.rawValue) == 0 { return true }

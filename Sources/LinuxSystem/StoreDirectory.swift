@@ -77,9 +77,9 @@ package struct StoreDirectory: ~Copyable, Sendable {
         guard result == 0 else { throw .last }
     }
 
-    /// `unlinkat(2)` of a file.
-    package borrowing func remove(_ name: String) throws(Errno) {
-        guard unlinkat(descriptor.rawValue, name, 0) == 0 else { throw .last }
+    /// `unlinkat(2)` of a file, or of an empty directory.
+    package borrowing func remove(_ name: String, isDirectory: Bool = false) throws(Errno) {
+        guard unlinkat(descriptor.rawValue, name, isDirectory ? AT_REMOVEDIR : 0) == 0 else { throw .last }
     }
 
     /// `fsync(2)` of the directory: its names survive a power cut.

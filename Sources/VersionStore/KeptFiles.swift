@@ -25,6 +25,8 @@ final class KeptFiles: Sendable {
     let directory: StoreDirectory
     let state: Mutex<State>
     let isReadOnly: Bool
+    /// Whether the store was made when it was opened.
+    let isNew: Bool
     let clock: @Sendable () -> Int64
     let report: @Sendable (String) -> Void
 
@@ -32,7 +34,7 @@ final class KeptFiles: Sendable {
         _ layout: consuming StoreLayout, clock: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (String) -> Void
     ) throws(StoreError) {
-        isReadOnly = layout.isReadOnly
+        (isReadOnly, isNew) = (layout.isReadOnly, layout.isNew)
         directory = layout.kept
         let file = layout.log
         do throws(Errno) {

@@ -27,7 +27,10 @@ struct KeptLog: ~Copyable, Sendable {
     }
 
     /// Appends a line and makes it durable; after an error the log holds no part of it.
+    ///
+    /// The log is open for writing only meanwhile: nobody can make a file system read-only in which a file is.
     mutating func append(_ line: [UInt8]) throws(Errno) {
+        let file = try file.reopenedForAppending()
         let size = try file.status().size
         do throws(Errno) {
             try file.writeAll(isTorn ? [UInt8(ascii: "\n")] + line : line)

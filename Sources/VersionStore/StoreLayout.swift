@@ -19,39 +19,93 @@ struct StoreLayout: ~Copyable {
     let kept: StoreDirectory
     let log: OwnedDescriptor
     let isReadOnly: Bool
+    /// Whether this opening has made it.
+    let isNew: Bool
 
-    /// Opens the store in the root of a source, and makes it if there is none.
-    static func open(in root: borrowing OwnedDescriptor) throws(StoreError) -> StoreLayout {
-        let home = try openOrMakeHome(in: root)
+    /// Opens the store in the root of a source, and makes it if there is none; or leaves none.
+    static func open(
+        in root: borrowing OwnedDescriptor, log: (String) -> Void
+    ) throws(StoreError) -> StoreLayout {
+        var isNew = false
+        do throws(StoreError) {
+            return try open(in: root, isNew: &isNew)
+        } catch {
+            if isNew { remove(from: root, log: log) }
+            throw error
+        }
+    }
+
+    /// Takes a store away in which nothing is kept.
+    static func remove(from root: borrowing OwnedDescriptor, log: (String) -> Void) {
+        do throws(Errno) {
+            let home = try StoreDirectory.open(Self.home, in: root)
+            // The directory first, because it stays if anything is in it. How far its making came, who knows.
+            for (name, isDirectory) in [(kept, true), (Self.log, false), (marker, false), (newMarker, false)]
+            {
+                do throws(Errno) {
+                    try home.remove(name, isDirectory: isDirectory)
+                } catch {
+                    guard error == .noEntry else { throw error }
+                }
+            }
+            try StoreDirectory.open(".", in: root).remove(Self.home, isDirectory: true)
+        } catch {
+            log("the store of kept contents could not be taken away: \(error)")
+        }
+    }
+
+    private static func open(
+        in root: borrowing OwnedDescriptor, isNew: inout Bool
+    ) throws(StoreError) -> StoreLayout {
+        let home = try openOrMakeHome(in: root, isNew: &isNew)
         try checkOwner(home)
         try checkMarker(home)
         let kept = try storing { () throws(Errno) in try home.subdirectory(Self.kept) }
         var isReadOnly = false
         let log = try openLog(in: home, isReadOnly: &isReadOnly)
-        guard try storing({ () throws(Errno) in try log.lockAtOnce() }) else { throw .inUse }
         if !isReadOnly { try storing { () throws(Errno) in try home.synchronise() } }
-        return StoreLayout(kept: kept, log: log, isReadOnly: isReadOnly)
+        return StoreLayout(kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
+    /// The log, locked, and open for reading only; see `KeptLog.append`.
     private static func openLog(
         in home: borrowing StoreDirectory, isReadOnly: inout Bool
     ) throws(StoreError) -> OwnedDescriptor {
+        isReadOnly = try !makeLog(in: home)
+        let log = try storing { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
-            return try home.openAppending(Self.log)
+            guard try log.lockAtOnce() else { throw Errno.busy }
+            return log
+        } catch .busy {
+            throw .inUse
+        } catch .badDescriptor {
+            // NFS locks only what is open for writing.
+            let writable = try storing { () throws(Errno) in try home.openAppending(Self.log) }
+            guard try storing({ () throws(Errno) in try writable.lockAtOnce() }) else { throw .inUse }
+            return writable
         } catch {
-            guard error == .readOnly else { throw StoreError(error) }
-            isReadOnly = true
-            return try storing { () throws(Errno) in try home.open(Self.log) }
+            throw StoreError(error)
         }
     }
 
-    private static func openOrMakeHome(in root: borrowing OwnedDescriptor) throws(StoreError)
-        -> StoreDirectory
-    {
+    /// Whether the log can be written.
+    private static func makeLog(in home: borrowing StoreDirectory) throws(StoreError) -> Bool {
+        do throws(Errno) {
+            _ = try home.openAppending(Self.log)
+            return true
+        } catch {
+            guard error == .readOnly else { throw StoreError(error) }
+            return false
+        }
+    }
+
+    private static func openOrMakeHome(
+        in root: borrowing OwnedDescriptor, isNew: inout Bool
+    ) throws(StoreError) -> StoreDirectory {
         do throws(StoreError) {
             return try openHome(in: root)
         } catch .io(.noEntry) {
-            _ = try storing { () throws(Errno) in try StoreDirectory.make(home, in: root) }
+            isNew = try storing { () throws(Errno) in try StoreDirectory.make(home, in: root) }
             // The root may be an `O_PATH` descriptor, which cannot be synchronised itself.
             try storing { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronise() }
             return try openHome(in: root)

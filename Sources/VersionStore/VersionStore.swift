@@ -10,6 +10,7 @@ package final class VersionStore: Sendable {
     package static let largestCopy = 256 << 20
 
     private let files: KeptFiles?
+    private let log: @Sendable (String) -> Void
     /// Why there is no store, nil if there is one.
     ///
     /// The source cannot be written then, and every `keep` says so.
@@ -30,8 +31,9 @@ package final class VersionStore: Sendable {
         log: @escaping @Sendable (String) -> Void
     ) throws(StoreError) {
         self.largestCopy = largestCopy
+        self.log = log
         do throws(StoreError) {
-            let files = try KeptFiles(StoreLayout.open(in: root), clock: clock, report: log)
+            let files = try KeptFiles(StoreLayout.open(in: root, log: log), clock: clock, report: log)
             try files.recover()
             self.files = files
             absence = nil
@@ -41,6 +43,11 @@ package final class VersionStore: Sendable {
             absence = error
             log("nothing will be kept: the source cannot be written")
         }
+    }
+
+    /// Takes the store away again if this opening has made it: what it was made for did not come about.
+    package func discardIfNew(in root: borrowing OwnedDescriptor) {
+        if files?.isNew == true { StoreLayout.remove(from: root, log: log) }
     }
 
     /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
