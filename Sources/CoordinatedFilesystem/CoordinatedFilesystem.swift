@@ -3,6 +3,7 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
+import Synchronization
 import VersionStore
 
 /// A directory seen through the mount, where programs take turns.
@@ -33,6 +34,8 @@ final class CoordinatedFilesystem: Filesystem {
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
     let mountsBelow: MountsBelow
+    /// When a file of the source was last opened for writing, or 0.
+    let writableSince = Atomic<UInt64>(0)
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 

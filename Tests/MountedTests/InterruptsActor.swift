@@ -61,6 +61,10 @@ final class Actor: Sendable {
 
     /// Tells it to do something and returns how that went.
     func ask(_ words: String..., within bound: Duration = .seconds(20)) throws -> String {
+        try ask(words, within: bound)
+    }
+
+    func ask(_ words: [String], within bound: Duration = .seconds(20)) throws -> String {
         try tell(words)
         return try answer(within: bound)
     }

@@ -68,6 +68,8 @@ final class Handle: Claimant {
         var descriptor: SharedFile?
         /// Whether this process moves the data.
         var movesData = false
+        /// What another handle's fsync found out while this one had no descriptor to be told by.
+        var owedError: Errno?
         /// What the file looked like when writing became possible.
         var baseline: Stamp?
         /// The baseline is too young for the clock of the file system to tell a later change.
@@ -190,5 +192,9 @@ final class HandleTable: Sendable {
     subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
     var isEmpty: Bool { handles.withLock { $0.isEmpty } }
     func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
+    /// Those of a node.
+    func all(on node: Node) -> [Handle] {
+        handles.withLock { handles in handles.values.filter { $0.node === node } }
+    }
     func remove(_ id: HandleID) -> Handle? { handles.withLock { $0.removeValue(forKey: id) } }
 }

@@ -54,9 +54,26 @@ extension CoordinatedFilesystem {
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
-        answer(reply) { () throws(Errno) in
-            try handle.anyFile().file.synchronize(dataOnly: dataOnly)
+        answer(reply) { [self] () throws(Errno) in
+            do throws(Errno) {
+                try handle.anyFile().file.synchronize(dataOnly: dataOnly)
+            } catch {
+                oweOthers(error, than: handle)
+                _ = handle.takeOwedError()
+                throw error
+            }
+            if let owed = handle.takeOwedError() { throw owed }
             return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
+    /// What could not be written is reported once to everybody who has the file open, by descriptors that were open then.
+    /// Where the kernel moves the data, a handle has none before it needs it, and would never hear of it.
+    private func oweOthers(_ error: Errno, than handle: Handle) {
+        for other in handles.all(on: handle.node) where other !== handle {
+            other.state.withLock { state in
+                if state.descriptor == nil { state.owedError = error }
+            }
         }
     }
 
@@ -143,6 +160,8 @@ extension Handle: DescriptorKeeper {
 
     /// The file through which an open file is cut: its mode may not allow that any more.
     func openFile() throws(Errno) -> SharedFile? { state.withLock { $0.movesData } ? try anyFile() : file }
+
+    func takeOwedError() -> Errno? { state.withLock { $0.owedError.take() } }
 
     /// A real descriptor also for files whose data the kernel moves, opened when first needed.
     func anyFile() throws(Errno) -> SharedFile {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
@@ -73,15 +74,22 @@ extension CoordinatedFilesystem {
         return allowed
     }
 
+    /// How long a source counts as writable once a file of it was opened for writing.
+    private static let proofLasts = Span.milliseconds(10)
+
     /// An immutable or append-only file refuses what the kernel's reopening would allow, and a mount that is
-    /// read-only what would then fail as EIO: ask the file below.
+    /// read-only what would then fail as EIO: ask the file below. The source itself may become read-only at any time, which
+    /// nobody tells us, but need not be asked for each file.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
         let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
-        guard isProtected || mountsBelow.isElsewhere(status.mount) else { return }
+        let (isElsewhere, now) = (mountsBelow.isElsewhere(status.mount), Engine.now)
+        let proof = Instant(nanoseconds: writableSince.load(ordering: .relaxed))
+        guard isProtected || isElsewhere || now.since(proof) > Self.proofLasts else { return }
         if isProtected { handle.node.state.withLock { $0.mayBypass = false } }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
+        if !isElsewhere, handle.mayWrite { writableSince.store(now.nanoseconds, ordering: .relaxed) }
     }
 
     private func hasCapabilities(_ descriptor: SharedDescriptor) -> Bool {
