@@ -93,6 +93,9 @@ package final class Mount: StatusSource {
         if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
     }
 
+    /// Whoever waits for a turn is told that there are none any more, and so is whoever would have to wait.
+    package func endWaits() { filesystem.parking.close() }
+
     /// Where the control socket finds documents by their paths.
     package var documents: any DocumentSource { filesystem }
 

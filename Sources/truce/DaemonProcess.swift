@@ -4,6 +4,8 @@ import ControlServer
 import CoordinatedFilesystem
 import Glibc
 import LinuxSystem
+import Synchronization
+import VersionStore
 
 /// One mount, served until it is gone.
 struct DaemonProcess: Sendable {
@@ -49,27 +51,30 @@ struct DaemonProcess: Sendable {
         let kept = try target.keptContents(of: store, in: source)
         let tree = SourceTree(
             try OwnedDescriptor.duplicating(source.rawValue), mountedAt: target.mountpoint)
+        let root = try OwnedDescriptor.duplicating(source.rawValue)
         let mount: CoordinatedFilesystem.Mount
         do throws(MountError) {
             mount = try CoordinatedFilesystem.Mount(
                 mirroring: source, at: target.mountpoint,
                 configuration: target.configuration(socketPath: socket.path), store: store, log: log)
         } catch {
+            store.discardIfNew(in: root)
             throw CommandFailure(.failed, error.message)
         }
-        let server: ControlServer
+        let server: ServerStop
         do {
-            server = try ControlServer(
-                on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log)
-            try unmountOnSignal(mount)
+            server = ServerStop(
+                of: try ControlServer(
+                    on: try socket.duplicateListener(), for: target.controlled, status: mount,
+                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log))
+            try unmountOnSignal(mount, server)
             try announce()
         } catch {
             mount.unmount(lazily: true)
             throw error
         }
         try mount.serve()
-        try server.stop()
+        try server.run()
     }
 
     /// What must hold before the first thread starts.
@@ -97,13 +102,20 @@ struct DaemonProcess: Sendable {
     }
 
     /// On a thread of its own; a second signal ends the process whatever holds it up.
-    private func unmountOnSignal(_ mount: CoordinatedFilesystem.Mount) throws(Errno) {
-        try JoinableThread {
+    ///
+    /// Files that are open are served until they are closed; what waits for them, through the mount or over the socket,
+    /// is told at once.
+    private func unmountOnSignal(
+        _ mount: CoordinatedFilesystem.Mount, _ server: ServerStop
+    ) throws(Errno) {
+        try JoinableThread { [log] in
             var (signals, received) = (Self.endingSignals, CInt())
             sigwait(&signals, &received)
             // From here on the default action is back for this thread, and so for the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
             mount.unmount(lazily: true)
+            mount.endWaits()
+            do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
             while true { pause() }
         }.detach()
     }
@@ -137,15 +149,34 @@ struct DaemonProcess: Sendable {
     }
 }
 
+/// The end of the control server: by a signal, or with the mount.
+private final class ServerStop: Sendable {
+    private let server: ControlServer
+    private let isDone = Mutex(false)
+
+    init(of server: ControlServer) { self.server = server }
+
+    /// Returns when it has stopped, whoever has stopped it.
+    func run() throws {
+        try isDone.withLock { isDone in
+            guard !isDone else { return }
+            isDone = true
+            try server.stop()
+        }
+    }
+}
+
 /// Who holds the lock on a source that is mounted already.
 enum SourceHolder {
     static func sentence(about source: String, _ descriptor: borrowing OwnedDescriptor) -> String {
-        var who = ""
-        if let pid = holder(of: descriptor) {
-            who = " by pid \(pid)"
-            if let place = mountpoint(servedBy: pid) { who += " at '\(place)'" }
+        guard let pid = holder(of: descriptor) else { return "'\(source)' is already mounted by truce" }
+        if let place = mountpoint(servedBy: pid) {
+            return "'\(source)' is already mounted by truce by pid \(pid) at '\(place)'"
         }
-        return "'\(source)' is already mounted by truce\(who)"
+        return """
+            '\(source)' is already mounted by truce by pid \(pid), whose mount is not to be seen: it is being made, was \
+            taken away while files are open, or is in another mount namespace
+            """
     }
 
     /// `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`

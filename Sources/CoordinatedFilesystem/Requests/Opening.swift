@@ -80,6 +80,7 @@ extension CoordinatedFilesystem {
         open.state.withLock { $0.reply = parked }
         enterParking(open)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
+        if parking.isClosed { abandon(open, .unmounted) }
     }
 
     /// Looked at only where programs meet: an SQLite database under a name that does not say so.

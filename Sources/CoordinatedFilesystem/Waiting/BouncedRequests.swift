@@ -30,11 +30,15 @@ extension CoordinatedFilesystem {
         parking.enter(
             token,
             Parking.Spot(
-                thread: thread, abandon: { [self] _ in abandonQuestion(of: thread) },
+                thread: thread, abandon: { [self] end in abandonQuestion(of: thread, end) },
                 force: { [self] in forceQuestion(of: thread) }))
         let rest = bounces.hold(reply, about: id, token: token)
-        if rest != nil { parking.leave(token) }
-        return rest
+        guard rest == nil else {
+            parking.leave(token)
+            return rest
+        }
+        if parking.isClosed { abandonQuestion(of: thread, .unmounted) }
+        return nil
     }
 
     /// The wait of a bounced request is over: its question is answered, and the request comes again.
@@ -51,13 +55,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    private func abandonQuestion(of thread: Int32) {
+    private func abandonQuestion(of thread: Int32, _ end: Parking.End) {
         guard let (bounce, question) = bounces.abandon(by: thread) else { return }
         giveUp(bounce.cause.request)
-        engine.counters.interrupted.count()
+        if end != .unmounted { engine.counters.interrupted.count() }
         guard let question = question.take() else { return }
         parking.leave(question.token)
-        question.reply.fail(.interrupted)
+        question.reply.fail(end.error)
     }
 
     private func forceQuestion(of thread: Int32) {

@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
         parking.enter(
             open.token,
             Parking.Spot(
-                thread: open.thread, abandon: { [self] isGone in abandon(open, isGone: isGone) },
+                thread: open.thread, abandon: { [self] end in abandon(open, end) },
                 force: { [engine] in engine.force(open.claim) }))
     }
 
@@ -65,19 +65,21 @@ extension CoordinatedFilesystem {
         handle.node.state.withLock { $0.item != handle.item || !$0.hasName }
     }
 
-    /// The requester was interrupted: it gets EINTR, and its place back if it asks again at once.
-    private func abandon(_ open: PendingOpen, isGone: Bool) {
+    /// Who was interrupted gets its place back if it asks again at once.
+    func abandon(_ open: PendingOpen, _ end: Parking.End) {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parking.leave(open.token)
-        engine.counters.interrupted.count()
-        engine.journal.note(
-            .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
-        if isGone || open.thread == 0 {
-            engine.withdraw(open.claim)
-        } else {
-            sendAway(open, for: Self.placeKept)
+        if end != .unmounted {
+            engine.counters.interrupted.count()
+            engine.journal.note(
+                .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
         }
-        reply.fail(.interrupted)
+        if end == .interrupted, open.thread != 0 {
+            sendAway(open, for: Self.placeKept)
+        } else {
+            engine.withdraw(open.claim)
+        }
+        reply.fail(end.error)
     }
 
     private func sendAway(_ open: PendingOpen, for span: Span) {
@@ -123,5 +125,6 @@ extension CoordinatedFilesystem {
             return state.decision
         }
         if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
+        if parking.isClosed { abandon(open, .unmounted) }
     }
 }

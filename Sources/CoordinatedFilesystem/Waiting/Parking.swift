@@ -13,10 +13,25 @@ final class Parking: Sendable {
     /// What to do with a request that cannot go on waiting.
     struct Spot: Sendable {
         let thread: Int32
-        /// The requester was interrupted, or is gone: answer EINTR.
-        let abandon: @Sendable (_ isGone: Bool) -> Void
+        /// Answer the error of this end.
+        let abandon: @Sendable (End) -> Void
         /// The requester is stopped, and what it waits for would keep the freezer waiting: let it through.
         let force: @Sendable () -> Void
+    }
+
+    /// Why nobody waits for an answer any more, or may.
+    enum End: Sendable {
+        case interrupted
+        /// The requester is.
+        case gone
+        case unmounted
+
+        var error: Errno { self == .unmounted ? .notConnected : .interrupted }
+    }
+
+    private struct State {
+        var spots: [UInt: Spot] = [:]
+        var isClosed = false
     }
 
     private enum Verdict {
@@ -30,7 +45,7 @@ final class Parking: Sendable {
     /// How long a stopped requester may wait.
     private static let longestStop = Span.seconds(1)
 
-    private let spots = Mutex<[UInt: Spot]>([:])
+    private let state = Mutex(State())
     private let nextToken = Atomic<UInt>(1)
     private let timers: Timers
 
@@ -38,8 +53,20 @@ final class Parking: Sendable {
 
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
-    func enter(_ token: UInt, _ spot: Spot) { spots.withLock { $0[token] = spot } }
-    func leave(_ token: UInt) { spots.withLock { $0[token] = nil } }
+    func enter(_ token: UInt, _ spot: Spot) { state.withLock { $0.spots[token] = spot } }
+    func leave(_ token: UInt) { state.withLock { $0.spots[token] = nil } }
+
+    /// The mount was taken away, and those who wait are told. Whoever enters afterwards must not wait.
+    func close() {
+        let spots = state.withLock { state in
+            state.isClosed = true
+            return Array(state.spots.values)
+        }
+        for spot in spots { spot.abandon(.unmounted) }
+    }
+
+    /// To be looked at after entering.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// May be called under libfuse's lock of the request, so it only leaves a note.
     func interrupted(_ token: UInt) {
@@ -47,14 +74,14 @@ final class Parking: Sendable {
     }
 
     private func look(at token: UInt, stoppedSince: Instant?, after first: Instant) {
-        guard let spot = spots.withLock({ $0[token] }) else {
+        guard let spot = state.withLock({ $0.spots[token] }) else {
             // The request may have been interrupted before it was parked; then its spot comes at once.
             guard Engine.now.since(first) < Self.longestStop else { return }
             return lookAgain(at: token, stoppedSince: nil, after: first)
         }
         switch Self.verdict(on: spot.thread) {
-        case .gone: spot.abandon(true)
-        case .interrupted: spot.abandon(false)
+        case .gone: spot.abandon(.gone)
+        case .interrupted: spot.abandon(.interrupted)
         case .waitOn(let isStopped):
             let since = isStopped ? stoppedSince ?? Engine.now : nil
             if let since, Engine.now.since(since) >= Self.longestStop { return spot.force() }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// A mount that is taken away while programs have files open in it and wait for them.
+    @Suite struct TakenAway {
+        @Test("SIGTERM: who waits is told at once, and who has a file open goes on until it is closed")
+        func once() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let (pid, socket) = (try mount.daemonPID, try mount.socket())
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            #expect(took < .seconds(10))
+            #expect(try !MountedDirectory.isMounted(mount.path))
+
+            // The name leads to the bare directory now, which nobody else may mount before the last file is closed.
+            let again = try TruceCommand.attempt("mount", mount.path)
+            try Wrong("mount", code: 1, "already mounted by truce by pid \(pid)").check(again, in: mount.path)
+            try crowd.holder.must("write", "h", " and more")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try Contents.text(of: mount.path + "/document") == "acknowledged and more")
+            #expect(access(socket, F_OK) != 0)
+            try mount.mount()
+            try mount.unmount()
+        }
+
+        @Test("SIGTERM twice: the daemon ends at once, whatever is open")
+        func twice() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let pid = try mount.daemonPID
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            kill(pid, SIGTERM)
+            let end = try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            print("told after \(took.milliseconds) ms; gone \(end.milliseconds) ms after the second signal")
+            try mount.checkHandleSurvives(crowd.holder)
+            #expect(try !MountedDirectory.isMounted(mount.path))
+            try mount.mount()
+            try mount.unmount()
+        }
+
+        @Test("Taken away lazily, files that are open are served on, and who waits for them gets a turn")
+        func lazily() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let document = mount.path + "/document"
+            let (holder, reader) = (try Actor(), try Actor())
+            try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+            try holder.must("write", "h", "acknowledged")
+            try reader.tell("read", document)
+            try mount.waitUntilParked(reader.pid)
+            let pid = try mount.daemonPID
+            if geteuid() == 0 {
+                try Program("umount").run("--lazy", mount.path)
+            } else {
+                try Program("fusermount3").run("-u", "-z", mount.path)
+            }
+            #expect(try !MountedDirectory.isMounted(mount.path))
+            try holder.must("write", "h", " and more")
+            #expect(!reader.isDone)
+            try holder.must("close", "h")
+            #expect(try reader.answer() == "ok acknowledged and more")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+        }
+
+        private static func mounted() throws -> MountedDirectory {
+            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
+            try Contents.write("old\n", to: mount.path + "/document")
+            try mount.mount()
+            return mount
+        }
+
+        /// One program has a document open, and others wait for it in every way there is.
+        private struct Crowd {
+            let holder: Actor
+            private let waiters: [Actor]
+            private let aware: RunningProgram
+
+            init(in mount: MountedDirectory) throws {
+                let document = mount.path + "/document"
+                holder = try Actor()
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try holder.must("write", "h", "acknowledged")
+                waiters = try (0..<3).map { _ in try Actor() }
+                try waiters[0].tell("read", document)
+                try waiters[1].tell("open", "w", document, "O_WRONLY|O_TRUNC")
+                try waiters[2].tell("truncate", document, "1")
+                for waiter in waiters { try mount.waitUntilParked(waiter.pid) }
+                aware = try TruceCommand.start("write", document, "--", "true")
+                try mount.waitUntilParked(aware.pid)
+            }
+
+            /// How long it took until all of them knew.
+            func expectErrors(after step: () -> Void) throws -> Duration {
+                let (_, took) = try timed {
+                    step()
+                    for waiter in waiters { #expect(try waiter.answer() == "ENOTCONN") }
+                    let outcome = try aware.wait(within: .seconds(10), for: "the end of 'truce write'")
+                    print("truce write: \(outcome.errorText)", terminator: "")
+                    #expect(!outcome.isSuccess)
+                    #expect(outcome.errorText.split(separator: "\n").count == 1, "\(outcome.errorText)")
+                }
+                return took
+            }
+        }
+    }
+}
