@@ -24,7 +24,7 @@ struct DaemonLaunch: ~Copyable {
         guard let code = answer.first else {
             let code = try OtherProcess.exitCode(of: child)
             throw CommandFailure(
-                .failed, "the daemon ended with code \(code) before it was ready: \(words.shown)")
+                .failed, "the daemon ended with code \(code) before it was ready: \(Self.joined(words))")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
         if plan.replacesDeadMount { DeadMount.say(plan.target.mountpoint) }
@@ -70,9 +70,14 @@ struct DaemonLaunch: ~Copyable {
     private static func failure(
         _ code: UInt8, _ sentence: ArraySlice<UInt8>, _ words: [UInt8]
     ) -> CommandFailure {
-        let said = words.shown.split(separator: "\n").joined(separator: "; ")
+        let said = joined(words)
         let message = Array(sentence).shown + (said.isEmpty ? "" : " (\(said))")
         return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
+    }
+
+    /// Lines in one.
+    private static func joined(_ words: [UInt8]) -> String {
+        words.split(separator: UInt8(ascii: "\n")).map { Array($0).shown }.joined(separator: "; ")
     }
 
     /// The first request through the mount, and the first over the socket: both must be answered.

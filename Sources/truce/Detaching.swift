@@ -13,10 +13,27 @@ enum Detaching {
     }
 
     static func detach(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
-        if geteuid() == 0 {
-            try detachAsRoot(mountpoint, lazily: lazily)
-        } else {
-            try detachAsUser(mountpoint, lazily: lazily)
+        do throws(Obstacle) {
+            if geteuid() == 0 {
+                try detachAsRoot(mountpoint, lazily: lazily)
+            } else {
+                try detachAsUser(mountpoint, lazily: lazily)
+            }
+        } catch .busy {
+            guard let inner = mount(inside: mountpoint) else { throw .busy }
+            throw .other("'\(inner.shown)' is mounted inside it")
+        }
+    }
+
+    /// What keeps a mount busy without any process that uses it.
+    private static func mount(inside mountpoint: [UInt8]) -> [UInt8]? {
+        do throws(CommandFailure) {
+            let table = try MountFinder.table()
+            let outer = table.top(at: mountpoint)
+            return table.entries.first { $0.parent == outer?.id }?.mountpoint
+        } catch {
+            // Then the processes are named, and nothing else.
+            return nil
         }
     }
 

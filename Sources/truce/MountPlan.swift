@@ -39,6 +39,7 @@ struct MountPlan: ~Copyable {
         let lock = try Self.openLockable(descriptor, sourcePath)
         if !isInPlace, !isReplacing { _ = try Self.openDirectory(target.mountpoint) }
         try target.inherit(from: descriptor.mountID.flatMap { table.entry(id: $0) })
+        try MountOverlap(of: target, with: table).check()
         self.source = descriptor
         self.lock = lock
         replacesDeadMount = isReplacing
@@ -167,7 +168,7 @@ enum DeadMount {
         throw CommandFailure(.failed, "'\(argument)' is covered by too many dead mounts")
     }
 
-    private static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
+    static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         DeadMounts.isDead(path, in: try MountFinder.table())
     }
 

@@ -41,6 +41,11 @@ extension MountPlan.Target {
             throw CommandFailure(.failed, "'\(self.source)/.truce' is not truce's own: \(why)")
         } catch .inUse {
             throw CommandFailure(.failed, "'\(self.source)' is already mounted by truce: its store is in use")
+        } catch .noSpace {
+            throw CommandFailure(.failed, "'\(self.source)' has no room for the store of kept contents")
+        } catch .io(let errno) {
+            throw CommandFailure(
+                .failed, "the store of kept contents in '\(self.source)' cannot be opened: \(errno)")
         } catch {
             throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
         }

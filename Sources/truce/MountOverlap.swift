@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import LinuxSystem
+
+/// Mounts that would show the same files twice.
+///
+/// The programs of one would know nothing of those of the other, or one daemon would wait for turns in the other's mount,
+/// or in its own. Paths are compared: what is reached by a bind mount is not found out.
+struct MountOverlap {
+    private let target: MountPlan.Target
+    private let table: MountTable
+
+    init(of target: MountPlan.Target, with table: MountTable) {
+        self.target = target
+        self.table = table
+    }
+
+    func check() throws(CommandFailure) {
+        let (source, mountpoint) = (Array(target.source.utf8), Array(target.mountpoint.utf8))
+        if mountpoint.lies(inside: source) {
+            throw CommandFailure(
+                .failed, "'\(target.mountpoint)' is inside '\(target.source)', which it is to show")
+        }
+        for mount in table.entries where mount.isTruce {
+            guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
+                continue
+            }
+            throw CommandFailure(.failed, sentence)
+        }
+    }
+
+    private func overlap(of source: [UInt8], at mountpoint: [UInt8], with mount: MountEntry) -> String? {
+        let place = mount.mountpoint.shown
+        if mount.source.lies(inside: source) {
+            return
+                "'\(target.source)' contains '\(mount.source.shown)', which truce has mounted at '\(place)'"
+        }
+        if mount.mountpoint.lies(inside: source) {
+            return "'\(target.source)' contains the truce mount at '\(place)'"
+        }
+        // What is mounted in place covers its source: nobody gets there but through the mount.
+        guard mount.source != mount.mountpoint else { return nil }
+        return [source, mountpoint].first { $0.lies(inside: mount.source) }.map {
+            "'\($0.shown)' is inside '\(mount.source.shown)', which truce has mounted at '\(place)'"
+        }
+    }
+
+    /// Nobody serves a dead mount; nor can one be looked at that another mount covers.
+    private func isAlive(_ mount: MountEntry) throws(CommandFailure) -> Bool {
+        guard table.top(at: mount.mountpoint) == mount else { return false }
+        return try !DeadMount.isDead(mount.mountpoint)
+    }
+}
+
+extension [UInt8] {
+    /// Whether an absolute path leads to something below another one; not to itself.
+    fileprivate func lies(inside directory: [UInt8]) -> Bool {
+        isPath(atOrBelow: directory) && self != directory
+    }
+}
