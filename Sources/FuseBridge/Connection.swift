@@ -20,21 +20,24 @@ package final class Connection: @unchecked Sendable {
         self.device = try .duplicating(fuse_session_fd(session))
     }
 
-    // _IOW(229, 1, struct fuse_backing_map) and _IOW(229, 2, uint32_t): macros do not reach Swift.
-    private static let backingOpen: UInt = 0x4010_E501
-    private static let backingClose: UInt = 0x4004_E502
+    /// Registers the file behind `descriptor`, for which `O_PATH` is enough, while `reply` is owed.
+    package func openBacking(
+        _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply
+    ) throws(Errno) -> BackingID {
+        let result = cfuse_backing_open(reply.request, device.rawValue, descriptor.rawValue)
+        guard result > 0 else { throw Errno(rawValue: -result) }
+        return BackingID(rawValue: result)
+    }
 
-    /// Registers the file behind `descriptor`, for which `O_PATH` is enough.
-    package func openBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
-        var map = cfuse_backing_map(fd: descriptor.rawValue, flags: 0, padding: 0)
-        let result = ioctl(device.rawValue, Self.backingOpen, &map)
-        guard result > 0 else { throw .last }
+    /// Has the kernel keep the file behind `descriptor` until ``closeBacking(_:)``, though nobody may have it open.
+    package func keepBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
+        let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
+        guard result > 0 else { throw Errno(rawValue: -result) }
         return BackingID(rawValue: result)
     }
 
     package func closeBacking(_ backing: BackingID) {
-        var rawValue = backing.rawValue
-        _ = ioctl(device.rawValue, Self.backingClose, &rawValue)
+        cfuse_backing_close(device.rawValue, backing.rawValue)
     }
 
     /// Makes the kernel ask for the attributes of an inode again.

@@ -26,10 +26,11 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     package static let resending = Self(rawValue: 1 << 39)
 }
 
-/// Amends the one reply that libfuse 3.14 cannot write in full: that to INIT.
+/// Agrees with the kernel on what it may do.
 ///
-/// Sits in the read and write callbacks of the session, where it costs every other message one
-/// comparison.
+/// libfuse 3.17 and later are told what is wanted and ask for it. Older ones cannot ask for all of it, so their
+/// reply to INIT is amended: in the read and write callbacks of the session, where it costs every other message
+/// one comparison.
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)
@@ -40,6 +41,12 @@ final class Handshake: Sendable {
     private let unanswered = Atomic<UInt64>(0)
 
     init(wanting features: ConnectionFeatures) { self.wanted = features }
+
+    /// Called while libfuse makes up the reply to INIT.
+    func agree(with connection: UnsafeMutablePointer<fuse_conn_info>) {
+        let agreed = cfuse_agree(connection, wanted.rawValue)
+        agreedBits.store(agreed, ordering: .relaxed)
+    }
 
     private static let initOpcode: UInt32 = 26
 
@@ -75,7 +82,7 @@ final class Handshake: Sendable {
     }
 }
 
-/// The session's own system calls, which is where the handshake can be amended.
+/// The session's own system calls, which is where the handshake can be amended if it has to be.
 ///
 /// Given without the splice pair, they also make libfuse leave splicing alone.
 func makeTransport() -> fuse_custom_io {

@@ -9,6 +9,10 @@ import LinuxSystem
 /// They run on the loop threads: nothing here may block, await, or trap on kernel input.
 func makeOperations() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
+    operations.`init` = { root, connection in
+        guard let root, let connection else { return }
+        withRoot(root) { $0.handshake.agree(with: connection) }
+    }
     addInodeOperations(to: &operations)
     addAttributeOperations(to: &operations)
     addFileOperations(to: &operations)

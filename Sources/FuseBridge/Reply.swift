@@ -71,16 +71,16 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     ///
     /// Returns whether the opener was still there. If it was not, no RELEASE will come.
     package consuming func opened(_ handle: HandleID, backing: BackingID?) -> Bool {
-        send(cfuse_open_out(handle, backing))
+        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0) != -ENOENT
     }
 
     /// ``entry(_:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
     package consuming func created(
-        _ node: NodeID, _ status: FileStatus, valid: Validity, handle: HandleID, backing: BackingID?
+        _ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity, handle: HandleID,
+        backing: BackingID?
     ) -> Bool {
-        send(
-            cfuse_create_out(
-                entry: cfuse_entry_out(node, status, valid: valid), open: cfuse_open_out(handle, backing)))
+        var entry = fuse_entry_param(node, status, names: names, attributes: attributes)
+        return cfuse_reply_create(take(), &entry, handle.rawValue, backing?.rawValue ?? 0) != -ENOENT
     }
 
     package consuming func bytes(_ bytes: RawSpan) {
@@ -104,14 +104,6 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func statistics(_ status: FilesystemStatus) {
         var out = statvfs(status)
         fuse_reply_statfs(take(), &out)
-    }
-
-    /// Sends a wire structure that libfuse 3.14 has no function for.
-    private consuming func send<Message: BitwiseCopyable>(_ message: Message) -> Bool {
-        let request = take()
-        return withUnsafeBytes(of: message) { buffer in
-            fuse_reply_buf(request, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
-        } != -ENOENT
     }
 }
 

@@ -30,9 +30,8 @@ package struct Session: ~Copyable, @unchecked Sendable {
             } else {
                 try Self.mount(session, at: mountpoint)
             }
-            // The same descriptor again: only the functions that read and write it change.
             var transport = makeTransport()
-            let result = fuse_session_custom_io(session, &transport, fuse_session_fd(session))
+            let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
         } catch {
@@ -75,8 +74,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         return arguments.withUnsafeMutableBufferPointer { argv in
             var arguments = fuse_args(argc: CInt(argv.count), argv: argv.baseAddress, allocated: 0)
             defer { fuse_opt_free_args(&arguments) }
-            return fuse_session_new(
-                &arguments, &operations, MemoryLayout<fuse_lowlevel_ops>.size, root.toOpaque())
+            return cfuse_session_new(&arguments, &operations, root.toOpaque())
         }
     }
 

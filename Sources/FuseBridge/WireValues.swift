@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-// From our values to C's: libfuse's own structures, and those it does not know.
+// From our values to C's, and back.
 
 extension stat {
     init(_ status: FileStatus) {
@@ -72,41 +72,5 @@ extension AttributeChange {
 extension FileStatus.Time {
     fileprivate init(_ time: timespec) {
         self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
-    }
-}
-
-extension cfuse_open_out {
-    private static let noFlush: UInt32 = 1 << 5
-    private static let passthrough: UInt32 = 1 << 7
-
-    init(_ handle: HandleID, _ backing: BackingID?) {
-        self.init(
-            fh: handle.rawValue, open_flags: Self.noFlush | (backing == nil ? 0 : Self.passthrough),
-            backing_id: backing?.rawValue ?? 0)
-    }
-}
-
-extension cfuse_entry_out {
-    init(_ node: NodeID, _ status: FileStatus, valid: Validity) {
-        self.init()
-        nodeid = node.rawValue
-        entry_valid = UInt64(valid.seconds)
-        attr_valid = UInt64(valid.seconds)
-        attr = cfuse_attr(status)
-    }
-}
-
-extension cfuse_attr {
-    fileprivate init(_ status: FileStatus) {
-        self.init(
-            ino: status.inode, size: status.size, blocks: status.blocks,
-            atime: UInt64(bitPattern: status.accessed.seconds),
-            mtime: UInt64(bitPattern: status.modified.seconds),
-            ctime: UInt64(bitPattern: status.changed.seconds),
-            atimensec: status.accessed.nanoseconds, mtimensec: status.modified.nanoseconds,
-            ctimensec: status.changed.nanoseconds, mode: status.mode,
-            nlink: UInt32(truncatingIfNeeded: status.linkCount), uid: status.user, gid: status.group,
-            rdev: UInt32(truncatingIfNeeded: status.specialDevice), blksize: status.blockSize,
-            flags: 0)
     }
 }

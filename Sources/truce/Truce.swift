@@ -36,7 +36,7 @@ package struct Truce: ParsableCommand {
         return """
             truce \(version)
             protocol \(protocolVersion)
-            libfuse \(LibraryVersion.libfuse)
+            libfuse \(LibraryVersion.libfuse) (\(LibraryVersion.passthrough))
             FUSE kernel ABI \(LibraryVersion.kernelInterface) (kernel \(release))
             """
     }

@@ -11,19 +11,10 @@ extension Mounted {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.answers(in: plain, below: plain)
             #expect(expected.count > 1000)
-            let limits = try Self.limits
+            let limits = try Self.limits(for: Lab.dataPath)
             try MountedDirectory.with(Self.options) { mount in
                 let found = try Self.answers(in: mount.path, below: mount.below)
-                for (name, answer) in expected.sorted(by: { $0.key < $1.key }) {
-                    let isSame = found[name] == answer
-                    let message = "\(name)\n  plain: \(answer)\n  mount: \(found[name] ?? "no answer")"
-                    if limits.contains(name), !answer.hasPrefix(Self.notAsked) {
-                        #expect(!isSame, "\(name) is a limit no more: take it off the list")
-                    } else {
-                        #expect(isSame, "\(message)")
-                    }
-                }
-                #expect(found.count == expected.count)
+                Self.compare(found, with: expected, limits: limits)
                 try mount.checkDataPath()
                 checkForced(try mount.status())
             }
@@ -32,15 +23,27 @@ extension Mounted {
         /// What cannot be tried here begins like this; `Scripts/conformance` prepares more, as root.
         private static let notAsked = "not asked: "
 
-        /// What no mount can do with libfuse 3.14 or this kernel's FUSE, for the data mode of this run.
-        private static var limits: Set<String> {
-            get throws {
-                let mode = try Lab.dataPath.rawValue
-                let text = try Contents.text(of: Checkout.path("Tests/Workers/posix/limits"))
-                let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
-                    .map { $0.split(separator: " ", maxSplits: 2) }
-                return Set(lines.filter { $0[1] == "any" || $0[1] == mode }.map { String($0[0]) })
+        static func compare(
+            _ found: [String: String], with expected: [String: String], limits: Set<String>
+        ) {
+            for (name, answer) in expected.sorted(by: { $0.key < $1.key }) {
+                let isSame = found[name] == answer
+                let message = "\(name)\n  plain: \(answer)\n  mount: \(found[name] ?? "no answer")"
+                if limits.contains(name), !answer.hasPrefix(notAsked) {
+                    #expect(!isSame, "\(name) is a limit no more: take it off the list")
+                } else {
+                    #expect(isSame, "\(message)")
+                }
             }
+            #expect(found.count == expected.count)
+        }
+
+        /// What no mount can do with libfuse 3.14 or this kernel's FUSE, if data goes this way.
+        static func limits(for mode: Lab.DataPath) throws -> Set<String> {
+            let text = try Contents.text(of: Checkout.path("Tests/Workers/posix/limits"))
+            let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+                .map { $0.split(separator: " ", maxSplits: 2) }
+            return Set(lines.filter { $0[1] == "any" || $0[1] == mode.rawValue }.map { String($0[0]) })
         }
 
         @Test("Programs run from a mount, and a file is not written while it runs")
@@ -113,7 +116,7 @@ extension Mounted {
             return Int(listed.dropLast()) ?? 0
         }
 
-        private static func answers(in directory: String, below: String) throws -> [String: String] {
+        static func answers(in directory: String, below: String) throws -> [String: String] {
             let checks = Checkout.path("Tests/Workers/posix-checks")
             try Script("mkdir \"$1/asked\"; chmod 755 \"$1/asked\"").run(directory)
             let outcome = try Program("python3").run(

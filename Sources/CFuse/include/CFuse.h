@@ -3,8 +3,39 @@
 #define CFUSE_H
 #define FUSE_USE_VERSION 314
 #include <fuse3/fuse_lowlevel.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// Whom to ask for passthrough is decided in CFuse.c, by the version of libfuse's headers, and nowhere else: libfuse 3.17
+// and later have an interface for it; for older ones the reply to INIT is amended on its way out, and the replies to OPEN
+// and CREATE are composed here.
+
+/// Whether libfuse does it by itself.
+extern const bool cfuse_passes_through;
+/// The libfuse that was compiled against, as major × 100 + minor.
+extern const int cfuse_header_version;
+
+/// `fuse_session_new`, which is a macro since libfuse 3.17 and so does not reach Swift.
+struct fuse_session *cfuse_session_new(
+    struct fuse_args *arguments, const struct fuse_lowlevel_ops *operations, void *userdata);
+/// Puts our own system calls in the session's place, where the reply to INIT has to be amended. Returns 0 or -errno.
+int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport);
+/// Asks for features, which are named by the kernel's bits, and returns those that are agreed. None if the reply to INIT
+/// has to be amended, which is then what asks for them.
+uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted);
+
+/// Registers the file behind a descriptor with the kernel; `device` is the connection's. Returns its number, or -errno.
+int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor);
+/// The same without a request, which no libfuse offers: the kernel keeps the file until the number is closed.
+int32_t cfuse_backing_keep(int device, int descriptor);
+/// Takes it back. There is no request at hand when an inode is forgotten, so libfuse cannot be asked to.
+void cfuse_backing_close(int device, int32_t backing);
+
+/// Answer an open without asking for FLUSH. The kernel moves the data itself if `backing` is not 0.
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing);
+int cfuse_reply_create(
+    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing);
 
 // What the kernel speaks and libfuse 3.14 does not: protocol 7.40, from include/uapi/linux/fuse.h.
 // Debian 12's own copy of that header is older. Declared in C because only C guarantees the layout.
@@ -35,38 +66,7 @@ struct cfuse_init_out {
     uint16_t request_timeout, unused[11];
 };
 
-struct cfuse_attr {
-    uint64_t ino, size, blocks, atime, mtime, ctime;
-    uint32_t atimensec, mtimensec, ctimensec, mode, nlink, uid, gid, rdev, blksize, flags;
-};
-
-struct cfuse_entry_out {
-    uint64_t nodeid, generation, entry_valid, attr_valid;
-    uint32_t entry_valid_nsec, attr_valid_nsec;
-    struct cfuse_attr attr;
-};
-
-struct cfuse_open_out {
-    uint64_t fh;
-    uint32_t open_flags;
-    int32_t backing_id;
-};
-
-struct cfuse_create_out {
-    struct cfuse_entry_out entry;
-    struct cfuse_open_out open;
-};
-
-struct cfuse_backing_map {
-    int32_t fd;
-    uint32_t flags;
-    uint64_t padding;
-};
-
 _Static_assert(sizeof(struct cfuse_in_header) == 40, "fuse_in_header");
 _Static_assert(sizeof(struct cfuse_init_in) == 64, "fuse_init_in");
 _Static_assert(sizeof(struct cfuse_init_out) == 64, "fuse_init_out");
-_Static_assert(sizeof(struct cfuse_entry_out) == 128, "fuse_entry_out");
-_Static_assert(sizeof(struct cfuse_create_out) == 144, "fuse_entry_out + fuse_open_out");
-_Static_assert(sizeof(struct cfuse_backing_map) == 16, "fuse_backing_map");
 #endif

@@ -59,6 +59,8 @@ final class Node: DescriptorKeeper {
         var dataRoute: DataRoute?
         /// Kept until the kernel forgets the inode.
         var backing: BackingID?
+        /// Open handles through which shared mappings may change the file without anybody being told.
+        var mappers = 0
         /// Whether data may bypass us at all; nil until it was looked at.
         var mayBypass: Bool?
         var itemClass: ItemClass?
@@ -187,7 +189,7 @@ final class Node: DescriptorKeeper {
         do throws(Errno) {
             // A handle leads to a file without names as long as somebody has it open, and the kernel will do.
             if isOrphan, handle != nil, backing == nil {
-                keepBacking(try connection.openBacking(descriptor.descriptor))
+                keepBacking(try connection.keepBacking(descriptor.descriptor))
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {

@@ -99,7 +99,8 @@ extension CoordinatedFilesystem {
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {
-                route = try beginData(of: handle, through: descriptor, created: creation.takeFile())
+                route = try beginData(
+                    of: handle, through: descriptor, created: creation.takeFile(), for: reply)
             } catch {
                 node.unpin()
                 throw error
@@ -108,8 +109,8 @@ extension CoordinatedFilesystem {
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
-                node.id, mountsBelow.shown(creation.status), valid: validity(of: node), handle: handle.id,
-                backing: backing)
+                node.id, mountsBelow.shown(creation.status), names: validity(of: node),
+                attributes: validity(of: node, to: 0), handle: handle.id, backing: backing)
             guard !isOpen else { return }
             close(handle)
             nodes.forget(node.id, lookups: 1)

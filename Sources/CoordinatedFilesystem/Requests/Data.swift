@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
         answer(reply) { [self] () throws(Errno) in
             do throws(Errno) {
-                try handle.anyFile().file.synchronize(dataOnly: dataOnly)
+                try handle.fileToLookAt().file.synchronize(dataOnly: dataOnly)
             } catch {
                 oweOthers(error, than: handle)
                 _ = handle.takeOwedError()
@@ -93,7 +93,7 @@ extension CoordinatedFilesystem {
         }
         let caller = reply.caller
         answer(reply) { [self] () throws(Errno) in
-            let count = try from.anyFile().file.copyRange(
+            let count = try from.fileToLookAt().file.copyRange(
                 at: range.offset, to: to.anyFile().file, at: target.offset, length: Int(range.length))
             try stripPrivileges(of: to.node, writtenBy: caller)
             // The kernel knows that the target has changed, and not that the source was read.
@@ -105,7 +105,7 @@ extension CoordinatedFilesystem {
     func seek(_ id: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
         do throws(Errno) {
-            reply.position(try handle.anyFile().file.seek(to: offset, whence: whence))
+            reply.position(try handle.fileToLookAt().file.seek(to: offset, whence: whence))
         } catch {
             reply.fail(error)
         }
@@ -167,7 +167,7 @@ extension Handle: DescriptorKeeper {
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
         // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
-        let opened = SharedFile(try node.descriptor().descriptor.reopen(flags: flagsBelow), of: node.budget)
+        let opened = SharedFile(try reopen(), of: node.budget)
         let kept = state.withLock { state in
             if let file = state.descriptor { return file }
             state.descriptor = opened
@@ -175,5 +175,26 @@ extension Handle: DescriptorKeeper {
         }
         if kept === opened { node.budget.cached(self) }
         return kept
+    }
+
+    /// Whoever opened the file before it became append-only may go on as if it had not.
+    private func reopen() throws(Errno) -> OwnedDescriptor {
+        let descriptor = try node.descriptor()
+        do throws(Errno) {
+            return try descriptor.descriptor.reopen(flags: flagsBelow)
+        } catch {
+            guard error == .notPermitted, mayWrite, flags & O_APPEND == 0 else { throw error }
+            return try descriptor.descriptor.reopen(flags: flagsBelow | O_APPEND)
+        }
+    }
+
+    /// The same for what changes nothing, and so is possible still after the file became immutable.
+    func fileToLookAt() throws(Errno) -> SharedFile {
+        do throws(Errno) {
+            return try anyFile()
+        } catch {
+            guard error == .notPermitted else { throw error }
+            return SharedFile(try node.descriptor().descriptor.reopen(flags: O_RDONLY), of: node.budget)
+        }
     }
 }

@@ -9,35 +9,51 @@ import Synchronization
 /// Who moves a file's data is decided per inode when it is opened first, and holds while it is open:
 /// the kernel answers EIO to handles of one inode in two modes.
 extension CoordinatedFilesystem {
-    func enterRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
+    func enterRoute(
+        _ handle: Handle, through descriptor: SharedDescriptor, for reply: borrowing Reply
+    ) throws(Errno) -> DataRoute {
+        let node = handle.node
         let known: DataRoute? = node.state.withLock { state in
             guard state.opens > 0, let route = state.dataRoute else { return nil }
-            state.opens += 1
-            return route
+            return state.enter(handle, by: route)
         }
-        if let known { return known }
-        let wanted = try chooseRoute(of: node, through: descriptor)
-        return node.state.withLock { state in
+        let route: DataRoute
+        if let known {
+            route = known
+        } else {
+            let wanted = try chooseRoute(of: node, through: descriptor, for: reply)
             // Another thread may have decided meanwhile; both backing ids are then the same one.
-            if state.opens == 0 { state.dataRoute = wanted }
-            state.opens += 1
-            return state.dataRoute ?? wanted
+            route = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
         }
+        if case .backing = route, handle.mayBeMapped { connection.invalidateAttributes(of: node.id) }
+        return route
     }
 
     /// Which way data goes, for people.
     var dataPath: DataPath { configuration.data == .daemon ? .daemon : routesSeen.dataPath }
 
-    func leaveRoute(of node: Node) {
-        node.state.withLock { state in
-            state.opens -= 1
-            if state.opens == 0 { state.dataRoute = nil }
-        }
+    func leaveRoute(_ handle: Handle) {
+        let node = handle.node
+        node.state.withLock { $0.leave(handle) }
         node.closeBackingIfUnused()
+        // What was answered before the last store to a mapping does not hold any more.
+        if handle.mayBeMapped { connection.invalidateAttributes(of: node.id) }
     }
 
-    private func chooseRoute(of node: Node, through descriptor: SharedDescriptor) throws(Errno) -> DataRoute {
-        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG
+    /// How long whoever asks may believe the attributes of a node.
+    ///
+    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be
+    /// one, nobody is to believe the file's times.
+    func validity(of node: Node, to thread: Int32) -> Validity {
+        if node.state.withLock({ $0.mappers > 0 }) { return .none }
+        return bounces.validity(validity(of: node), to: thread, about: node.id)
+    }
+
+    private func chooseRoute(
+        of node: Node, through descriptor: SharedDescriptor, for reply: borrowing Reply
+    ) throws(Errno) -> DataRoute {
+        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG,
+            routesSeen.mayRegister
         else {
             return .daemon
         }
@@ -45,9 +61,10 @@ extension CoordinatedFilesystem {
         if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
         let opened: BackingID
         do throws(Errno) {
-            opened = try connection.openBacking(descriptor.descriptor)
+            opened = try connection.openBacking(descriptor.descriptor, for: reply)
         } catch {
             routesSeen.note(.daemon)
+            if error == .notPermitted { routesSeen.mayNotRegister() }
             // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): through us, then.
             return .daemon
         }
@@ -86,8 +103,10 @@ extension CoordinatedFilesystem {
         let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
         let (isElsewhere, now) = (mountsBelow.isElsewhere(status.mount), Engine.now)
         let proof = Instant(nanoseconds: writableSince.load(ordering: .relaxed))
+        // Around the mount the mode may have changed, too.
+        let isPrivileged = status.mode & (S_ISUID | S_ISGID) != 0
+        if isProtected || isPrivileged { handle.node.state.withLock { $0.mayBypass = false } }
         guard isProtected || isElsewhere || now.since(proof) > Self.proofLasts else { return }
-        if isProtected { handle.node.state.withLock { $0.mayBypass = false } }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
         if !isElsewhere, handle.mayWrite { writableSince.store(now.nanoseconds, ordering: .relaxed) }
     }
@@ -115,9 +134,35 @@ extension CoordinatedFilesystem {
     }
 }
 
+extension Node.State {
+    /// Counts a handle whose data goes the way of all that are open.
+    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> DataRoute {
+        opens += 1
+        dataRoute = route
+        if case .backing = route, handle.mayBeMapped { mappers += 1 }
+        return route
+    }
+
+    fileprivate mutating func leave(_ handle: Handle) {
+        opens -= 1
+        if case .backing = dataRoute, handle.mayBeMapped { mappers -= 1 }
+        if opens == 0 { dataRoute = nil }
+    }
+}
+
+extension Handle {
+    /// Shared mappings that can be stored to take both.
+    fileprivate var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
+}
+
 /// Which way the data of the mount goes, as far as it is known.
 final class RoutesSeen: Sendable {
     private let path = Mutex(DataPath.undecided)
+    private let isRefused = Atomic(false)
+
+    /// Whether the kernel may be asked at all: what it lets a process do does not change.
+    var mayRegister: Bool { !isRefused.load(ordering: .relaxed) }
+    func mayNotRegister() { isRefused.store(true, ordering: .relaxed) }
 
     var dataPath: DataPath { path.withLock { $0 } }
 

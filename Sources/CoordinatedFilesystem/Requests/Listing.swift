@@ -156,7 +156,7 @@ extension CoordinatedFilesystem {
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
-        let valid = bounces.validity(validity(of: node), to: 0, about: node.id)
+        let valid = validity(of: node, to: 0)
         if page.add(name, node: node.id, mountsBelow.shown(status), valid: valid, next: next) { return true }
         nodes.forget(node.id, lookups: 1)
         return false

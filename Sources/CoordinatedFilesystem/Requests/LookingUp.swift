@@ -54,7 +54,7 @@ extension CoordinatedFilesystem {
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread
-        let attributes = bounces.validity(validity(of: node), to: thread, about: node.id)
+        let attributes = validity(of: node, to: thread)
         if !reply.entry(node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
         {
             nodes.forget(node.id, lookups: 1)
@@ -94,6 +94,8 @@ extension CoordinatedFilesystem {
 
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
+        // Before the file is looked at: what is found may be out of date already.
+        let valid = node.state.withLock { $0.mappers > 0 } ? .none : valid
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
         } catch {

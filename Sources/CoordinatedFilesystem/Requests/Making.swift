@@ -76,7 +76,7 @@ extension CoordinatedFilesystem {
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
-            let attributes = bounces.validity(validity(of: node), to: caller.thread, about: node.id)
+            let attributes = validity(of: node, to: caller.thread)
             if !reply.entry(
                 node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
             {

@@ -142,7 +142,7 @@ extension CoordinatedFilesystem {
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {
-                route = try beginData(of: handle, through: descriptor)
+                route = try beginData(of: handle, through: descriptor, for: reply)
             } catch {
                 node.unpin()
                 throw error
@@ -152,7 +152,7 @@ extension CoordinatedFilesystem {
                 if handle.truncates { try truncate(handle, through: descriptor, for: caller) }
             } catch {
                 handle.closeFile()
-                leaveRoute(of: node)
+                leaveRoute(handle)
                 node.unpin()
                 throw error
             }
@@ -191,14 +191,15 @@ extension CoordinatedFilesystem {
 
     /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
     func beginData(
-        of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil
+        of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil,
+        for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         if handle.mayWrite || handle.truncates {
             let status = try descriptor.descriptor.status()
             try checkProtection(status, of: handle, through: descriptor)
             noteBaseline(of: handle, status)
         }
-        let route = try enterRoute(of: handle.node, through: descriptor)
+        let route = try enterRoute(handle, through: descriptor, for: reply)
         do throws(Errno) {
             if case .daemon = route {
                 let file: OwnedDescriptor
@@ -210,7 +211,7 @@ extension CoordinatedFilesystem {
                 handle.keepFile(file)
             }
         } catch {
-            leaveRoute(of: handle.node)
+            leaveRoute(handle)
             throw error
         }
         return route
@@ -228,9 +229,7 @@ extension CoordinatedFilesystem {
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile()
-        leaveRoute(of: handle.node)
-        // A shared mapping changes the file without the kernel noticing that our times are old.
-        if handle.flags & O_ACCMODE == O_RDWR { connection.invalidateAttributes(of: handle.node.id) }
+        leaveRoute(handle)
         let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
             hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil

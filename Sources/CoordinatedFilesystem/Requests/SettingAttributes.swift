@@ -46,7 +46,9 @@ extension CoordinatedFilesystem {
                 }
                 try stripPrivileges(of: node, writtenBy: caller)
             }
-            // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID.
+            // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID. So does this
+            // request come of the first write that the kernel passes to a file with privileges.
+            if change.isEmpty { try stripPrivileges(of: node, writtenBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
             }
@@ -63,7 +65,7 @@ extension CoordinatedFilesystem {
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
-            let valid = bounces.validity(validity(of: node), to: caller.thread, about: node.id)
+            let valid = validity(of: node, to: caller.thread)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
             reply.fail(error)

@@ -18,6 +18,7 @@ import refusals
 import rights
 import spaces
 import times
+import together
 import twice
 import whole
 
