@@ -128,7 +128,7 @@ private final class LoopFilesystem: Sendable {
         path = try Lab.freshDirectory("loop")
         image = path + ".image"
         // An inode takes 256 bytes, and a name some 16.
-        let size = "\((inodes * 400 >> 20) + 512)M"
+        let size = "\(((inodes * 400) >> 20) + 512)M"
         try Script(
             """
             truncate --size="$3" "$2"
