@@ -77,7 +77,7 @@ final class Node: DescriptorKeeper {
     /// The type bits of the mode, which never change.
     let kind: UInt32
     let budget: DescriptorBudget
-    private let connection: Connection
+    let connection: Connection
     private let departed: DepartedDirectories
     let state: Mutex<State>
 
@@ -143,17 +143,6 @@ final class Node: DescriptorKeeper {
         return cache(SharedDescriptor(opened, of: budget))
     }
 
-    private func find(by handle: FileHandle) -> SharedDescriptor? {
-        do throws(Errno) {
-            let opened = try budget.path(of: handle)
-            guard FileKey(try opened.status()) == key else { return nil }
-            return cache(SharedDescriptor(opened, of: budget))
-        } catch {
-            // Its name may still lead to it.
-            return nil
-        }
-    }
-
     /// Keeps a descriptor, unless another thread was faster.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
         let kept: SharedDescriptor? = state.withLock { state in
@@ -167,46 +156,6 @@ final class Node: DescriptorKeeper {
     }
 
     var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }
-
-    func dropDescriptor() -> Bool {
-        guard !isRoot else { return false }
-        let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }
-        let isAlone = isInUse ? descriptor.map { prepareReturn(through: $0) } ?? false : false
-        let dropped: SharedDescriptor?? = state.withLock { state in
-            guard state.mayReturn(isAlone: isAlone) else { return nil }
-            return .some(state.descriptor.take())
-        }
-        return dropped != nil
-    }
-
-    /// Notes how to find a file again that is in use. Returns whether its name is the only one it has.
-    private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
-        let handle = state.withLock { $0.handle } ?? budget.handle(of: descriptor, on: key.device)
-        let (isOrphan, backing) = state.withLock { state in
-            state.handle = handle
-            return (state.isOrphan, state.backing)
-        }
-        do throws(Errno) {
-            // A handle leads to a file without names as long as somebody has it open, and the kernel will do.
-            if isOrphan, handle != nil, backing == nil {
-                keepBacking(try connection.keepBacking(descriptor.descriptor))
-            }
-            return try descriptor.descriptor.status().linkCount <= 1
-        } catch {
-            // The descriptor stays.
-            return false
-        }
-    }
-
-    /// Has the kernel keep the file below until it forgets the inode, without a descriptor of ours.
-    private func keepBacking(_ opened: BackingID) {
-        let needless: BackingID? = state.withLock { state in
-            guard state.backing == nil else { return opened }
-            state.backing = opened
-            return nil
-        }
-        if let needless { connection.closeBacking(needless) }
-    }
 
     /// Makes sure that the file is reached until ``unpin()``, and opens its descriptor.
     func pin() throws(Errno) -> SharedDescriptor {
@@ -336,16 +285,6 @@ extension Node {
             // Whoever removes it finds out.
             return false
         }
-    }
-}
-
-extension Node.State {
-    /// Whether the file is found again without its descriptor; `isAlone` says that it has no other name.
-    fileprivate func mayReturn(isAlone: Bool) -> Bool {
-        if pins == 0, !isOrphan { return true }
-        if isOrphan { return handle != nil && backing != nil }
-        // A name that goes through us takes the descriptor along first, if it is the last.
-        return handle != nil || (hasName && isAlone)
     }
 }
 

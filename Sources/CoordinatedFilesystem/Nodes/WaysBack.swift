@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// How a node that lets its descriptor go is reached again.
+///
+/// By its parent and name, as long as nobody has it open: a stranger may take the name. By its file handle otherwise, for
+/// which a file without names must be kept by the kernel. Where there are no handles, a file that is open goes by a name
+/// that is its only one: when that goes, through us, the descriptor is taken along first.
+extension Node {
+    /// Nothing if the handle does not lead to it; its name may still.
+    func find(by handle: FileHandle) -> SharedDescriptor? {
+        do throws(Errno) {
+            let opened = try budget.path(of: handle)
+            guard FileKey(try opened.status()) == key else { return nil }
+            return cache(SharedDescriptor(opened, of: budget))
+        } catch {
+            return nil
+        }
+    }
+
+    func dropDescriptor() -> Bool {
+        guard !isRoot else { return false }
+        let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }
+        let isAlone = isInUse ? descriptor.map { prepareReturn(through: $0) } ?? false : false
+        let dropped: SharedDescriptor?? = state.withLock { state in
+            guard state.mayReturn(isAlone: isAlone) else { return nil }
+            return .some(state.descriptor.take())
+        }
+        return dropped != nil
+    }
+
+    /// Notes how to find a file again that is in use. Returns whether its name is the only one it has.
+    private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
+        let handle = state.withLock { $0.handle } ?? budget.handle(of: descriptor, on: key.device)
+        let (isOrphan, backing) = state.withLock { state in
+            state.handle = handle
+            return (state.isOrphan, state.backing)
+        }
+        do throws(Errno) {
+            // A handle leads to a file without names as long as somebody has it open, and the kernel will do.
+            if isOrphan, handle != nil, backing == nil {
+                keepBacking(try connection.keepBacking(descriptor.descriptor))
+            }
+            return try descriptor.descriptor.status().linkCount <= 1
+        } catch {
+            // The descriptor stays.
+            return false
+        }
+    }
+
+    /// Has the kernel keep the file below until it forgets the inode, without a descriptor of ours.
+    private func keepBacking(_ opened: BackingID) {
+        let needless: BackingID? = state.withLock { state in
+            guard state.backing == nil else { return opened }
+            state.backing = opened
+            return nil
+        }
+        if let needless { connection.closeBacking(needless) }
+    }
+}
+
+extension Node.State {
+    /// Whether the file is found again without its descriptor; `isAlone` says that it has no other name.
+    fileprivate func mayReturn(isAlone: Bool) -> Bool {
+        if pins == 0, !isOrphan { return true }
+        if isOrphan { return handle != nil && backing != nil }
+        // A name that goes through us takes the descriptor along first, if it is the last.
+        return handle != nil || (hasName && isAlone)
+    }
+}
