@@ -35,7 +35,7 @@ final class CoordinatedFilesystem: Filesystem {
     let isLocal: Bool
     let mountsBelow: MountsBelow
     /// When a file of the source was last opened for writing, or 0.
-    let writableSince = Atomic<UInt64>(0)
+    let lastOpenedToWrite = Atomic<UInt64>(0)
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 

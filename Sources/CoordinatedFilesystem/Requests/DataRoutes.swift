@@ -102,13 +102,13 @@ extension CoordinatedFilesystem {
     ) throws(Errno) {
         let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
         let (isElsewhere, now) = (mountsBelow.isElsewhere(status.mount), Engine.now)
-        let proof = Instant(nanoseconds: writableSince.load(ordering: .relaxed))
+        let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
         // Around the mount the mode may have changed, too.
         let isPrivileged = status.mode & (S_ISUID | S_ISGID) != 0
         if isProtected || isPrivileged { handle.node.state.withLock { $0.mayBypass = false } }
         guard isProtected || isElsewhere || now.since(proof) > Self.proofLasts else { return }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
-        if !isElsewhere, handle.mayWrite { writableSince.store(now.nanoseconds, ordering: .relaxed) }
+        if !isElsewhere, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
     }
 
     private func hasCapabilities(_ descriptor: SharedDescriptor) -> Bool {
