@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -174,6 +175,11 @@ int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offs
     return preadv2(descriptor, &vector, 1, offset, RWF_NOWAIT);
 }
 
+int64_t clinux_append(int descriptor, const void *buffer, size_t count) {
+    struct iovec vector = {.iov_base = (void *)buffer, .iov_len = count};
+    return pwritev2(descriptor, &vector, 1, 0, RWF_APPEND);
+}
+
 static _Thread_local struct {
     uint32_t user, group, mask;
     int is_prepared, can_change;
@@ -247,6 +253,24 @@ int clinux_may_access(int descriptor, int mask) {
 
 int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }
 int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+// PIDFD_THREAD is O_EXCL, since Linux 6.9.
+int clinux_pidfd_of_thread(int32_t thread) { return (int)syscall(SYS_pidfd_open, thread, O_EXCL); }
+
+int clinux_pidfd_look(int descriptor, struct clinux_thread *out) {
+    // struct pidfd_info as it was first, and PIDFD_GET_INFO, since Linux 6.13: newer than the headers.
+    struct {
+        uint64_t mask, control_group;
+        uint32_t thread, process, parent, user, group, effective_user, effective_group, saved_user, saved_group;
+        uint32_t file_user, file_group;
+        int32_t exit_code;
+    } found = {.mask = 1 | 2};  // numbers and users
+    _Static_assert(sizeof found == 64, "struct pidfd_info");
+    if (ioctl(descriptor, _IOWR(0xFF, 11, char[64]), &found) != 0) return -1;
+    out->process = (int32_t)found.process;
+    out->parent = (int32_t)found.parent;
+    out->user = found.user;
+    return 0;
+}
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags) {
     return (int)syscall(SYS_close_range, first, last, flags);
 }

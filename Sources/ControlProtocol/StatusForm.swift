@@ -63,6 +63,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var parkedUnderLock: UInt64 = 0
     package var estale: UInt64 = 0
     package var interrupted: UInt64 = 0
+    package var identified: UInt64 = 0
     package var kept: UInt64 = 0
     package var read: UInt64 = 0
     package var write: UInt64 = 0

@@ -56,6 +56,7 @@ extension CountersForm {
         parkedUnderLock = counters.parkedUnderLock
         estale = counters.stale
         interrupted = counters.interrupted
+        identified = counters.identified
         kept = counters.kept
         read = counters.reads
         write = counters.writes

@@ -49,8 +49,8 @@ final class CoordinatedFilesystem: Filesystem {
         self.connection = connection
         self.configuration = configuration
         self.agreement = agreement
-        processes = Processes(mountNumber: mountNumber)
-        parking = Parking(timers: engine.timers)
+        processes = Processes(mountNumber: mountNumber, counters: engine.counters)
+        parking = Parking(timers: engine.timers, counters: engine.counters)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {
             // Without it nothing is made: not as somebody else.

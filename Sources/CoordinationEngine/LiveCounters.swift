@@ -19,6 +19,8 @@ package final class LiveCounters: Sendable {
     package let parkedUnderLock = Atomic<UInt64>(0)
     package let stale = Atomic<UInt64>(0)
     package let interrupted = Atomic<UInt64>(0)
+    /// Looks at the processes behind requests.
+    package let identified = Atomic<UInt64>(0)
     package let kept = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)
     package let writes = Atomic<UInt64>(0)

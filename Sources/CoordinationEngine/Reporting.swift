@@ -58,6 +58,7 @@ extension LiveCounters {
         counters.parkedUnderLock = parkedUnderLock.value
         counters.stale = stale.value
         counters.interrupted = interrupted.value
+        counters.identified = identified.value
         counters.kept = kept.value
         counters.reads = reads.value
         counters.writes = writes.value

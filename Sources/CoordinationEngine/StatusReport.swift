@@ -80,6 +80,8 @@ package struct Counters: Hashable, Sendable {
     /// Answers of ESTALE other than a bounce's.
     package var stale: UInt64 = 0
     package var interrupted: UInt64 = 0
+    /// Looks at the processes behind requests; none while nobody is concerned.
+    package var identified: UInt64 = 0
     /// Contents kept before a step that would have lost them.
     package var kept: UInt64 = 0
     /// READ requests that reached the daemon; none do under passthrough.

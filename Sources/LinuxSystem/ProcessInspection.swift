@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Glibc
 
 /// What `/proc` says about processes and threads. Every answer may be out of date when it is used.
@@ -38,8 +39,27 @@ package enum ProcessInspection {
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
     }
 
+    /// Whether `/proc` means by a number what we mean by it. That of another pid namespace says nothing about anybody.
+    private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
+
+    private static func file(_ name: String, of number: Int32) -> [UInt8]? {
+        isOurs ? readSmallFile("/proc/\(number)/\(name)") : nil
+    }
+
+    /// The process of a thread; nil if it is gone.
+    package static func process(ofThread thread: Int32) -> Int32? {
+        guard thread > 0 else { return nil }
+        let descriptor = clinux_pidfd_of_thread(thread)
+        guard descriptor >= 0 else { return status(ofThread: thread)?.process }
+        defer { close(descriptor) }
+        var found = clinux_thread()
+        // Before Linux 6.13 a pidfd does not say.
+        guard clinux_pidfd_look(descriptor, &found) == 0 else { return status(ofThread: thread)?.process }
+        return found.process
+    }
+
     package static func status(ofThread thread: Int32) -> ThreadStatus? {
-        readSmallFile("/proc/\(thread)/status").map(threadStatus)
+        file("status", of: thread).map(threadStatus)
     }
 
     /// Reads the text of `/proc/TID/status`.
@@ -70,7 +90,7 @@ package enum ProcessInspection {
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
-        readSmallFile("/proc/\(process)/stat").flatMap(processStatus)
+        file("stat", of: process).flatMap(processStatus)
     }
 
     /// Reads the text of `/proc/PID/stat`; nil if it is cut off.
@@ -89,17 +109,28 @@ package enum ProcessInspection {
 
     /// The name of a thread, at most 15 bytes.
     package static func program(ofThread thread: Int32) -> [UInt8]? {
-        guard var name = readSmallFile("/proc/\(thread)/comm") else { return nil }
+        guard var name = file("comm", of: thread) else { return nil }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
         return name
     }
 
     /// The groups of a thread besides its own; empty if it is gone.
     package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
-        guard let text = readSmallFile("/proc/\(thread)/status") else { return [] }
-        let label = Array("Groups:".utf8)
+        numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }
+    }
+
+    /// Whether a process is the first of a pid namespace below ours, and so given every orphan in it.
+    package static func isInit(_ process: Int32) -> Bool {
+        isInit(file("status", of: process) ?? [])
+    }
+
+    /// Reads the text of `/proc/PID/status`: one number for each namespace, the innermost last.
+    package static func isInit(_ text: [UInt8]) -> Bool { numbers("NSpid:", in: text).last == 1 }
+
+    private static func numbers(_ label: String, in text: [UInt8]) -> [Int64] {
+        let label = Array(label.utf8)
         let line = text.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: label) } ?? []
-        return line.dropFirst(label.count).split { $0 == 9 || $0 == 32 }.map { UInt32(decimal($0)) }
+        return line.dropFirst(label.count).split { $0 == 9 || $0 == 32 }.map { decimal($0) }
     }
 
     private static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64 {

@@ -71,7 +71,8 @@ extension StatusForm {
             ("yielded", counters.yielded), ("suspended", counters.suspended),
             ("deadlocks", counters.deadlocks),
             ("bounced", counters.bounced), ("parked under lock", counters.parkedUnderLock),
-            ("ESTALE", counters.estale), ("interrupted", counters.interrupted), ("kept", counters.kept),
+            ("ESTALE", counters.estale), ("interrupted", counters.interrupted),
+            ("identified", counters.identified), ("kept", counters.kept),
             ("READ", counters.read), ("WRITE", counters.write),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]

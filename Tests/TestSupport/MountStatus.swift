@@ -17,6 +17,7 @@ package struct MountStatus: Decodable, Sendable {
         package var parkedUnderLock: UInt64
         package var estale: UInt64
         package var interrupted: UInt64
+        package var identified: UInt64
         package var kept: UInt64
         package var read: UInt64
         package var write: UInt64
@@ -28,6 +29,7 @@ package struct MountStatus: Decodable, Sendable {
                 ("proceeded", proceeded), ("yielded", yielded), ("suspended", suspended),
                 ("bounced", bounced),
                 ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
+                ("identified", identified),
                 ("kept", kept), ("READ", read), ("WRITE", write),
             ]
             return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")

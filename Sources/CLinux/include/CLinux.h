@@ -64,6 +64,7 @@ void clinux_release_free_memory(void);                               // malloc_t
 int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
 int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);
 int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset);   // preadv2 RWF_NOWAIT
+int64_t clinux_append(int descriptor, const void *buffer, size_t count);                // pwritev2 RWF_APPEND
 
 // What the calling thread is to the file system below. By the raw calls, because glibc's wrappers would
 // change every thread; in C, because only C has thread-local variables.
@@ -78,6 +79,14 @@ int clinux_acts_as(uint32_t user, uint32_t group);
 int clinux_may_access(int descriptor, int mask);                      // with the thread's own effective rights
 int32_t clinux_gettid(void);
 int clinux_pidfd_open(int32_t process);
+// Any thread, not only the first of its process; and what is true of the thread now, in our numbers. Both fail where
+// the kernel is too old for them.
+struct clinux_thread {
+    int32_t process, parent;
+    uint32_t user;                                                   // the real one
+};
+int clinux_pidfd_of_thread(int32_t thread);
+int clinux_pidfd_look(int descriptor, struct clinux_thread *out);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
 int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
 int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever

@@ -16,6 +16,14 @@ package enum ProgramClasses {
     package static func unlinksToCreate(_ comm: [UInt8]) -> Bool {
         unlinkers.contains { $0.matches(comm) }
     }
+
+    /// Whether the program starts or takes in processes that have nothing to do with each other.
+    ///
+    /// A process that asked to be given the orphans below itself (`PR_SET_CHILD_SUBREAPER`) can see that of itself
+    /// only, so those that do are known by their names.
+    package static func adoptsOrphans(_ comm: [UInt8]) -> Bool {
+        adopters.contains { $0.matches(comm) }
+    }
 }
 
 private struct ReaderRow: Sendable {
@@ -59,4 +67,11 @@ private let unlinkers: [NamePattern] = [
     // gcc's driver runs collect2, which runs one of the linkers; the assembler shares their library.
     "ld", "ld.*", "collect2", "as", "ccache",
     "dpkg", "rustc", "syncthing", "go", "gzip", "xz",
+].map(NamePattern.init)
+
+/// Service managers, and what looks after containers.
+private let adopters: [NamePattern] = [
+    "systemd", "init", "openrc-init", "dinit", "runsvdir", "runsv", "s6-svscan", "s6-supervise",
+    "supervisord",
+    "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim*",
 ].map(NamePattern.init)

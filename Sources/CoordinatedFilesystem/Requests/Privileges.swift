@@ -20,6 +20,15 @@ extension CoordinatedFilesystem {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
+    /// Called when `caller` has set the access list of a file, and so its mode.
+    func stripGroup(of node: Node, listedBy caller: Caller) throws(Errno) {
+        guard caller.user != 0, Self.isRoot else { return }
+        let descriptor = try node.descriptor()
+        let status = try descriptor.descriptor.status()
+        let kept = permitted(status.mode, group: status.group, to: caller)
+        if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
+    }
+
     /// The mode `caller` may set on a file of `group`: set-group-ID is for members.
     func permitted(_ mode: UInt32, group: UInt32, to caller: Caller) -> UInt32 {
         guard mode & S_ISGID != 0, caller.user != 0, Self.isRoot, !isMember(caller, of: group) else {
@@ -32,6 +41,6 @@ extension CoordinatedFilesystem {
 
     private func isMember(_ caller: Caller, of group: UInt32) -> Bool {
         caller.group == group
-            || ProcessInspection.supplementaryGroups(ofThread: caller.thread).contains(group)
+            || processes.supplementaryGroups(ofThread: caller.thread).contains(group)
     }
 }

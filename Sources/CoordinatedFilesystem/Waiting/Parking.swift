@@ -48,8 +48,12 @@ final class Parking: Sendable {
     private let state = Mutex(State())
     private let nextToken = Atomic<UInt>(1)
     private let timers: Timers
+    private let counters: LiveCounters
 
-    init(timers: Timers) { self.timers = timers }
+    init(timers: Timers, counters: LiveCounters) {
+        self.timers = timers
+        self.counters = counters
+    }
 
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
@@ -79,6 +83,7 @@ final class Parking: Sendable {
             guard Engine.now.since(first) < Self.longestStop else { return }
             return lookAgain(at: token, stoppedSince: nil, after: first)
         }
+        counters.identified.count()
         switch Self.verdict(on: spot.thread) {
         case .gone: spot.abandon(.gone)
         case .interrupted: spot.abandon(.interrupted)

@@ -7,174 +7,188 @@ import Synchronization
 
 /// What the daemon wants to know about the processes behind requests.
 ///
-/// Next to nothing is remembered: it is asked only where programs meet, and `/proc` is the truth.
+/// Asked only where programs meet. Which process a thread is of is known exactly (``LinuxSystem/ThreadTable``); what a
+/// process may change about itself is read again and again.
 final class Processes: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
     let mountNumber: UInt64
+    private let counters: LiveCounters
+    private let threads = ThreadTable()
     private let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
 
-    private struct Recent {
+    fileprivate struct Recent {
         var thread: Int32 = 0
+        var process: ProcessID?
         var moment = Instant(nanoseconds: 0)
         var program: [UInt8]?
         var actor: Actor?
         var party: Party?
     }
 
+    /// What counts of somebody's ancestor.
     private struct Ancestor {
-        let process: ProcessID
         let terminal: Int32
-    }
-
-    private struct Family {
-        let members: [Ancestor]
+        let isManager: Bool
+        let isInit: Bool
         let moment: Instant
     }
 
-    private static let memory = Span.milliseconds(100)
-    /// How long it is remembered who is above a process.
+    fileprivate static let memory = Span.milliseconds(100)
+    /// How long it is remembered what an ancestor is called and which terminal it has.
     ///
-    /// A parent that is asked about lives, for its child names it just now, and its number is not given to
-    /// somebody else that soon. Reading `/proc` once for each ancestor is most of what asking a presenter costs.
-    private static let familyMemory = Span.seconds(1)
-    private static let rememberedFamilies = 64
-    private let families = Mutex<[Int32: Family]>([:])
+    /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
+    private static let ancestorMemory = Span.seconds(1)
+    private static let rememberedAncestors = 256
+    private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
     private let recent = Mutex(Recent())
 
-    init(mountNumber: UInt64) { self.mountNumber = mountNumber }
+    init(mountNumber: UInt64, counters: LiveCounters) {
+        self.mountNumber = mountNumber
+        self.counters = counters
+    }
 
     /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
     /// belongs to a younger thread by now.
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
-        guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
-            let own = ProcessInspection.status(ofProcess: thread), hasStarted(own, before: moment),
-            let leader = threadStatus.process == thread
-                ? own : ProcessInspection.status(ofProcess: threadStatus.process)
-        else { return .nobody }
-        var party = party(of: threadStatus, leader)
-        party.thread = thread
-        return party
+        guard let found = look(thread), hasStarted(found, before: moment) else { return .nobody }
+        return party(of: found, thread: thread)
     }
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party {
-        guard process > 0, let thread = ProcessInspection.status(ofThread: process),
-            thread.process == process,
-            let leader = ProcessInspection.status(ofProcess: process)
-        else { return .nobody }
-        return party(of: thread, leader)
+        guard let found = look(process), found.process == process else { return .nobody }
+        return party(of: found)
     }
 
-    private func party(
-        of thread: ProcessInspection.ThreadStatus, _ leader: ProcessInspection.ProcessStatus
-    ) -> Party {
-        let family = family(of: leader.parent)
+    private func party(of found: ThreadTable.Found, thread: Int32 = 0) -> Party {
+        guard let leader = ProcessInspection.status(ofProcess: found.process),
+            leader.started == found.started
+        else { return .nobody }
+        let family = family(from: found.parent)
         var party = Party(
-            process: ProcessID(number: thread.process, started: leader.started),
-            ancestors: family.map(\.process),
+            process: found.id, ancestors: family.map(\.process),
             programClass: ProgramClasses.programClass(of: leader.program))
         party.program = leader.program
-        party.user = thread.user
+        party.user = found.user
         party.session = leader.session
         party.terminals = [leader.terminal] + family.map(\.terminal)
+        party.thread = thread
         return party
     }
 
     /// The party of a thread that is in a request just now.
     func currentParty(ofThread thread: Int32) -> Party {
-        remembered(thread, \.party) { party(ofThread: thread, notAfter: Engine.now) } ?? .nobody
+        remembered(thread, \.party) { found in party(of: found, thread: thread) } ?? .nobody
     }
 
     /// Who saves, for the recogniser.
     func actor(ofThread thread: Int32) -> Actor? {
-        remembered(thread, \.actor) { readActor(ofThread: thread) }
-    }
-
-    private func readActor(ofThread thread: Int32) -> Actor? {
-        guard thread > 0, let threadStatus = ProcessInspection.status(ofThread: thread),
-            let leader = ProcessInspection.status(ofProcess: threadStatus.process)
-        else { return nil }
-        let parent = ProcessInspection.status(ofProcess: leader.parent).map {
-            ProcessID(number: leader.parent, started: $0.started)
+        remembered(thread, \.actor) { found in
+            guard let leader = ProcessInspection.status(ofProcess: found.process),
+                leader.started == found.started
+            else { return nil }
+            let parent = found.parent > 1 ? threads.find(found.parent)?.id : nil
+            return Actor(process: found.id, parent: parent, session: leader.session)
         }
-        return Actor(
-            process: ProcessID(number: threadStatus.process, started: leader.started),
-            parent: leader.parent > 1 ? parent : nil, session: leader.session)
-    }
-
-    /// The name of a thread's program; empty if it is gone.
-    func program(ofThread thread: Int32) -> [UInt8] {
-        remembered(thread, \.program) { ProcessInspection.program(ofThread: thread) } ?? []
     }
 
     /// Answers from memory if the same thread was asked about a moment ago: `git checkout` and `rm -r` ask
-    /// ten thousand times in a row. A thread's number is not reused within that moment.
+    /// ten thousand times in a row.
     private func remembered<Answer: Sendable>(
-        _ thread: Int32, _ field: any WritableKeyPath<Recent, Answer?> & Sendable, _ look: () -> Answer?
+        _ thread: Int32, _ field: any WritableKeyPath<Recent, Answer?> & Sendable,
+        _ look: (ThreadTable.Found) -> Answer?
     ) -> Answer? {
-        let now = Engine.now
+        guard let found = self.look(thread) else { return nil }
+        let (now, process) = (Engine.now, found.id)
         let known: Answer? = recent.withLock { recent in
-            guard recent.thread == thread, now.since(recent.moment) < Self.memory else { return nil }
-            return recent[keyPath: field]
+            recent.isAbout(thread, of: process, at: now) ? recent[keyPath: field] : nil
         }
         if let known { return known }
-        let answer = look()
+        let answer = look(found)
         recent.withLock { recent in
-            if recent.thread != thread || now.since(recent.moment) >= Self.memory {
-                recent = Recent(thread: thread, moment: now)
+            if !recent.isAbout(thread, of: process, at: now) {
+                recent = Recent(thread: thread, process: process, moment: now)
             }
             recent[keyPath: field] = answer
         }
         return answer
     }
 
+    /// The name of a thread's program; empty if it is gone.
+    func program(ofThread thread: Int32) -> [UInt8] {
+        remembered(thread, \.program) { _ in ProcessInspection.program(ofThread: thread) } ?? []
+    }
+
     func isAlive(_ process: ProcessID) -> Bool {
-        guard let status = ProcessInspection.status(ofProcess: process.number),
-            status.started == process.started
-        else { return false }
+        guard let found = look(process.number), found.id == process else { return false }
         let state = ProcessInspection.status(ofThread: process.number)?.state
         return state != UInt8(ascii: "Z") && state != UInt8(ascii: "X")
     }
 
-    private func family(of parent: Int32) -> [Ancestor] {
-        let now = Engine.now
-        let known = families.withLock { $0[parent] }
-        if let known, now.since(known.moment) < Self.familyMemory { return known.members }
-        let members = ancestors(from: parent)
-        families.withLock { families in
-            if families.count >= Self.rememberedFamilies { families = [:] }
-            families[parent] = Family(members: members, moment: now)
+    /// The groups of a thread besides its own; empty if it is gone.
+    func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
+        counters.identified.count()
+        return ProcessInspection.supplementaryGroups(ofThread: thread)
+    }
+
+    private func look(_ thread: Int32) -> ThreadTable.Found? {
+        counters.identified.count()
+        return threads.find(thread)
+    }
+
+    /// From the parent upwards. Whoever takes in orphans is nobody's family: of all that it has below itself it does
+    /// nothing for anybody in particular.
+    private func family(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
+        var members: [(process: ProcessID, terminal: Int32)] = []
+        var next = parent
+        // Nobody nests deeper; a longer chain means that processes change while they are looked at.
+        while next > 1, members.count < 64, let found = threads.find(next) {
+            guard let ancestor = ancestor(found), !ancestor.isManager else { break }
+            if !ancestor.isInit { members.append((found.id, ancestor.terminal)) }
+            next = found.parent
         }
         return members
     }
 
-    /// From the parent upwards. Pid 1 and service managers adopt strangers, so they are nobody's family.
-    private func ancestors(from parent: Int32) -> [Ancestor] {
-        var found: [Ancestor] = []
-        var next = parent
-        // Nobody nests deeper; a longer chain means that processes change while they are looked at.
-        while next > 1, found.count < 64, let status = ProcessInspection.status(ofProcess: next) {
-            guard status.program != Array("systemd".utf8) else { break }
-            found.append(
-                Ancestor(
-                    process: ProcessID(number: next, started: status.started), terminal: status.terminal))
-            next = status.parent
+    private func ancestor(_ found: ThreadTable.Found) -> Ancestor? {
+        let (now, id) = (Engine.now, found.id)
+        let known = ancestors.withLock { $0[id] }
+        if let known, now.since(known.moment) < Self.ancestorMemory { return known }
+        guard let status = ProcessInspection.status(ofProcess: found.process), status.started == found.started
+        else { return nil }
+        let ancestor = Ancestor(
+            terminal: status.terminal, isManager: ProgramClasses.adoptsOrphans(status.program),
+            isInit: known?.isInit ?? ProcessInspection.isInit(found.process), moment: now)
+        ancestors.withLock { ancestors in
+            if ancestors.count >= Self.rememberedAncestors { ancestors = [:] }
+            ancestors[id] = ancestor
         }
-        return found
+        return ancestor
     }
 
     /// Whether a thread existed at a moment of the monotonic clock.
     ///
-    /// The kernel counts its start in ticks of the boot clock, so one tick of doubt remains; thread numbers
-    /// are not reused that fast.
-    private func hasStarted(_ status: ProcessInspection.ProcessStatus, before moment: Instant) -> Bool {
+    /// If it was not known by then, its start tells, which the kernel counts in ticks of the boot clock; so one tick
+    /// of doubt remains, and thread numbers are not reused that fast.
+    private func hasStarted(_ found: ThreadTable.Found, before moment: Instant) -> Bool {
+        if found.known <= moment.nanoseconds { return true }
         var boot = timespec()
         clock_gettime(CLOCK_BOOTTIME, &boot)
         let nowInBootTime = UInt64(boot.tv_sec) * 1_000_000_000 + UInt64(boot.tv_nsec)
         let age = Engine.now.since(moment).nanoseconds
         let momentInTicks = (nowInBootTime - min(age, nowInBootTime)) / (1_000_000_000 / ticksPerSecond)
-        return status.started <= momentInTicks
+        return found.threadStarted <= momentInTicks
     }
+}
+
+extension Processes.Recent {
+    fileprivate func isAbout(_ thread: Int32, of process: ProcessID, at now: Instant) -> Bool {
+        self.thread == thread && self.process == process && now.since(moment) < Processes.memory
+    }
+}
+
+extension ThreadTable.Found {
+    fileprivate var id: ProcessID { ProcessID(number: process, started: started) }
 }
 
 // Looking at readers.
@@ -187,7 +201,7 @@ extension Processes {
     /// A position that cannot be read is always the same, so its reader counts as standing still.
     func observeReader(thread: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
-        guard let process = ProcessInspection.status(ofThread: thread)?.process else { return unknown }
+        guard let process = look(thread)?.process else { return unknown }
         let positions = readPositions(of: process, inode: node.number)
         guard let first = positions.first else { return unknown }
         let size: UInt64

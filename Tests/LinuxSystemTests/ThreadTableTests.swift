@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Synchronization
+import TestSupport
+import Testing
+
+/// Which process a thread belongs to. Whose number was given to another must never be taken for it.
+@Suite(.serialized) struct ThreadTableTests {
+    @Test("A thread is found with its process, its parent and its user", arguments: [true, false])
+    func own(isHolding: Bool) throws {
+        let table = ThreadTable(isHolding: isHolding)
+        let process = try #require(table.find(getpid()))
+        #expect(process.process == getpid())
+        #expect(process.parent == getppid())
+        #expect(process.user == getuid())
+        #expect(process.started == ProcessInspection.status(ofProcess: getpid())?.started)
+        // A thread that is not the first has a number of its own.
+        let seen = Mutex<(thread: Int32, found: ThreadTable.Found?)>((0, nil))
+        let other = try JoinableThread {
+            let link = String(decoding: readLink("/proc/thread-self") ?? [], as: UTF8.self)
+            let words = link.split(separator: "/")
+            let thread = words.last.flatMap { Int32($0) } ?? 0
+            seen.withLock { $0 = (thread, table.find(thread)) }
+        }
+        other.join()
+        let (number, found) = seen.withLock { $0 }
+        #expect(number > 0 && number != getpid())
+        let thread = try #require(found)
+        #expect(thread.process == getpid())
+        #expect(thread.started == process.started)
+        #expect(thread.threadStarted >= process.threadStarted)
+        #expect(thread.user == getuid())
+        #expect(table.find(0) == nil)
+        #expect(table.find(-1) == nil)
+    }
+
+    @Test("A thread that has ended is nobody at once, though it was known a moment ago")
+    func ended() throws {
+        let table = ThreadTable()
+        let program = try Program("sleep").start("60")
+        #expect(table.find(program.pid) != nil)
+        try program.end(by: SIGKILL)
+        #expect(table.find(program.pid) == nil)
+        #expect(table.count == 0)
+    }
+
+    @Test("A number that was given to another process is that process's")
+    func reused() throws {
+        guard access(Self.lastNumber, W_OK) == 0, geteuid() == 0 else {
+            return print("only root can have a number given out again: shown by the run as root")
+        }
+        let table = ThreadTable()
+        let former = try Program("sleep").start("60")
+        let known = try #require(table.find(former.pid))
+        try former.end(by: SIGKILL)
+        let again = try Self.start(as: former.pid)
+        let found = try #require(table.find(again.pid))
+        #expect(found.known > known.known)
+        #expect(found.threadStarted >= known.threadStarted)
+        #expect(found.process == again.pid)
+        try again.end(by: SIGKILL)
+    }
+
+    @Test("A child that was left behind has another parent from then on")
+    func orphaned() throws {
+        let table = ThreadTable()
+        let shell = try Script("sleep 60 & echo $!; read -r _; exec sleep 0").start(input: .keyboard)
+        try eventually(within: .seconds(10), "the number of the child") { shell.text.hasSuffix("\n") }
+        let child = try #require(Int32(shell.text.dropLast()))
+        #expect(table.find(child)?.parent == shell.pid)
+        try shell.type("\n")
+        _ = try shell.wait(within: .seconds(10))
+        let found = try #require(table.find(child))
+        #expect(found.parent != shell.pid)
+        kill(child, SIGKILL)
+    }
+
+    @Test("However many threads are asked about, few descriptors are held")
+    func bounded() throws {
+        let table = ThreadTable()
+        let before = try Self.descriptors
+        var programs: [RunningProgram] = []
+        for _ in 0..<(ThreadTable.capacity + 20) {
+            let program = try Program("sleep").start("60")
+            #expect(table.find(program.pid)?.process == program.pid)
+            programs.append(program)
+        }
+        #expect(table.count == ThreadTable.capacity)
+        // Two of each program are its output's.
+        #expect(try Self.descriptors <= before + ThreadTable.capacity + 2 * programs.count)
+        // The last ones are remembered, the first are found again.
+        let (first, last) = (programs[0].pid, programs[programs.count - 1].pid)
+        #expect(table.find(last)?.process == last)
+        #expect(table.find(first)?.process == first)
+        #expect(table.count == ThreadTable.capacity)
+        for program in programs { try program.end(by: SIGKILL) }
+    }
+
+    @Test("The first process of a pid namespace is known by its number there")
+    func inits() {
+        #expect(ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t1\nUid:\t0\n".utf8)))
+        #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t31\nUid:\t0\n".utf8)))
+        #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\nUid:\t1\n".utf8)))
+        #expect(!ProcessInspection.isInit([]))
+    }
+
+    private static let lastNumber = "/proc/sys/kernel/ns_last_pid"
+
+    /// Starts a program that gets a number. Others begin processes, too, so it may take more than one try.
+    private static func start(as number: Int32) throws -> RunningProgram {
+        for _ in 0..<1000 {
+            try Contents.write("\(number - 1)", to: lastNumber)
+            let program = try Program("sleep").start("60")
+            if program.pid == number { return program }
+            try program.end(by: SIGKILL)
+        }
+        throw Failure("the number \(number) was not given out again in 1000 tries")
+    }
+
+    private static var descriptors: Int {
+        get throws {
+            let listed = try Script("set -- /proc/$1/fd/*; echo $#").run("\(getpid())").text
+            return Int(listed.dropLast()) ?? 0
+        }
+    }
+}
