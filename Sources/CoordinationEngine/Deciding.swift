@@ -117,6 +117,6 @@ extension Engine {
 
     static func name(of account: Account) -> String {
         let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
-        return "\(program) (\(account.thread))"
+        return "\(program) (\(ProcessInspection.process(ofThread: account.thread) ?? account.thread))"
     }
 }

@@ -122,15 +122,16 @@ extension Engine.Entry {
 }
 
 extension Actor {
+    /// People know a program by the number of its process, not of the thread that acts.
     init(_ account: Account) {
-        self.init(pid: account.thread, program: account.currentProgram ?? [])
+        let process = ProcessInspection.process(ofThread: account.thread)
+        self.init(pid: process ?? account.thread, program: account.currentProgram ?? [])
     }
 
     /// With the process and its user, which `/proc` has to be asked for.
     fileprivate init(lookingAt account: Account) {
         self.init(account)
-        guard let thread = ProcessInspection.status(ofThread: account.thread) else { return }
-        (pid, user) = (thread.process, thread.user)
+        user = ProcessInspection.status(ofThread: account.thread)?.user
     }
 }
 
