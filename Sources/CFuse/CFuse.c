@@ -76,8 +76,8 @@ int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor) {
     return backing > 0 ? backing : errno > 0 ? -errno : -EIO;
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing) {
-    struct fuse_file_info info = {.fh = handle, .noflush = 1, .backing_id = backing};
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct) {
+    struct fuse_file_info info = {.fh = handle, .noflush = 1, .backing_id = backing, .direct_io = direct};
     return fuse_reply_open(request, &info);
 }
 
@@ -138,8 +138,8 @@ _Static_assert(sizeof(struct entry_out) == 128, "fuse_entry_out");
 _Static_assert(sizeof(struct create_out) == 144, "fuse_entry_out + fuse_open_out");
 _Static_assert(sizeof(struct backing_map) == 16, "fuse_backing_map");
 
-// FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
-enum { no_flush = 1 << 5, passthrough = 1 << 7 };
+// FOPEN_DIRECT_IO, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
+enum { direct_io = 1 << 0, no_flush = 1 << 5, passthrough = 1 << 7 };
 
 static struct open_out opened(uint64_t handle, int32_t backing) {
     return (struct open_out){
@@ -156,8 +156,9 @@ static struct attributes_out attributes(const struct stat *status) {
         .gid = status->st_gid, .rdev = (uint32_t)status->st_rdev, .blksize = (uint32_t)status->st_blksize};
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing) {
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct) {
     struct open_out out = opened(handle, backing);
+    if (direct) out.open_flags |= direct_io;
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 

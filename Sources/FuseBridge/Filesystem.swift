@@ -50,6 +50,8 @@ package struct FileRange: Sendable {
     package let handle: HandleID
     package let offset: Int64
     package let length: Int64
+    /// Written bytes go to the end of the file, wherever that is when they come there.
+    package let isAtEnd: Bool
 }
 
 /// What a filesystem answers.

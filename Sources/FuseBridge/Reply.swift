@@ -69,9 +69,12 @@ package struct Reply: ~Copyable, @unchecked Sendable {
 
     /// Opens a file. With a backing file the kernel then moves the data itself.
     ///
-    /// Returns whether the opener was still there. If it was not, no RELEASE will come.
-    package consuming func opened(_ handle: HandleID, backing: BackingID?) -> Bool {
-        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0) != -ENOENT
+    /// A file that is not mappable has no shared mappings: mmap(2) says ENODEV. Returns whether the opener was still
+    /// there. If it was not, no RELEASE will come.
+    package consuming func opened(
+        _ handle: HandleID, backing: BackingID?, isMappable: Bool = true
+    ) -> Bool {
+        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, !isMappable) != -ENOENT
     }
 
     /// ``entry(_:_:names:attributes:)`` and ``opened(_:backing:)`` in one.

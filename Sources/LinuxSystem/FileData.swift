@@ -28,15 +28,19 @@ extension OwnedDescriptor {
         return count == buffer.count ? count : nil
     }
 
-    /// `pwrite(2)` of everything; the count falls short only if an error came after some bytes.
-    package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+    /// `pwrite(2)` of everything; the count falls short only if an error came after some bytes. Nil for the offset is
+    /// the end of the file, wherever that is then.
+    package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64?) throws(Errno) -> Int {
         let descriptor = rawValue
         var done = 0
         while done < bytes.count {
             let (start, rest) = (bytes.baseAddress.map { $0 + done }, bytes.count - done)
-            let to = offset + Int64(done)
+            let to = offset.map { $0 + Int64(done) }
             do throws(Errno) {
-                done += try retryingOnInterrupt { pwrite(descriptor, start, rest, off_t(to)) }
+                done += try retryingOnInterrupt {
+                    if let to { return pwrite(descriptor, start, rest, off_t(to)) }
+                    return Int(clinux_append(descriptor, start, rest))
+                }
             } catch {
                 guard done > 0 else { throw error }
                 return done

@@ -32,8 +32,9 @@ int32_t cfuse_backing_keep(int device, int descriptor);
 /// Takes it back. There is no request at hand when an inode is forgotten, so libfuse cannot be asked to.
 void cfuse_backing_close(int device, int32_t backing);
 
-/// Answer an open without asking for FLUSH. The kernel moves the data itself if `backing` is not 0.
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing);
+/// Answer an open without asking for FLUSH. The kernel moves the data itself if `backing` is not 0, and
+/// keeps none of it, nor maps it for others, if `direct`.
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct);
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing);
 

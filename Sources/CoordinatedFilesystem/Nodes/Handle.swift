@@ -78,6 +78,8 @@ final class Handle: Claimant {
         var keptFiles: [KeptFile] = []
         /// The claim made when the handle, having yielded, turned out to write after all.
         var renewed: ClaimID?
+        /// It was opened to write to a file that takes nothing but more at its end.
+        var isAppendOnly = false
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
         /// The file took the name of a document that had none: others see another file, whatever is written.

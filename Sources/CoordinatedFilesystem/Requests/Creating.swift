@@ -52,7 +52,7 @@ extension CoordinatedFilesystem {
         _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
         do throws(Errno) {
-            let below = flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC) | O_EXCL
+            let below = flags & (O_ACCMODE | O_SYNC | O_DSYNC) | O_EXCL
             return try directory.descriptor.create(name, flags: below, mode: mode)
         } catch {
             throw error == .exists && flags & O_EXCL == 0 ? .stale : error

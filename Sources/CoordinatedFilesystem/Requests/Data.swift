@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 do throws(Errno) {
-                    return .success(try file.file.write(buffer, at: range.offset))
+                    return .success(try file.file.write(buffer, at: range.isAtEnd ? nil : range.offset))
                 } catch {
                     return .failure(error)
                 }
@@ -183,7 +183,7 @@ extension Handle: DescriptorKeeper {
         do throws(Errno) {
             return try descriptor.descriptor.reopen(flags: flagsBelow)
         } catch {
-            guard error == .notPermitted, mayWrite, flags & O_APPEND == 0 else { throw error }
+            guard error == .notPermitted, mayWrite, flagsBelow & O_APPEND == 0 else { throw error }
             return try descriptor.descriptor.reopen(flags: flagsBelow | O_APPEND)
         }
     }

@@ -107,8 +107,18 @@ extension CoordinatedFilesystem {
         let isPrivileged = status.mode & (S_ISUID | S_ISGID) != 0
         if isProtected || isPrivileged { handle.node.state.withLock { $0.mayBypass = false } }
         guard isProtected || isElsewhere || now.since(proof) > Self.proofLasts else { return }
+        // Not what the file has below, but what its opener has asked for.
+        let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
+        handle.state.withLock { $0.isAppendOnly = isAppending }
         _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
         if !isElsewhere, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
+    }
+
+    /// An append-only file refuses to be mapped by whoever may write, and the kernel, where it maps the file below itself,
+    /// does not. So a file that has become append-only while it is open is not opened to read and to write.
+    func checkMapping(of handle: Handle) throws(Errno) {
+        guard handle.flags & O_ACCMODE == O_RDWR, handle.state.withLock({ $0.isAppendOnly }) else { return }
+        throw .notPermitted
     }
 
     private func hasCapabilities(_ descriptor: SharedDescriptor) -> Bool {

@@ -160,7 +160,9 @@ extension CoordinatedFilesystem {
             let isOpen: Bool
             switch route {
             case .backing(let backing): isOpen = reply.opened(handle.id, backing: backing)
-            case .daemon: isOpen = reply.opened(handle.id, backing: nil)
+            case .daemon:
+                let isMappable = !handle.state.withLock { $0.isAppendOnly }
+                isOpen = reply.opened(handle.id, backing: nil, isMappable: isMappable)
             }
             if !isOpen {
                 close(handle)
@@ -201,6 +203,7 @@ extension CoordinatedFilesystem {
         }
         let route = try enterRoute(handle, through: descriptor, for: reply)
         do throws(Errno) {
+            if case .backing = route { try checkMapping(of: handle) }
             if case .daemon = route {
                 let file: OwnedDescriptor
                 if let created = created.take() {
@@ -258,7 +261,10 @@ extension Handle {
     var isForExecution: Bool { flags & Self.execution != 0 }
 
     /// The flags the file below is opened with; those that were acted on already are left out.
+    ///
+    /// Each write says whether it goes to the end of the file; only where all of them have to is it said below.
     var flagsBelow: Int32 {
-        flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC | OpenFlag.keepsAccessTime)
+        let appending = state.withLock { $0.isAppendOnly } ? O_APPEND : 0
+        return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.keepsAccessTime)
     }
 }

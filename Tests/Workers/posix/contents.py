@@ -53,6 +53,28 @@ def append_set_later():
 
 
 @check
+def append_taken_back():
+    put("f", b"12345")
+    descriptor = os.open("f", os.O_RDWR | os.O_APPEND)
+    os.pwrite(descriptor, b"end", 0)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
+    os.pwrite(descriptor, b"X", 0)
+    return get("f")
+
+
+@check
+def mapping_of_what_appends():
+    """A page that was changed in memory has its place, whatever the descriptor says of writing."""
+    put("f", b"12345")
+    descriptor = os.open("f", os.O_RDWR | os.O_APPEND)
+    mapping = mmap.mmap(descriptor, 5)
+    mapping[0:1] = b"X"
+    mapping.flush()
+    os.write(descriptor, b"end")
+    return os.pread(descriptor, 99, 0), get("f")
+
+
+@check
 def access_modes():
     put("f", b"123")
     reading, writing = os.open("f", os.O_RDONLY), os.open("f", os.O_WRONLY)
