@@ -7,6 +7,7 @@ import LinuxSystem
 extension CoordinatedFilesystem {
     /// Where the control socket is; served for the root of the mount, never stored.
     private static let socketAttribute = "user.truce.socket"
+    private static let accessList = "system.posix_acl_access"
 
     func extendedAttribute(
         _ name: UnsafePointer<CChar>, of id: NodeID, capacity: Int, reply: consuming Reply
@@ -84,6 +85,7 @@ extension CoordinatedFilesystem {
             let isMark = strcmp(name, Packages.attribute) == 0
             if isMark { try checkOwnership(of: node, reply.caller) }
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
+            if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: reply.caller) }
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
             noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
