@@ -51,17 +51,17 @@ extension Mounted {
             }
         }
 
-        /// In the namespace of the daemon, whose `/proc` tells of others by those numbers: of kernel threads, mostly.
+        /// In the namespace of the daemon, whose `/proc` tells of others by those numbers: here, of this test.
         @Test("Nobody is taken for whoever has the same number in another namespace")
         func otherNumbers() throws {
-            try Self.withDaemonElsewhere(at: "inside") { place in
+            try Self.withDaemonElsewhere(numbering: getpid()) { place in
                 try eventually(within: .seconds(20), "the reader inside to wait") {
                     try MountStatus(json: TruceCommand.run("status", "--json", place).output).waiting.count
                         == 1
                 }
                 let status = try MountStatus(json: TruceCommand.run("status", "--json", place).output)
                 let waiting = try #require(status.waiting.first)
-                #expect(waiting.actor.pid > 0)
+                #expect(waiting.actor.pid == getpid())
                 #expect(waiting.actor.program == "")
             }
         }
@@ -79,7 +79,7 @@ extension Mounted {
 
         /// Mounts elsewhere, runs the body here, and unmounts.
         private static func withDaemonElsewhere(
-            at work: String = "outside", _ body: (String) throws -> Void
+            numbering reader: Int32 = 0, _ body: (String) throws -> Void
         ) throws {
             guard geteuid() == 0 else {
                 return print("only root can make pid namespaces: shown by the run as root")
@@ -88,7 +88,7 @@ extension Mounted {
             let place = try Lab.freshDirectory("place")
             let data = try Lab.dataPath == .daemon ? "daemon" : "auto"
             let daemon = try elsewhere.start(
-                try Lab.variable("TRUCE_BINARY"), source, place, data, work, input: .keyboard)
+                try Lab.variable("TRUCE_BINARY"), source, place, data, String(reader), input: .keyboard)
             try eventually(within: .seconds(20), "the mount\n\(daemon.errorText)") {
                 daemon.text.hasSuffix("mounted\n") || daemon.hasEnded
             }
@@ -104,9 +104,10 @@ extension Mounted {
                 "$0" mount -f -o "allow_other,wait=60s,hold=60s,idle=60s,data=$3" "$1" "$2" &
                 trap "exec 3>&-; fusermount3 -u -z \"$2\"; wait" EXIT
                 until mountpoint -q "$2"; do kill -0 $!; done
-                if [[ $4 == inside ]]; then
+                if [[ $4 != 0 ]]; then
                     exec 3>"$2/inside"
                     echo begun >&3
+                    echo $(($4 - 1)) >/proc/sys/kernel/ns_last_pid
                     cat "$2/inside" >/dev/null 3>&- &
                 fi
                 echo mounted
