@@ -8,7 +8,7 @@ extension Mounted {
     @Suite struct ManyFiles {
         private static let worker = Checkout.path("Tests/Workers/many-files")
         /// What may be left of the memory once the kernel has forgotten all files, in KiB.
-        private static let leftOver = 24 << 10
+        private static let leftOver = 16 << 10
         private static var isRoot: Bool { geteuid() == 0 }
 
         @Test("Memory grows with the files that the kernel knows, and comes back when it forgets them")
