@@ -69,8 +69,8 @@ final class DescriptorBudget: Sendable {
         }
     }
 
-    func handle(of descriptor: SharedDescriptor, on device: UInt64) -> FileHandle? {
-        handles?.handle(of: descriptor, on: device)
+    func handle(of descriptor: SharedDescriptor, known key: FileKey) -> FileHandle? {
+        handles?.handle(of: descriptor, known: key)
     }
 
     /// Opens a file by its handle.
@@ -83,21 +83,23 @@ final class DescriptorBudget: Sendable {
 /// Finds files of the source's file system without their names, which root may.
 final class FileHandles: Sendable {
     fileprivate let root: OwnedDescriptor
-    private let device: UInt64
+    private let (device, mount): (UInt64, UInt64)
 
     /// Nil if the file system has no handles, or this process may not open them.
     init?(below source: borrowing OwnedDescriptor) {
         do throws(Errno) {
             root = try source.openForListing()
-            device = try source.status().device
+            let status = try source.status()
+            (device, mount) = (status.device, status.mount)
             _ = try root.path(of: try root.fileHandle())
         } catch {
             return nil
         }
     }
 
-    fileprivate func handle(of descriptor: SharedDescriptor, on device: UInt64) -> FileHandle? {
-        guard device == self.device else { return nil }
+    /// Nil for what was reached by another mount: a handle would lead to it by that of the source.
+    fileprivate func handle(of descriptor: SharedDescriptor, known key: FileKey) -> FileHandle? {
+        guard key.device == device, key.mount == mount else { return nil }
         do throws(Errno) { return try descriptor.descriptor.fileHandle() } catch { return nil }
     }
 }

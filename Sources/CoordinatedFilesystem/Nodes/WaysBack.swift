@@ -33,7 +33,7 @@ extension Node {
 
     /// Notes how to find a file again that is in use. Returns whether its name is the only one it has.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
-        let handle = state.withLock { $0.handle } ?? budget.handle(of: descriptor, on: key.device)
+        let handle = state.withLock { $0.handle } ?? budget.handle(of: descriptor, known: key)
         let (isOrphan, backing) = state.withLock { state in
             state.handle = handle
             return (state.isOrphan, state.backing)
