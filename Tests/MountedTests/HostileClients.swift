@@ -76,9 +76,13 @@ extension Mounted {
             return figures
         }
 
+        /// So many threads the daemon remembers, each by a descriptor, whoever they were.
+        private static let mostRemembered = 64
+
         /// Waits until nobody has anything in the daemon, and the daemon no more than this.
         func settle(_ mount: Foreground, descriptors: Int, kilobytes: Int) throws -> Holdings {
             var found = try mount.holdings()
+            let descriptors = descriptors + Self.mostRemembered
             try eventually(
                 within: .seconds(20),
                 "the daemon to have \(descriptors) descriptors and \(kilobytes) kB, not \(found)"
