@@ -13,7 +13,8 @@ import LinuxSystem
 struct Farewell: Sendable {
     /// How long nobody may have asked for anything.
     private static let quiet = Span.seconds(1)
-    private static let interval = Span.milliseconds(250)
+    /// How often that is looked at; looking takes a look at each process.
+    private static let interval = Span.seconds(1)
 
     private let mount: MountEntry
     private let filesystem: CoordinatedFilesystem
@@ -48,6 +49,11 @@ struct Farewell: Sendable {
     }
 
     private func look(_ end: ServiceEnd) {
+        // On a worker: the timers' thread is everybody's.
+        filesystem.engine.workers.run { lookAtAll(end) }
+    }
+
+    private func lookAtAll(_ end: ServiceEnd) {
         let quietFor = Engine.now.nanoseconds - min(lastRequest(), Engine.now.nanoseconds)
         if quietFor >= Self.quiet.nanoseconds, filesystem.isAtRest, isEmpty {
             filesystem.engine.log(
@@ -59,7 +65,9 @@ struct Farewell: Sendable {
 
     private var isEmpty: Bool {
         do throws(Errno) {
-            return try MountPins(of: mount.device).inside.isEmpty
+            let inside = try MountPins.Inside(mount.device)
+            // A user cannot see who of the others is in a directory; where they may not enter, nobody is.
+            return inside.holders.isEmpty && (inside.hidden == 0 || !filesystem.configuration.allowOther)
         } catch {
             return false
         }
@@ -67,6 +75,6 @@ struct Farewell: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// Whether no file or directory is open.
-    fileprivate var isAtRest: Bool { handles.isEmpty && listings.isEmpty }
+    /// Whether no file or directory is open, and nobody waits for one.
+    fileprivate var isAtRest: Bool { handles.isEmpty && listings.isEmpty && parking.isEmpty }
 }

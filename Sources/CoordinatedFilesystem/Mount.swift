@@ -87,10 +87,12 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Takes the mount away; from any thread. Lazily, files that are open stay so.
-    package func unmount(lazily: Bool) {
+    /// Takes the mount away; from any thread. Lazily, files that are open stay so. Returns whether it is gone.
+    @discardableResult
+    package func unmount(lazily: Bool) -> Bool {
         let result = lazily ? Self.detach(mountpoint) : Self.take(mountpoint)
         if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
+        return result == nil
     }
 
     /// Whoever waits for a turn is told that there are none any more, and so is whoever would have to wait.

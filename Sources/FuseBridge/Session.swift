@@ -36,6 +36,8 @@ package struct Session: ~Copyable, @unchecked Sendable {
             self.connection = try Connection(of: session)
         } catch {
             fuse_session_unmount(session)
+            // Of a mount that took another's place libfuse does not know where it is.
+            if settings != nil { DeadMounts.takeBack(from: mountpoint) }
             fuse_session_destroy(session)
             root.release()
             throw error

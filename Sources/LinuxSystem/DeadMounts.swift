@@ -40,6 +40,17 @@ package enum DeadMounts {
         return found
     }
 
+    /// Takes a mount of ours away again that could not be served.
+    package static func takeBack(from path: String) {
+        do throws(Errno) {
+            guard try MountTable.current().top(at: Array(path.utf8))?.isTruce == true else { return }
+            _ = clinux_umount(path, 1)
+        } catch {
+            // Then it stays, as a dead one that the next mount replaces.
+            return
+        }
+    }
+
     /// Mounts a FUSE file system beneath the dead mount at a path, and takes that away.
     package static func replace(
         at path: String, with settings: MountSettings, on device: borrowing OwnedDescriptor

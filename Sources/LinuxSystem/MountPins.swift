@@ -11,18 +11,15 @@ package struct MountPins: Sendable {
         package var program: [UInt8]
     }
 
-    /// Processes that have their working or root directory there; who is somebody else's cannot be seen by a user.
-    package private(set) var inside: [Holder] = []
+    package let inside: Inside
     /// One for each mount namespace other than the caller's in which it is mounted.
     package private(set) var namespaces: [Holder] = []
 
     package init(of device: UInt64) throws(Errno) {
+        inside = try Inside(device)
         var known: Set<[UInt8]> = []
         if let own = readLink("/proc/self/ns/mnt") { known.insert(own) }
         for pid in try ProcessScan.processes() {
-            if ["cwd", "root"].contains(where: { Self.device(of: "/proc/\(pid)/\($0)") == device }) {
-                inside.append(Holder(pid: pid, program: ProcessScan.program(of: pid)))
-            }
             guard let namespace = readLink("/proc/\(pid)/ns/mnt"), known.insert(namespace).inserted,
                 let text = ProcessScan.contents(of: "/proc/\(pid)/mountinfo"),
                 MountTable(parsing: text).entries.contains(where: { $0.device == device })
@@ -31,10 +28,38 @@ package struct MountPins: Sendable {
         }
     }
 
-    /// From the kernel's memory.
-    private static func device(of link: String) -> UInt64? {
-        var device: UInt64 = 0
-        return clinux_device_at_hand(link, &device) == 0 ? device : nil
+    /// Processes that have their working or root directory there, or anything open, if only by `O_PATH`.
+    package struct Inside: Sendable {
+        package private(set) var holders: [Holder] = []
+        /// How many processes may not be looked at, because they are somebody else's.
+        package private(set) var hidden = 0
+
+        package init(_ device: UInt64) throws(Errno) {
+            for pid in try ProcessScan.processes() {
+                guard let open = opened(by: pid) else { continue }
+                let links = ["cwd", "root"] + open.map { "fd/" + String(decoding: $0, as: UTF8.self) }
+                guard links.contains(where: { Self.device(of: "/proc/\(pid)/\($0)") == device }) else {
+                    continue
+                }
+                holders.append(Holder(pid: pid, program: ProcessScan.program(of: pid)))
+            }
+        }
+
+        private mutating func opened(by pid: Int32) -> [[UInt8]]? {
+            do throws(Errno) {
+                return try ProcessScan.names(in: "/proc/\(pid)/fd")
+            } catch {
+                // Anything else means that the process is gone.
+                if error == .noAccess || error == .notPermitted { hidden += 1 }
+                return nil
+            }
+        }
+
+        /// From the kernel's memory.
+        private static func device(of link: String) -> UInt64? {
+            var device: UInt64 = 0
+            return clinux_device_at_hand(link, &device) == 0 ? device : nil
+        }
     }
 }
 

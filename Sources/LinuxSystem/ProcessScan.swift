@@ -65,7 +65,7 @@ package struct ProcessScan {
         }
     }
 
-    private static func names(in path: String) throws(Errno) -> [[UInt8]] {
+    static func names(in path: String) throws(Errno) -> [[UInt8]] {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         let directory = OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
         var stream = try DirectoryStream(reading: directory)

@@ -113,7 +113,8 @@ struct DaemonProcess: Sendable {
             sigwait(&signals, &received)
             // From here on the default action is back for this thread, and so for the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            mount.unmount(lazily: true)
+            // One that stays is served as before.
+            guard mount.unmount(lazily: true) else { while true { pause() } }
             mount.endWaits()
             do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
             while true { pause() }

@@ -26,6 +26,9 @@ struct MountPlan: ~Copyable {
 
     init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
         try Self.checkDevice()
+        let mountpoint = try mountpoint.flatMap { (path) throws(CommandFailure) in
+            try DeadMount.areSame(source, path) ? nil : path
+        }
         let isInPlace = mountpoint == nil
         var covered = try DeadMount.openCovered(by: mountpoint ?? source)
         let isReplacing = covered != nil
@@ -181,6 +184,19 @@ enum DeadMount {
             return try DeadMounts.openCovered(try ResolvedPath.bytes(of: typed), in: table)
         } catch {
             return nil
+        }
+    }
+
+    /// Whether two arguments lead to one place.
+    static func areSame(_ one: String, _ other: String) throws(CommandFailure) -> Bool {
+        let (one, other) = (
+            Array(try RawArgument.text(of: one).utf8), Array(try RawArgument.text(of: other).utf8)
+        )
+        do throws(Errno) {
+            return try ResolvedPath.bytes(of: one) == ResolvedPath.bytes(of: other)
+        } catch {
+            // Whoever opens them says which of them is wrong.
+            return one == other
         }
     }
 

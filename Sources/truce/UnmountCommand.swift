@@ -99,7 +99,7 @@ private struct Daemon: ~Copyable {
         let pins: MountPins
         do throws(Errno) { pins = try MountPins(of: mount.device) } catch { return "" }
         let said = [
-            ("it is the directory of", pins.inside),
+            ("it is in use by", pins.inside.holders),
             ("it is mounted in the mount namespace of", pins.namespaces),
         ].filter { !$0.1.isEmpty }.map { words, holders in
             let named = holders.prefix(mostNamed).map { "pid \($0.pid) (\($0.program.shown))" }

@@ -55,6 +55,28 @@ extension Mounted {
             }
         }
 
+        @Test("Who waits for a file when the mount is taken away lazily gets a turn")
+        func waiting() throws {
+            let mount = try MountedDirectory(["wait=60s", "hold-aware=60s"])
+            defer { mount.abandon() }
+            try mount.mount()
+            let (daemon, file) = (try mount.daemonPID, mount.path + "/file")
+            try Contents.write("text\n", to: file)
+            let holder = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                try Lab.variable("TRUCE_BINARY"), file, "echo held; read line", input: .keyboard)
+            try eventually(within: .seconds(10), "the file to be held") { holder.text == "held\n" }
+            let reader = try Program("cat").start(file)
+            try mount.waitUntilParked(reader.pid)
+            try TruceCommand.run("unmount", "--lazy", mount.path)
+            #expect(MountedDirectory.isAlive(daemon))
+            try holder.type("\n")
+            #expect(try reader.wait(within: .seconds(10)).succeeding().text == "text\n")
+            try holder.wait(within: .seconds(10)).succeeding()
+            try eventually(within: .seconds(11), "the end of daemon \(daemon)") {
+                !MountedDirectory.isAlive(daemon)
+            }
+        }
+
         private static var isRoot: Bool { geteuid() == 0 }
 
         private static let keeper = Script(

@@ -49,7 +49,9 @@ extension Mounted {
             }
         }
 
-        @Test("An ordinary user's mount moves the data itself without being told to")
+        @Test(
+            "An ordinary user's mount moves the data itself without being told to, also of what it may not open again"
+        )
         func ordinaryUser() throws {
             guard Self.isRoot else {
                 return print("/dev/fuse is opened for all by root: shown by the run as root")
@@ -67,9 +69,21 @@ extension Mounted {
                 mkdir "$2/source" "$2/run"
                 cd "$2/source"
                 export XDG_RUNTIME_DIR=$2/run
+                ulimit -n 256
                 "$1" mount "$2/source" -o data=auto >"$2/log"
                 cd "$2/source"
                 trap "cd /; $1 unmount $2/source" EXIT
+                (umask 222; echo made >unwritable)
+                exec 6<>held
+                echo before >&6
+                touch file{1..400}
+                cat file*
+                chmod 0 held
+                cat file*
+                echo after >&6
+                exec 6>&-
+                chmod 600 held
+                cat unwritable held | tr "\n" " "
                 printf "%2999999s\\n" x >one
                 cp one two
                 exec 3<one 4<>one 5>>two
@@ -82,7 +96,8 @@ extension Mounted {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n", maxSplits: 1).map(String.init)
             try #require(lines.count == 2, "\(outcome.text)\(outcome.errorText)")
-            #expect(lines[0] == "end")
+            // What may not be opened again goes on for those who have it open.
+            #expect(lines[0] == "made before after end")
             // The last word is that of `truce unmount`.
             let end = try #require(lines[1].lastIndex(of: "}"))
             let status = try MountStatus(json: Array(lines[1][...end].utf8))

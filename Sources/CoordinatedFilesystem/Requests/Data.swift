@@ -55,8 +55,9 @@ extension CoordinatedFilesystem {
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
         answer(reply) { [self] () throws(Errno) in
+            let file = try handle.fileToLookAt()
             do throws(Errno) {
-                try handle.fileToLookAt().file.synchronize(dataOnly: dataOnly)
+                try file.file.synchronize(dataOnly: dataOnly)
             } catch {
                 oweOthers(error, than: handle)
                 _ = handle.takeOwedError()
@@ -158,6 +159,11 @@ extension Handle: DescriptorKeeper {
         withExtendedLifetime(file) {}
     }
 
+    /// Opens the file again, if it had to go, while that is possible still.
+    func keepOpen() throws(Errno) {
+        if state.withLock({ $0.movesData }) { _ = try anyFile() }
+    }
+
     /// The file through which an open file is cut: its mode may not allow that any more.
     func openFile() throws(Errno) -> SharedFile? { state.withLock { $0.movesData } ? try anyFile() : file }
 
@@ -188,12 +194,13 @@ extension Handle: DescriptorKeeper {
         }
     }
 
-    /// The same for what changes nothing, and so is possible still after the file became immutable.
+    /// The same for what changes nothing, and so is possible still after the file became immutable, is run, or may not be
+    /// written any more.
     func fileToLookAt() throws(Errno) -> SharedFile {
         do throws(Errno) {
             return try anyFile()
         } catch {
-            guard error == .notPermitted else { throw error }
+            guard [EPERM, EACCES, EROFS, ETXTBSY].contains(error.rawValue) else { throw error }
             return SharedFile(try node.descriptor().descriptor.reopen(flags: O_RDONLY), of: node.budget)
         }
     }

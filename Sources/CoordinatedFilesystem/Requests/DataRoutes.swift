@@ -110,7 +110,12 @@ extension CoordinatedFilesystem {
         // Not what the file has below, but what its opener has asked for.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
         handle.state.withLock { $0.isAppendOnly = isAppending }
-        _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
+        do throws(Errno) {
+            // Nobody's lease is waited for here.
+            _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow | O_NONBLOCK)
+        } catch {
+            guard error == .wouldBlock else { throw error }
+        }
         if !isElsewhere, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
     }
 

@@ -198,7 +198,12 @@ extension CoordinatedFilesystem {
     ) throws(Errno) -> DataRoute {
         if handle.mayWrite || handle.truncates {
             let status = try descriptor.descriptor.status()
-            try checkProtection(status, of: handle, through: descriptor)
+            // Who has just made it could open it, whatever its mode says.
+            if created == nil {
+                try checkProtection(status, of: handle, through: descriptor)
+            } else {
+                lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
+            }
             noteBaseline(of: handle, status)
         }
         let route = try enterRoute(handle, through: descriptor, for: reply)

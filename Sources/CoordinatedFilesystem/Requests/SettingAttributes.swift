@@ -46,6 +46,7 @@ extension CoordinatedFilesystem {
                 }
                 try stripPrivileges(of: node, writtenBy: caller)
             }
+            if change.mode != nil || change.user != nil || change.group != nil { try keepOpenFiles(of: node) }
             // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID. So does this
             // request come of the first write that the kernel passes to a file with privileges.
             if change.isEmpty { try stripPrivileges(of: node, writtenBy: caller) }
@@ -70,6 +71,13 @@ extension CoordinatedFilesystem {
         } catch {
             reply.fail(error)
         }
+    }
+
+    /// Before rights change: who has a file open goes on whatever they are then, and a daemon of a user may not be able
+    /// to open it again.
+    func keepOpenFiles(of node: Node) throws(Errno) {
+        guard geteuid() != 0, node.state.withLock({ $0.opens > 0 }) else { return }
+        for handle in handles.all(on: node) { try handle.keepOpen() }
     }
 
     /// What was found out about a file's privileges holds no longer.

@@ -57,6 +57,7 @@ final class Parking: Sendable {
 
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
+    var isEmpty: Bool { state.withLock { $0.spots.isEmpty } }
     func enter(_ token: UInt, _ spot: Spot) { state.withLock { $0.spots[token] = spot } }
     func leave(_ token: UInt) { state.withLock { $0.spots[token] = nil } }
 
