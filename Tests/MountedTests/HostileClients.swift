@@ -83,7 +83,6 @@ extension Mounted {
         /// Waits until nobody has anything in the daemon, and the daemon no more than this.
         func settle(_ mount: Foreground, descriptors: Int, kilobytes: Int) throws -> Holdings {
             var found = try mount.holdings()
-            let descriptors = descriptors + Self.mostRemembered
             try eventually(
                 within: .seconds(20),
                 "the daemon to have \(descriptors) descriptors and \(kilobytes) kB, not \(found)"
@@ -92,6 +91,7 @@ extension Mounted {
                 let isIdle = try TruceCommand.run("ps", mount.path).text.split(separator: "\n").count == 1
                 found = try mount.holdings()
                 return isIdle && found.descriptors <= descriptors && found.kilobytes <= kilobytes
+                    && found.processes <= Self.mostRemembered
             }
             return found
         }
@@ -113,7 +113,11 @@ struct Holdings: CustomStringConvertible {
     /// The most there ever were.
     var highest: Int
     var descriptors: Int
-    var description: String { "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors" }
+    /// Descriptors that stand for processes, besides.
+    var processes: Int
+    var description: String {
+        "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors, \(processes) processes"
+    }
 }
 
 /// A mount whose daemon logs to where the test can read it.
@@ -144,9 +148,12 @@ final class Foreground {
             }
             return size
         }
-        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon.pid)/fd").count
+        let listed = try Program("ls").attempt("-l", "/proc/\(daemon.pid)/fd").text
+        let links = listed.split(separator: "\n").filter { $0.contains(" -> ") }
+        let processes = links.count { $0.contains("pidfd") }
         return Holdings(
-            kilobytes: try size("VmRSS"), highest: try size("VmHWM"), descriptors: descriptors)
+            kilobytes: try size("VmRSS"), highest: try size("VmHWM"), descriptors: links.count - processes,
+            processes: processes)
     }
 
     func end() throws {
