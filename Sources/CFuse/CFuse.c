@@ -56,7 +56,7 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted) {
     } features[] = {
         {1ULL << 6, FUSE_CAP_DONT_MASK},           {1ULL << 18, FUSE_CAP_PARALLEL_DIROPS},
         {1ULL << 20, FUSE_CAP_POSIX_ACL},          {1ULL << 28, FUSE_CAP_HANDLE_KILLPRIV_V2},
-        {1ULL << 37, FUSE_CAP_PASSTHROUGH},
+        {1ULL << 37, FUSE_CAP_PASSTHROUGH},        {1ULL << 4, FUSE_CAP_EXPORT_SUPPORT},
     };
     uint64_t agreed = 0;
     for (size_t index = 0; index < sizeof features / sizeof features[0]; index++) {

@@ -17,7 +17,7 @@ final class AwareClaimant: Claimant {
 
     var account: Account {
         let first = documents[0]
-        return Account(thread: party.process?.number ?? 0, program: party.program) { first.path }
+        return Account(of: party) { first.path }
     }
 
     func identify() -> Party { party }

@@ -125,7 +125,7 @@ extension Mount {
     private static let longestFarewell = Span.seconds(30)
 
     private static let features: ConnectionFeatures = [
-        .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes,
+        .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes, .recalling,
     ]
 
     /// More would save no time, and each keeps an inode below in memory.

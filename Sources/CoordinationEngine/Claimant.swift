@@ -41,14 +41,33 @@ package struct Intent: Sendable {
 package struct Account: Sendable {
     /// Thread id, 0 if nobody's.
     package let thread: Int32
-    /// The program's name, if it was looked at while it lived.
+    /// When the thread did it: a younger one that has its number is somebody else.
+    package let acted: Instant
+    /// The process and its program's name, if they were looked at while it lived.
+    package let process: Int32?
     package let program: [UInt8]?
     /// Relative to the source; made when somebody asks, because most accounts are never read.
     package let path: @Sendable () -> [UInt8]
 
-    package init(thread: Int32, program: [UInt8]? = nil, path: @escaping @Sendable () -> [UInt8]) {
+    package init(
+        thread: Int32, at acted: Instant, process: Int32? = nil, program: [UInt8]? = nil,
+        path: @escaping @Sendable () -> [UInt8]
+    ) {
         self.thread = thread
+        self.acted = acted
+        self.process = process
         self.program = program
         self.path = path
+    }
+
+    /// Of somebody who is known.
+    package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
+        let process = party.process?.number ?? 0
+        self.init(thread: process, at: Engine.now, process: process, program: party.program, path: path)
+    }
+
+    /// Of something that nobody in particular did.
+    package init(path: @escaping @Sendable () -> [UInt8]) {
+        self.init(thread: 0, at: Engine.now, path: path)
     }
 }

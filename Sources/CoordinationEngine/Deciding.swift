@@ -116,7 +116,7 @@ extension Engine {
     }
 
     static func name(of account: Account) -> String {
-        let program = account.currentProgram.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone"
-        return "\(program) (\(ProcessInspection.process(ofThread: account.thread) ?? account.thread))"
+        let (process, program) = account.identity
+        return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone") (\(process))"
     }
 }

@@ -124,14 +124,14 @@ extension Engine.Entry {
 extension Actor {
     /// People know a program by the number of its process, not of the thread that acts.
     init(_ account: Account) {
-        let process = ProcessInspection.process(ofThread: account.thread)
-        self.init(pid: process ?? account.thread, program: account.currentProgram ?? [])
+        let (process, program) = account.identity
+        self.init(pid: process, program: program ?? [])
     }
 
     /// With the process and its user, which `/proc` has to be asked for.
     fileprivate init(lookingAt account: Account) {
         self.init(account)
-        user = ProcessInspection.status(ofThread: account.thread)?.user
+        if account.isStillThere { user = ProcessInspection.status(ofThread: account.thread)?.user }
     }
 }
 

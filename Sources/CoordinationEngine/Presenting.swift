@@ -64,7 +64,7 @@ final class PresenterEntry: JournalSubject {
     var path: [UInt8] { document.withLock { $0 }?.path ?? [] }
 
     var account: Account {
-        Account(thread: party.process?.number ?? 0, program: party.program) { [self] in path }
+        Account(of: party) { [self] in path }
     }
 }
 

@@ -67,6 +67,19 @@ extension LiveCounters {
 }
 
 extension Account {
-    /// The name that was noted, or that the thread has now. Nil if it is gone.
-    var currentProgram: [UInt8]? { program ?? ProcessInspection.program(ofThread: thread) }
+    /// The process and its program, as they were noted or as the thread tells; no program if it is gone.
+    var identity: (process: Int32, program: [UInt8]?) {
+        if let process, let program { return (process, program) }
+        guard isStillThere else { return (process ?? thread, program) }
+        return (
+            process ?? ProcessInspection.process(ofThread: thread) ?? thread,
+            program ?? ProcessInspection.program(ofThread: thread)
+        )
+    }
+
+    /// Whether the thread's number is not somebody else's by now.
+    var isStillThere: Bool {
+        guard thread > 0, let status = ProcessInspection.status(ofProcess: thread) else { return false }
+        return ProcessInspection.hadStarted(status.started, at: acted.nanoseconds)
+    }
 }

@@ -46,9 +46,11 @@ package struct DirectoryPage: ~Copyable {
 
     /// Adds a name with its inode, and returns whether it fitted; if it did, that was a lookup.
     package mutating func add(
-        _ name: borrowing FileName, node: NodeID, _ status: FileStatus, valid: Validity, next: Int
+        _ name: borrowing FileName, node: NodeID, generation: UInt32, _ status: FileStatus, valid: Validity,
+        next: Int
     ) -> Bool {
-        var entry = fuse_entry_param(node, status, names: valid, attributes: valid)
+        var entry = fuse_entry_param(
+            node, generation: generation, status, names: valid, attributes: valid)
         let (request, name, used) = (reply.request, name.bytes, used)
         let size = bytes.withUnsafeMutableBytes { buffer in
             let free = UnsafeMutableRawBufferPointer(rebasing: buffer[used...])

@@ -10,6 +10,8 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
+    /// The kernel looks up `.` of a node that it has forgotten, and `..` of one whose directory it does not know.
+    package static let recalling = Self(rawValue: 1 << 4)
     /// The kernel sends creation modes unmasked; needed for default ACLs.
     package static let unmaskedModes = Self(rawValue: 1 << 6)
     /// Lookups and listings of one directory run side by side.

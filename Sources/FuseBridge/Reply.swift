@@ -48,11 +48,14 @@ package struct Reply: ~Copyable, @unchecked Sendable {
 
     /// Introduces an inode under a name; the kernel counts one more lookup of it.
     ///
+    /// The generation tells it from others that have its number before or after it.
+    ///
     /// Returns whether the requester was still there. If it was not, nothing was counted.
     package consuming func entry(
-        _ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity
+        _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity
     ) -> Bool {
-        var entry = fuse_entry_param(node, status, names: names, attributes: attributes)
+        var entry = fuse_entry_param(
+            node, generation: generation, status, names: names, attributes: attributes)
         return fuse_reply_entry(take(), &entry) != -ENOENT
     }
 
@@ -77,12 +80,13 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, !isMappable) != -ENOENT
     }
 
-    /// ``entry(_:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
+    /// ``entry(_:generation:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
     package consuming func created(
-        _ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity, handle: HandleID,
-        backing: BackingID?
+        _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity,
+        handle: HandleID, backing: BackingID?
     ) -> Bool {
-        var entry = fuse_entry_param(node, status, names: names, attributes: attributes)
+        var entry = fuse_entry_param(
+            node, generation: generation, status, names: names, attributes: attributes)
         return cfuse_reply_create(take(), &entry, handle.rawValue, backing?.rawValue ?? 0) != -ENOENT
     }
 

@@ -46,9 +46,12 @@ extension statvfs {
 }
 
 extension fuse_entry_param {
-    init(_ node: NodeID, _ status: FileStatus, names: Validity, attributes: Validity) {
+    init(
+        _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity
+    ) {
         self.init()
         ino = node.rawValue
+        self.generation = UInt64(generation)
         attr = stat(status)
         attr_timeout = attributes.seconds
         entry_timeout = names.seconds

@@ -88,6 +88,22 @@ extension OwnedDescriptor {
         return Array(target[..<count])
     }
 
+    /// What the kernel calls the file now, from the root of this process: `/proc/self/fd`.
+    ///
+    /// `/` for a file of whose names it knows none; throws ENAMETOOLONG for what does not fit a page.
+    package borrowing func currentPath() throws(Errno) -> [UInt8] {
+        var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let descriptor = rawValue
+        let count = path.withUnsafeMutableBytes { buffer in
+            guard let start = buffer.baseAddress else { return -1 }
+            return withDescriptorPath(descriptor) {
+                readlink($0, start.assumingMemoryBound(to: CChar.self), buffer.count)
+            }
+        }
+        guard count >= 0 else { throw .last }
+        return Array(path[..<count])
+    }
+
     /// `openat(2)` of the directory itself, this time to be read.
     package borrowing func openForListing() throws(Errno) -> OwnedDescriptor {
         let directory = rawValue

@@ -4,7 +4,30 @@ import Glibc
 
 /// A file's name for life on its file system, whatever it is called: `name_to_handle_at(2)`.
 package struct FileHandle: Sendable {
+    /// As in `struct file_handle`: how many bytes the last part has, its type, and that part.
     fileprivate let bytes: [UInt8]
+
+    /// A handle like this one, of whatever file has an inode number now; nil if the file system has no such handles.
+    ///
+    /// ext4, F2FS and Btrfs take generation 0 for any. Of others that use the first form (XFS), most files are not found.
+    package func leading(to inode: UInt64) -> FileHandle? {
+        var bytes = bytes
+        let start = 2 * MemoryLayout<UInt32>.size
+        guard bytes.count > start else { return nil }
+        let number = withUnsafeBytes(of: inode) { Array($0) }
+        switch (bytes[4..<start].elementsEqual([1, 0, 0, 0]), bytes.count - start) {
+        // FILEID_INO32_GEN of include/linux/exportfs.h: inode number and generation, four bytes each.
+        case (true, 8):
+            guard inode <= UInt32.max else { return nil }
+            bytes.replaceSubrange(start..<start + 8, with: Array(number[..<4]) + [0, 0, 0, 0])
+        // FILEID_BTRFS_WITHOUT_PARENT: inode number, subvolume, generation.
+        case (false, 20) where bytes[4..<start].elementsEqual([0x4D, 0, 0, 0]):
+            bytes.replaceSubrange(start..<start + 8, with: number)
+            bytes.replaceSubrange(start + 16..<start + 20, with: [0, 0, 0, 0] as [UInt8])
+        default: return nil
+        }
+        return FileHandle(bytes: bytes)
+    }
 }
 
 extension OwnedDescriptor {

@@ -11,7 +11,7 @@ package struct FileName: ~Copyable {
 
     package init(borrowing bytes: UnsafePointer<CChar>) { self.bytes = bytes }
 
-    /// `.` or `..`, which a directory lists and nobody looks up.
+    /// `.` or `..`, which a directory lists and nobody looks up but the kernel itself.
     package var isSelfOrParent: Bool {
         let dot = CChar(UInt8(ascii: "."))
         guard bytes[0] == dot else { return false }

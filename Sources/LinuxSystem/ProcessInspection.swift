@@ -30,6 +30,21 @@ package enum ProcessInspection {
         package var started: UInt64
     }
 
+    private static let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
+
+    /// Whether what has started then, in ticks of the boot clock, existed at a moment of the monotonic clock, in
+    /// nanoseconds.
+    ///
+    /// A tick leaves some doubt, but numbers of threads are not reused that fast.
+    package static func hadStarted(_ started: UInt64, at moment: UInt64) -> Bool {
+        var boot = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &boot)
+        let now = UInt64(boot.tv_sec) * 1_000_000_000 + UInt64(boot.tv_nsec)
+        let monotonic = MonotonicClock.nanoseconds
+        let age = monotonic > moment ? monotonic - moment : 0
+        return started <= (now - min(age, now)) / (1_000_000_000 / ticksPerSecond)
+    }
+
     /// Whether a process means by a process number what we mean by it; no if that cannot be seen.
     package static func sharesNumbers(_ process: Int32) -> Bool {
         var (own, other) = (stat(), stat())

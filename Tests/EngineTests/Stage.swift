@@ -94,7 +94,7 @@ final class StandIn: Claimant {
 
     var account: Account {
         let item = state.withLock { $0.accesses.first?.1 ?? 0 }
-        return Account(thread: party.process?.number ?? 0, program: party.program) { Self.name(of: item) }
+        return Account(of: party) { Self.name(of: item) }
     }
     var intents: [Intent] {
         state.withLock { $0.accesses }.map { access, item in Intent(access) { Self.name(of: item) } }

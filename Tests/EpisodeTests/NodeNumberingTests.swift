@@ -6,40 +6,68 @@ import Testing
 @Suite("Numbers of nodes")
 struct NodeNumberingTests {
     private func number(
-        _ inode: UInt64, device: UInt64 = 0x801, born nanoseconds: UInt32 = 7, endingIn ending: UInt64 = 5,
+        _ inode: UInt64, elsewhere: UInt64? = nil, born nanoseconds: UInt32 = 7,
         isTaken: (UInt64) -> Bool = { _ in false }
     ) -> UInt64 {
         NodeNumbering.number(
-            device: device, inode: inode, born: .init(seconds: 1_700_000_000, nanoseconds: nanoseconds),
-            endingIn: ending, isTaken: isTaken)
+            inode: inode, born: Self.time(nanoseconds), elsewhere: elsewhere, isTaken: isTaken)
+    }
+
+    private static func time(_ nanoseconds: UInt32) -> FileStatus.Time {
+        FileStatus.Time(seconds: 1_700_000_000, nanoseconds: nanoseconds)
     }
 
     @Test("A number follows from the file alone, whichever process asks")
     func constant() {
         // Another number here is another number for every file of every mount that is taken over.
-        #expect(number(12) == 0x1F0A_A314_AF90_7085)
+        #expect(number(12) == 0x1A03_0000_0000_000C)
+        #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
+        #expect(NodeNumbering.generation(born: Self.time(7)) == 0xA2C0_8D09)
         #expect(number(12) != number(13))
-        #expect(number(12) != number(12, device: 0x802))
         #expect(number(12) != number(12, born: 8))
+        #expect(number(12, elsewhere: 0x801) != number(12, elsewhere: 0x802))
+        #expect(NodeNumbering.generation(born: Self.time(7)) != NodeNumbering.generation(born: Self.time(8)))
     }
 
-    @Test("Numbers end as wished, lie in their range, and are nobody's twice")
-    func range() {
+    @Test(
+        "Numbers end as inode numbers do, lie in their range, and are nobody's twice",
+        arguments: [nil, 0x802])
+    func range(elsewhere: UInt64?) {
         var seen: Set<UInt64> = []
         for inode in UInt64(1)...200_000 {
-            let number = number(inode, endingIn: inode & 15)
+            let number = number(inode, elsewhere: elsewhere)
             #expect(number & 15 == inode & 15 && number >= 16 && number < NodeNumbering.end)
             seen.insert(number)
         }
         #expect(seen.count == 200_000)
     }
 
-    @Test("Who finds a number taken gets the next one of the same ending")
+    @Test("The number of a file of the source leads back to its inode, and no other does")
+    func reversed() {
+        let longest: UInt64 = 1 << 48 - 1
+        for inode in [1, 12, 1 << 32, longest] as [UInt64] {
+            #expect(NodeNumbering.inode(of: number(inode)) == inode)
+            #expect(NodeNumbering.inode(of: number(inode, elsewhere: 0x802)) == nil)
+        }
+        for inode in [longest + 1, 1 << 63 | 5] as [UInt64] {
+            #expect(NodeNumbering.inode(of: number(inode)) == nil)
+        }
+        #expect(NodeNumbering.inode(of: 1) == nil)
+        #expect(NodeNumbering.inode(of: NodeNumbering.end | number(12)) == nil)
+    }
+
+    @Test("Who finds a number taken gets the next one, which leads to the same inode")
     func taken() {
-        let first = number(12)
-        let second = number(12) { $0 == first }
-        #expect(second == first + 16)
-        let taken: Set<UInt64> = [first, second]
-        #expect(number(12) { taken.contains($0) } == first + 32)
+        var taken: Set<UInt64> = []
+        for _ in 0..<4096 {
+            let number = number(12) { taken.contains($0) }
+            #expect(NodeNumbering.inode(of: number) == 12)
+            #expect(taken.insert(number).inserted)
+        }
+        // As many files as that do not have one inode number; if they had, they would still not have one node.
+        let next = number(12) { taken.contains($0) }
+        #expect(NodeNumbering.inode(of: next) == nil && !taken.contains(next))
+        let scattered = number(12, elsewhere: 1)
+        #expect(number(12, elsewhere: 1) { $0 == scattered } == scattered + 16)
     }
 }

@@ -118,31 +118,3 @@ extension Mounted {
         }
     }
 }
-
-/// A file system of its own for more files than one likes to have in the lab; gone with the object.
-private final class LoopFilesystem: Sendable {
-    let path: String
-    private let image: String
-
-    init(inodes: Int) throws {
-        path = try Lab.freshDirectory("loop")
-        image = path + ".image"
-        // An inode takes 256 bytes, and a name some 16.
-        let size = "\(((inodes * 400) >> 20) + 512)M"
-        try Script(
-            """
-            truncate --size="$3" "$2"
-            mkfs.ext4 -q -N "$4" "$2"
-            mount -o loop "$2" "$1"
-            """
-        ).run(path, image, size, "\(inodes)")
-    }
-
-    deinit {
-        do {
-            try Script("umount \"$1\"; rm \"$2\"").run(path, image)
-        } catch {
-            print("\(path) could not be taken away: \(error)")
-        }
-    }
-}

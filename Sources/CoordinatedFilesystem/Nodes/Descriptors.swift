@@ -76,31 +76,13 @@ final class DescriptorBudget: Sendable {
     /// Opens a file by its handle.
     func path(of handle: FileHandle) throws(Errno) -> OwnedDescriptor {
         guard let handles else { throw .stale }
-        return try handles.root.path(of: handle)
-    }
-}
-
-/// Finds files of the source's file system without their names, which root may.
-final class FileHandles: Sendable {
-    fileprivate let root: OwnedDescriptor
-    private let (device, mount): (UInt64, UInt64)
-
-    /// Nil if the file system has no handles, or this process may not open them.
-    init?(below source: borrowing OwnedDescriptor) {
-        do throws(Errno) {
-            root = try source.openForListing()
-            let status = try source.status()
-            (device, mount) = (status.device, status.mount)
-            _ = try root.path(of: try root.fileHandle())
-        } catch {
-            return nil
-        }
+        return try handles.path(of: handle)
     }
 
-    /// Nil for what was reached by another mount: a handle would lead to it by that of the source.
-    fileprivate func handle(of descriptor: SharedDescriptor, known key: FileKey) -> FileHandle? {
-        guard key.device == device, key.mount == mount else { return nil }
-        do throws(Errno) { return try descriptor.descriptor.fileHandle() } catch { return nil }
+    /// Opens a file of the source's file system by its inode number.
+    func path(ofInode inode: UInt64) throws(Errno) -> SharedDescriptor {
+        guard let handles else { throw .stale }
+        return SharedDescriptor(try handles.path(ofInode: inode), of: self)
     }
 }
 

@@ -140,7 +140,8 @@ final class Handle: Claimant {
     var intents: [Intent] { [Intent(access) { [node] in node.path }] }
 
     var account: Account {
-        Account(thread: thread, program: state.withLock { $0.program }) { [node] in node.path }
+        let (process, program) = state.withLock { ($0.party?.process?.number, $0.program) }
+        return Account(thread: thread, at: opened, process: process, program: program) { [node] in node.path }
     }
 
     func identify() -> Party {

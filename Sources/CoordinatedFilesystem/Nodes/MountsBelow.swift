@@ -36,6 +36,17 @@ final class MountsBelow: Sendable {
     /// Whether a file was reached by another mount than the source.
     func isElsewhere(_ mount: UInt64) -> Bool { mount != mountOfSource }
 
+    /// Whether a file is one of the source's own file system, as it is reached by the source.
+    func isOfSource(_ status: FileStatus) -> Bool {
+        status.device == deviceOfSource && !isElsewhere(status.mount)
+    }
+
+    /// What tells files of one inode number apart; nil for the source's own.
+    func realm(of status: FileStatus) -> UInt64? {
+        if isOfSource(status) { return nil }
+        return isElsewhere(status.mount) ? status.device ^ status.mount << 32 : status.device
+    }
+
     /// Whether the mount a file was reached by forbids what ours allows.
     func forbids(_ flag: Flag, on mount: UInt64) -> Bool {
         guard isElsewhere(mount), !forbidden.contains(flag) else { return false }
@@ -49,7 +60,7 @@ final class MountsBelow: Sendable {
 
     /// What programs see of a file.
     func shown(_ status: FileStatus) -> FileStatus {
-        guard isElsewhere(status.mount) || status.device != deviceOfSource else { return status }
+        guard !isOfSource(status) else { return status }
         var status = status
         status.inode = number(ofInode: status.inode, on: status.device)
         switch status.kind {

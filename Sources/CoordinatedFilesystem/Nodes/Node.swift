@@ -104,6 +104,8 @@ final class Node: DescriptorKeeper {
 
     var item: ItemID { state.withLock { $0.item } }
     var isRoot: Bool { id == .root }
+    /// The kernel wants 0 of the root.
+    var generation: UInt32 { isRoot ? 0 : NodeNumbering.generation(born: key.born) }
 
     /// The names from the source's root down to here.
     var path: [UInt8] {

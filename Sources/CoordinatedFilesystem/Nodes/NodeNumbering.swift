@@ -5,37 +5,59 @@ package import LinuxSystem
 /// Which number the kernel gets for a file.
 ///
 /// It follows from what the file system below calls the file, so that the next daemon gives it the same one: who takes
-/// over a mount must understand the numbers the kernel knows already.
+/// over a mount must understand the numbers the kernel knows already. And it leads back to the file, because the
+/// kernel's file handles hold nothing else, and may be kept for longer than the kernel remembers the file.
 package enum NodeNumbering {
-    /// So many of the lowest bits are the caller's choice.
-    package static let endingBits: UInt64 = 4
     /// All numbers are below. As items, those from here to 2⁶² are documents that are not called after their node;
     /// those above are nobody's files (`makeItem`).
     package static let end: UInt64 = 1 << 61
 
-    /// `way` is the mount a file was reached by, if it is not the source's: there it is another one.
-    static func number(
-        of key: FileKey, by way: UInt64, endingIn ending: UInt64, isTaken: (NodeID) -> Bool
-    ) -> NodeID {
-        let number = number(
-            device: key.device ^ way << 32, inode: key.inode, born: key.born, endingIn: ending
-        ) { isTaken(NodeID($0)) }
-        return NodeID(number)
+    /// Numbers from here on lead back to an inode of the source's own file system: its number is in the lowest bits.
+    private static let reversible: UInt64 = 1 << 60
+    private static let inodeBits: UInt64 = 48
+    private static let turns: UInt64 = reversible >> inodeBits
+
+    /// `elsewhere` tells files apart that are not of the source's file system, or were reached by another mount of it.
+    ///
+    /// A number that is taken is that of a file whose inode number was handed on while it is still open, or belongs to
+    /// another file by accident; then it is the next one.
+    package static func number(
+        inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
+    ) -> UInt64 {
+        if elsewhere == nil, inode != 0, inode >> inodeBits == 0 {
+            let first = digest(of: born) >> inodeBits
+            for turn in 0..<turns {
+                let number = reversible | ((first + turn) % turns) << inodeBits | inode
+                if !isTaken(number) { return number }
+            }
+        }
+        return scattered(inode, digest(of: born) ^ mix(elsewhere ?? 0), isTaken: isTaken)
     }
 
-    /// Two files have one number by an accident of one in 2⁵⁷; the second then gets the next one that is free. So does
-    /// a file whose inode number was another's that is still open, where the file system notes no time of birth.
-    package static func number(
-        device: UInt64, inode: UInt64, born: FileStatus.Time, endingIn ending: UInt64,
-        isTaken: (UInt64) -> Bool
+    /// The inode number that a number was made of; nil if it leads nowhere.
+    package static func inode(of number: UInt64) -> UInt64? {
+        guard number & reversible != 0, number < end else { return nil }
+        return number & (1 << inodeBits - 1)
+    }
+
+    /// What tells a file from another that had its inode number before it, in a file handle of 32 bits for it.
+    package static func generation(born: FileStatus.Time) -> UInt32 {
+        UInt32(truncatingIfNeeded: digest(of: born))
+    }
+
+    /// Ends in the lowest bits of the inode number as well: by them the table of nodes is divided.
+    private static func scattered(
+        _ inode: UInt64, _ rest: UInt64, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
-        let step: UInt64 = 1 << endingBits
-        let seconds = UInt64(bitPattern: born.seconds)
-        let mixed = [device, inode, seconds, UInt64(born.nanoseconds)].reduce(0) { mix($0 ^ $1) }
-        var number = (mixed & (end - 1) & ~(step - 1)) | ending
+        let step: UInt64 = 1 << 4
+        var number = mix(mix(inode) ^ rest) & (reversible - 1) & ~(step - 1) | inode & (step - 1)
         // The first numbers are the root's and nobody's.
-        while number < step || isTaken(number) { number = (number + step) & (end - 1) }
+        while number < step || isTaken(number) { number = (number + step) & (reversible - 1) }
         return number
+    }
+
+    private static func digest(of born: FileStatus.Time) -> UInt64 {
+        mix(mix(UInt64(bitPattern: born.seconds)) ^ UInt64(born.nanoseconds))
     }
 
     /// The finalizer of SplitMix64: every bit of the result depends on every bit given.

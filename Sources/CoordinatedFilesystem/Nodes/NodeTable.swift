@@ -25,8 +25,8 @@ final class NodeTable: Sendable {
         var numbers: [FileKey: NodeID] = [:]
     }
 
-    /// A node's number ends in that of its shard.
-    private static let shardBits = NodeNumbering.endingBits
+    /// A node's number ends in that of its shard, as the inode number does.
+    private static let shardBits: UInt64 = 4
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let budget: DescriptorBudget
@@ -35,6 +35,7 @@ final class NodeTable: Sendable {
     private let below: MountsBelow
     /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
+    private let kept = Mutex<[NodeID: [NodeID]]>([:])
     let root: Node
 
     init(
@@ -92,18 +93,38 @@ final class NodeTable: Sendable {
     func introduce(
         _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true
     ) -> Node {
+        let (node, isNew) = enter(status, as: name, in: parent)
+        if !isNew {
+            let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
+            let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
+            if !hasName || !keepsName { node.found(name, in: parent) }
+        }
+        return node
+    }
+
+    /// Counts one more lookup of a file of which no name is known, but a handle.
+    func introduce(nameless status: FileStatus, by handle: FileHandle) -> Node {
+        let label = NameBytes(Array("(inode \(status.inode))".utf8))
+        let (node, isNew) = enter(status, as: label, in: nil)
+        if isNew { node.isFoundOnly(by: handle) }
+        return node
+    }
+
+    private func enter(
+        _ status: FileStatus, as name: NameBytes, in parent: Node?
+    ) -> (node: Node, isNew: Bool) {
         let key = FileKey(status)
-        let index = Self.shard(of: key)
         let number = below.number(ofInode: status.inode, on: status.device)
-        let way = below.isElsewhere(key.mount) ? key.mount : 0
-        let (node, isNew): (Node, Bool) = shards[index].withLock { shard in
+        let elsewhere = below.realm(of: status)
+        return shards[Self.shard(of: key)].withLock { shard in
             if let id = shard.numbers[key], let known = shard.nodes[id]?.node {
                 if id != .root { shard.nodes[id]?.lookups += 1 }
                 return (known, false)
             }
-            let id = NodeNumbering.number(of: key, by: way, endingIn: UInt64(index)) {
-                shard.nodes[$0] != nil
+            let chosen = NodeNumbering.number(inode: key.inode, born: key.born, elsewhere: elsewhere) {
+                shard.nodes[NodeID($0)] != nil
             }
+            let id = NodeID(chosen)
             let node = Node(
                 id, status, number: number, parent: parent, name: name, budget: budget,
                 connection: connection, departed: departed)
@@ -112,12 +133,6 @@ final class NodeTable: Sendable {
             shard.numbers[key] = id
             return (node, true)
         }
-        if !isNew {
-            let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
-            let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
-            if !hasName || !keepsName { node.found(name, in: parent) }
-        }
-        return node
     }
 
     /// Counts one more lookup of a node that is to stay; false if the kernel has forgotten it already.
@@ -128,6 +143,13 @@ final class NodeTable: Sendable {
             shard.nodes[node.id]?.lookups += 1
             return true
         }
+    }
+
+    /// Keeps directories, of each of which a lookup was counted, for as long as the kernel knows something below them,
+    /// for it does not know them itself.
+    func keep(_ directories: [NodeID], above node: Node) {
+        guard !directories.isEmpty else { return }
+        kept.withLock { $0[node.id, default: []] += directories }
     }
 
     func forget(_ id: NodeID, lookups: UInt64) {
@@ -143,6 +165,8 @@ final class NodeTable: Sendable {
             return entry.node
         }
         guard let forgotten else { return }
+        let directories = kept.withLock { $0.removeValue(forKey: id) }
+        for directory in directories ?? [] { forget(directory, lookups: 1) }
         let item = forgotten.item
         if item.rawValue != id.rawValue {
             renumbered.withLock { renumbered in
@@ -192,7 +216,5 @@ final class NodeTable: Sendable {
 
     private static func shard(of id: NodeID) -> Int { Int(id.rawValue & (1 << shardBits - 1)) }
 
-    private static func shard(of key: FileKey) -> Int {
-        Int((key.inode ^ key.device) & (1 << shardBits - 1))
-    }
+    private static func shard(of key: FileKey) -> Int { Int(key.inode & (1 << shardBits - 1)) }
 }

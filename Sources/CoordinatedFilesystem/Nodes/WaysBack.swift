@@ -20,6 +20,14 @@ extension Node {
         }
     }
 
+    /// It was found by its number, and nobody knows what it is called.
+    func isFoundOnly(by handle: FileHandle) {
+        state.withLock { state in
+            state.handle = handle
+            state.hasName = state.parent != nil
+        }
+    }
+
     func dropDescriptor() -> Bool {
         guard !isRoot else { return false }
         let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }

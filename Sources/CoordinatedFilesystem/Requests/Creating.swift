@@ -109,8 +109,9 @@ extension CoordinatedFilesystem {
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
-                node.id, mountsBelow.shown(creation.status), names: validity(of: node),
-                attributes: validity(of: node, to: 0), handle: handle.id, backing: backing)
+                node.id, generation: node.generation, mountsBelow.shown(creation.status),
+                names: validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
+                backing: backing)
             guard !isOpen else { return }
             close(handle)
             nodes.forget(node.id, lookups: 1)

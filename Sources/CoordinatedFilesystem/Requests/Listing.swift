@@ -157,9 +157,11 @@ extension CoordinatedFilesystem {
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
         let valid = validity(of: node, to: 0)
-        if page.add(name, node: node.id, mountsBelow.shown(status), valid: valid, next: next) { return true }
-        nodes.forget(node.id, lookups: 1)
-        return false
+        let isAccepted = page.add(
+            name, node: node.id, generation: node.generation, mountsBelow.shown(status), valid: valid,
+            next: next)
+        if !isAccepted { nodes.forget(node.id, lookups: 1) }
+        return isAccepted
     }
 
     /// A name that is missing in the middle of somebody's save is there for everybody else.

@@ -9,6 +9,7 @@ import Synchronization
 /// Names, attributes, links.
 extension CoordinatedFilesystem {
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        guard !name.isSelfOrParent else { return recall(parent, asksForParent: name == "..", reply: reply) }
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         // On its way back to something, the thread has used its one retry already.
@@ -54,11 +55,15 @@ extension CoordinatedFilesystem {
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread
-        let attributes = validity(of: node, to: thread)
-        if !reply.entry(node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
-        {
-            nodes.forget(node.id, lookups: 1)
-        }
+        answer(node, status, attributes: validity(of: node, to: thread), reply: reply)
+    }
+
+    /// Answers with a node of which one more lookup was counted; not, if nobody is there for the answer.
+    func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
+        let isKnown = reply.entry(
+            node.id, generation: node.generation, shown(status, of: node), names: validity(of: node),
+            attributes: attributes)
+        if !isKnown { nodes.forget(node.id, lookups: 1) }
     }
 
     /// A known node is called something else now, if that is still true: the kernel looks again at names it knows

@@ -76,12 +76,7 @@ extension CoordinatedFilesystem {
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
-            let attributes = validity(of: node, to: caller.thread)
-            if !reply.entry(
-                node.id, mountsBelow.shown(status), names: validity(of: node), attributes: attributes)
-            {
-                nodes.forget(node.id, lookups: 1)
-            }
+            answer(node, status, attributes: validity(of: node, to: caller.thread), reply: reply)
         } catch {
             if let claim { engine.end(claim) }
             reply.fail(error)

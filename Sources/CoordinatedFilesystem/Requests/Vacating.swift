@@ -119,6 +119,7 @@ final class NameSubject: JournalSubject {
     private let name: NameBytes
     private let directory: Node
     private let thread: Int32
+    private let acted = Engine.now
 
     init(_ name: NameBytes, in directory: Node, thread: Int32) {
         self.name = name
@@ -127,9 +128,7 @@ final class NameSubject: JournalSubject {
     }
 
     var account: Account {
-        Account(thread: thread) { [name, directory] in
-            directory.path(of: name)
-        }
+        Account(thread: thread, at: acted) { [name, directory] in directory.path(of: name) }
     }
 }
 

@@ -66,7 +66,7 @@ final class ClaimedRequest: Claimant {
 
     var account: Account {
         switch kind {
-        case .resizing(let node, _): Account(thread: thread) { node.path }
+        case .resizing(let node, _): Account(thread: thread, at: made) { node.path }
         case .making(let change), .removing(let change), .renaming(let change, _): change.subject.account
         }
     }

@@ -38,7 +38,7 @@ final class Keeper: Sendable {
         do throws(StoreError) {
             try keepContents(of: node, because: .suspendedWriter, by: subject)
         } catch {
-            let account = subject?.account ?? Account(thread: 0) { node.path }
+            let account = subject?.account ?? Account { node.path }
             engine.say("left contents that could not be kept (\(error))", account)
         }
     }
@@ -92,7 +92,7 @@ final class Keeper: Sendable {
     private func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
         engine.counters.kept.count()
         engine.journal.note(.kept, at: Engine.now, by: subject, "\(id)")
-        let account = subject?.account ?? Account(thread: 0) { node.path }
+        let account = subject?.account ?? Account { node.path }
         engine.say("went over contents that are kept as \(id) (\(cause.rawValue))", account)
     }
 

@@ -14,7 +14,6 @@ final class Processes: Sendable {
     let mountNumber: UInt64
     private let counters: LiveCounters
     private let threads = ThreadTable()
-    private let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
 
     fileprivate struct Recent {
         var thread: Int32 = 0
@@ -166,18 +165,10 @@ final class Processes: Sendable {
         return ancestor
     }
 
-    /// Whether a thread existed at a moment of the monotonic clock.
-    ///
-    /// If it was not known by then, its start tells, which the kernel counts in ticks of the boot clock; so one tick
-    /// of doubt remains, and thread numbers are not reused that fast.
+    /// Whether a thread existed at a moment; if it was not known by then, its start tells.
     private func hasStarted(_ found: ThreadTable.Found, before moment: Instant) -> Bool {
-        if found.known <= moment.nanoseconds { return true }
-        var boot = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &boot)
-        let nowInBootTime = UInt64(boot.tv_sec) * 1_000_000_000 + UInt64(boot.tv_nsec)
-        let age = Engine.now.since(moment).nanoseconds
-        let momentInTicks = (nowInBootTime - min(age, nowInBootTime)) / (1_000_000_000 / ticksPerSecond)
-        return found.threadStarted <= momentInTicks
+        found.known <= moment.nanoseconds
+            || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
     }
 }
 

@@ -105,7 +105,7 @@ final class StandIn: Claimant {
         self.party = party
     }
 
-    var account: Account { Account(thread: 0, program: party.program) { [] } }
+    var account: Account { Account(of: party) { [] } }
     var intents: [Intent] { [] }
     func identify() -> Party { party }
     func observe() -> Observation { .dirty(stamp: 1) }

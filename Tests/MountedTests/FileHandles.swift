@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// File handles are good as long as the file is, whoever has forgotten it: an NFS server keeps nothing else.
+    @Suite struct FileHandles {
+        private static let worker = Checkout.path("Tests/Workers/file-handles")
+
+        @Test("A handle leads to its file after everybody has forgotten it, the daemon and the kernel below")
+        func kept() throws {
+            try Self.withTree { mount in
+                let handles = try ["a/b/file", "a/b", "a", ""].map { try Self.handle(mount, $0) }
+                for hasNames in [true, false] {
+                    try Self.restart(mount, forgettingNames: !hasNames)
+                    #expect(try Self.read(mount, handles[0]) == "one\n")
+                    #expect(try Self.read(mount, handles[1]) == "file other\n")
+                    #expect(try Self.read(mount, handles[2]) == "b\n")
+                    #expect(try Self.read(mount, handles[3]) == "a\n")
+                    try Script("echo more >>\"$1\"/a/b/file; mv \"$1\"/a/b \"$1\"/a/c").run(mount.path)
+                    #expect(try Self.read(mount, handles[0]) == "one\nmore\n")
+                    let written = try Program("python3").run(
+                        Self.worker, "write", mount.path, handles[0], "one")
+                    #expect(written.text == "written\n")
+                    #expect(try Contents.text(of: mount.below + "/a/c/file") == "one\n")
+                    try Program("mv").run(mount.path + "/a/c", mount.path + "/a/b")
+                }
+            }
+        }
+
+        @Test("A file that is opened by its handle is still one that programs take turns at")
+        func coordinated() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                try Self.restart(mount, forgettingNames: true)
+                let document = mount.path + "/a/b/file"
+                let presenter = try TruceCommand.start(
+                    "present", document, "--on-save", "echo unsaved >\"$TRUCE_PATH\"")
+                try eventually(within: .seconds(20), "the presenter to be known\n\(presenter.errorText)") {
+                    presenter.text.hasPrefix("truce: presenting")
+                }
+                #expect(try Self.read(mount, handle) == "unsaved\n")
+                try presenter.end()
+            }
+        }
+
+        @Test("A handle of a file that is gone leads nowhere, though its inode number is another's")
+        func reused() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
+                try Program("rm").run(mount.path + "/a/b/file")
+                // ext4 gives the lowest that is free.
+                try Script("echo stranger >\"$1\"/a/b/stranger").run(mount.path)
+                #expect(
+                    try Program("stat").run("--format=%i", mount.path + "/a/b/stranger").text == number)
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+                try Self.restart(mount, forgettingNames: false)
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+                #expect(try Program("cat").run(mount.path + "/a/b/stranger").text == "stranger\n")
+            }
+        }
+
+        @Test(
+            "A handle leads neither out of the source nor to what the daemon keeps",
+            arguments: ["..", ".truce"])
+        func outside(place: String) throws {
+            try Self.withTree { mount in
+                let handles = try ["a/b/file", "a/b"].map { try Self.handle(mount, $0) }
+                try mount.unmount()
+                try Script("mv \"$1\"/a/b \"$1/$2\"/moved").run(mount.below, place)
+                try mount.mount()
+                #expect(try Self.read(mount, handles[0]) == "ESTALE\n")
+                #expect(try Self.read(mount, handles[1]) == "ESTALE\n")
+                try mount.unmount()
+                try Script("mv \"$1/$2\"/moved \"$1\"/a/b").run(mount.below, place)
+                try mount.mount()
+                #expect(try Self.read(mount, handles[0]) == "one\n")
+            }
+        }
+
+        /// A mount below which is an ext4.
+        private static func withTree(_ body: (MountedDirectory) throws -> Void) throws {
+            guard geteuid() == 0 else {
+                return print("only root opens files by their handles: shown by the run as root")
+            }
+            let filesystem = try LoopFilesystem(inodes: 1000)
+            let mount = try MountedDirectory(in: filesystem.path)
+            do {
+                try Script(
+                    "mkdir --parents \"$1\"/a/b; echo one >\"$1\"/a/b/file; echo two >\"$1\"/a/b/other"
+                )
+                .run(mount.path)
+                try mount.mount()
+                try body(mount)
+                try mount.unmount()
+            } catch {
+                mount.abandon()
+                throw error
+            }
+            withExtendedLifetime(filesystem) {}
+        }
+
+        /// Another daemon, which has seen nothing yet, and if wished a kernel below that knows no names.
+        private static func restart(_ mount: MountedDirectory, forgettingNames: Bool) throws {
+            try mount.unmount()
+            if forgettingNames { try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run() }
+            try mount.mount()
+        }
+
+        private static func handle(_ mount: MountedDirectory, _ path: String) throws -> String {
+            let text = try Program("python3").run(worker, "take", "\(mount.path)/\(path)").text
+            return String(text.dropLast())
+        }
+
+        private static func read(_ mount: MountedDirectory, _ handle: String) throws -> String {
+            try Program("python3").run(worker, "read", mount.path, handle).text
+        }
+    }
+}
