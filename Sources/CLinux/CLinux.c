@@ -33,6 +33,7 @@ const uint64_t CLINUX_ATTR_IMMUTABLE = STATX_ATTR_IMMUTABLE;
 const uint64_t CLINUX_ATTR_APPEND = STATX_ATTR_APPEND;
 const uint64_t CLINUX_ATTR_VERITY = STATX_ATTR_VERITY;
 const uint64_t CLINUX_RESOLVE_ONE_NAME = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+const uint64_t CLINUX_RESOLVE_NO_SYMLINKS = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 const uint64_t CLINUX_RESOLVE_AT_HAND = RESOLVE_CACHED | RESOLVE_NO_XDEV;
 const int64_t CLINUX_TIME_NOW = UTIME_NOW;
 const int64_t CLINUX_TIME_OMIT = UTIME_OMIT;
@@ -99,9 +100,9 @@ int clinux_fsmount(int context, uint32_t attributes) {
     return fsmount(context, FSMOUNT_CLOEXEC, attributes);
 }
 
-int clinux_move_beneath(int mount, const char *mountpoint) {
+int clinux_move_beneath(int mount, int root) {
     // MOVE_MOUNT_BENEATH of Linux 6.5, which is younger than glibc's headers.
-    return move_mount(mount, "", AT_FDCWD, mountpoint, MOVE_MOUNT_F_EMPTY_PATH | 0x200);
+    return move_mount(mount, "", root, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | 0x200);
 }
 
 const uint32_t CLINUX_MOUNT_RDONLY = MOUNT_ATTR_RDONLY, CLINUX_MOUNT_NOSUID = MOUNT_ATTR_NOSUID,
@@ -284,5 +285,11 @@ int clinux_poll_until(int descriptor, int64_t nanoseconds) {
 }
 int clinux_umount(const char *path, int lazily) {
     return umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0));
+}
+int clinux_detach(int root) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", root);
+    // Followed: the link leads to what is open, not to a path.
+    return umount2(path, MNT_DETACH);
 }
 void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }

@@ -60,8 +60,8 @@ package final class Mount: StatusSource {
             end = try ServiceEnd()
             session = try Session(
                 at: mountpoint, options: configuration.libraryOptions,
-                replacing: try Self.coversDeadMount(mountpoint) ? configuration.settings : nil,
-                wanting: Self.features)
+                replacing: try Self.deadMount(at: mountpoint, hiding: source, configuration),
+                with: configuration.settings, wanting: Self.features)
         } catch {
             throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
         }
@@ -139,9 +139,16 @@ extension Mount {
         return min(max(Int(clamping: limit.rlim_cur) / 2, 16), mostDescriptors)
     }
 
-    private static func coversDeadMount(_ mountpoint: String) throws(Errno) -> Bool {
-        guard geteuid() == 0 else { return false }
-        return DeadMounts.isDead(Array(mountpoint.utf8), in: try .current())
+    /// The dead mount whose place the new one takes; nil for users, whose `fusermount3` cannot do that.
+    ///
+    /// One that hides another directory than the source was moved here since the source was found.
+    private static func deadMount(
+        at mountpoint: String, hiding source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
+    ) throws(Errno) -> DeadRoot? {
+        guard geteuid() == 0 else { return nil }
+        guard let dead = try DeadRoot(at: Array(mountpoint.utf8), in: .current()) else { return nil }
+        if configuration.isInPlace { guard try dead.covers(source) else { throw .stale } }
+        return dead
     }
 
     /// The number by which `/proc/PID/fdinfo` names the new mount.

@@ -13,20 +13,21 @@ package struct Session: ~Copyable, @unchecked Sendable {
 
     /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
     ///
-    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. With `settings`,
-    /// which root alone may give, the mount takes the place of a dead one.
+    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. The mount takes the
+    /// place of a `dead` one at the mountpoint, where libfuse cannot mount, and `settings` say what the options say.
     package init(
-        at mountpoint: String, options: String, replacing settings: MountSettings? = nil,
-        wanting features: ConnectionFeatures
+        at mountpoint: String, options: String, replacing dead: consuming DeadRoot?,
+        with settings: MountSettings, wanting features: ConnectionFeatures
     ) throws(Errno) {
+        let isReplacing = dead != nil
         let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
             root.release()
             throw .invalid
         }
         do throws(Errno) {
-            if let settings {
-                try Self.replaceMount(at: mountpoint, with: settings, for: session)
+            if let dead {
+                try Self.replace(dead, at: mountpoint, with: settings, for: session)
             } else {
                 try Self.mount(session, at: mountpoint)
             }
@@ -37,7 +38,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         } catch {
             fuse_session_unmount(session)
             // Of a mount that took another's place libfuse does not know where it is.
-            if settings != nil { DeadMounts.takeBack(from: mountpoint) }
+            if isReplacing { DeadMounts.takeBack(from: mountpoint) }
             fuse_session_destroy(session)
             root.release()
             throw error
@@ -53,16 +54,17 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
     }
 
-    private static func replaceMount(
-        at mountpoint: String, with settings: MountSettings, for session: OpaquePointer
+    private static func replace(
+        _ dead: borrowing DeadRoot, at mountpoint: String, with settings: MountSettings,
+        for session: OpaquePointer
     ) throws(Errno) {
         let device = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
         do throws(Errno) {
-            try DeadMounts.replace(at: mountpoint, with: settings, on: device)
+            try dead.replace(with: settings, on: device)
         } catch {
             // Before Linux 6.5 there is a moment without either.
-            _ = Unmounting.unmount(mountpoint, lazily: true)
+            try dead.detach()
             return try mount(session, at: mountpoint)
         }
         // libfuse takes a connection that others have mounted by this name, and closes it.

@@ -21,16 +21,17 @@ package enum DeadMounts {
     /// there are no file handles or mounts are stacked.
     package static func openCovered(_ path: [UInt8], in table: MountTable) throws(Errno) -> OwnedDescriptor {
         guard table.entries.count(where: { $0.mountpoint == path }) == 1,
+            let dead = table.top(at: path)?.id,
             let slash = path.lastIndex(of: UInt8(ascii: "/")), slash + 1 < path.count
         else { throw .unsupported }
-        let above = slash == 0 ? [UInt8(ascii: "/")] : Array(path[..<slash])
-        let parent = try above.withPath { (path) throws(Errno) in
-            try OwnedDescriptor.openPath(path).openForListing()
-        }
+        let parent = try OwnedDescriptor.openResolved(
+            slash == 0 ? [UInt8(ascii: "/")] : Array(path[..<slash])
+        ).openForListing()
+        let name = NameBytes(Array(path[(slash + 1)...]))
+        guard try parent.mount(at: name) == dead else { throw .stale }
         let copy = clinux_clone_mount(parent.rawValue)
         guard copy >= 0 else { throw .last }
         let directory = OwnedDescriptor(adopting: copy)
-        let name = NameBytes(Array(path[(slash + 1)...]))
         let bare = try name.withName { (name) throws(Errno) in try directory.path(of: name) }
         let found = try parent.path(of: try bare.fileHandle())
         let (wanted, status) = (try bare.status(), try found.status())
@@ -50,10 +51,32 @@ package enum DeadMounts {
             return
         }
     }
+}
 
-    /// Mounts a FUSE file system beneath the dead mount at a path, and takes that away.
-    package static func replace(
-        at path: String, with settings: MountSettings, on device: borrowing OwnedDescriptor
+/// The root of a dead mount, opened once: whatever is renamed above it meanwhile, what is done is done there.
+package struct DeadRoot: ~Copyable, Sendable {
+    private let root: OwnedDescriptor
+    private let mount: Int
+
+    /// Nil if no dead mount is at the path, which must have no links in it.
+    package init?(at path: [UInt8], in table: MountTable) throws(Errno) {
+        guard DeadMounts.isDead(path, in: table) else { return nil }
+        let opened = try OwnedDescriptor.openResolved(path)
+        guard let id = opened.mountID, id == table.top(at: path)?.id else { throw .stale }
+        root = opened
+        mount = id
+    }
+
+    /// Whether it hides this directory, wherever that is by now and whatever it is called.
+    package borrowing func covers(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        let slash = UInt8(ascii: "/")
+        guard let name = try directory.currentPath().split(separator: slash).last else { return false }
+        return try directory.parent().mount(at: NameBytes(Array(name))) == mount
+    }
+
+    /// Mounts a FUSE file system beneath it, and takes it away.
+    package borrowing func replace(
+        with settings: MountSettings, on device: borrowing OwnedDescriptor
     ) throws(Errno) {
         let context = clinux_fsopen("fuse")
         guard context >= 0 else { throw .last }
@@ -65,8 +88,19 @@ package enum DeadMounts {
         guard mount >= 0 else { throw .last }
         // Closing it takes the mount away again, unless it was attached.
         let detached = OwnedDescriptor(adopting: mount)
-        guard clinux_move_beneath(detached.rawValue, path) == 0 else { throw .last }
-        guard clinux_umount(path, 1) == 0 else { throw .last }
+        guard clinux_move_beneath(detached.rawValue, root.rawValue) == 0 else { throw .last }
+        try detach()
+    }
+
+    package borrowing func detach() throws(Errno) {
+        guard clinux_detach(root.rawValue) == 0 else { throw .last }
+    }
+}
+
+extension OwnedDescriptor {
+    /// The mount whose root is seen under a name in this directory, or which the directory is on.
+    fileprivate borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
+        try name.withName { (name) throws(Errno) in try path(of: name).mountID }
     }
 }
 

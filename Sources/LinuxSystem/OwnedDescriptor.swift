@@ -34,6 +34,30 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
         return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
     }
 
+    /// The same for a path that is known to have no links in it; throws ELOOP if it has become one with links meanwhile.
+    package static func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
+        try path.withPath { (path) throws(Errno) in
+            try openDirectory(path, in: AT_FDCWD)
+        }
+    }
+
+    /// The directory that this one is in.
+    package borrowing func parent() throws(Errno) -> OwnedDescriptor {
+        try Array("..".utf8).withPath { [rawValue] (path) throws(Errno) in
+            try Self.openDirectory(path, in: rawValue)
+        }
+    }
+
+    private static func openDirectory(
+        _ path: UnsafePointer<CChar>, in directory: CInt
+    ) throws(Errno) -> OwnedDescriptor {
+        let flags = UInt64(CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        return OwnedDescriptor(
+            adopting: try retryingOnInterrupt {
+                clinux_openat2(directory, path, flags, 0, CLINUX_RESOLVE_NO_SYMLINKS)
+            })
+    }
+
     /// `openat(2)` of whatever an `O_PATH` descriptor names, by way of `/proc`.
     package borrowing func reopen(flags: CInt) throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import TestSupport
 import Testing
 
@@ -31,6 +32,33 @@ extension Mounted {
                 try mount.checkDataPath()
                 checkForced(status)
             }
+        }
+
+        @Test(
+            "Reading moves the time of access if the source's mount says so",
+            arguments: [("noatime", false), ("strictatime", true)])
+        func accessTime(option: String, moves: Bool) throws {
+            guard geteuid() == 0 else {
+                return print("only root mounts a source with \(option): shown by the run as root")
+            }
+            let filesystem = try LoopFilesystem(inodes: 1000, options: option)
+            let mount = try MountedDirectory(in: filesystem.path)
+            do {
+                try Script("echo text >\"$1\"/file; touch --time=access --date=@1000000000 \"$1\"/file")
+                    .run(mount.path)
+                try mount.mount()
+                try Program("cat").run(mount.path + "/file")
+                let times = try [mount.path, mount.below].map {
+                    try Program("stat").run("--format=%X", $0 + "/file").text
+                }
+                #expect((times[0] != "1000000000\n") == moves)
+                #expect(times[0] == times[1])
+                try mount.unmount()
+            } catch {
+                mount.abandon()
+                throw error
+            }
+            withExtendedLifetime(filesystem) {}
         }
     }
 }

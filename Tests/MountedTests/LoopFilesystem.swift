@@ -6,7 +6,7 @@ final class LoopFilesystem: Sendable {
     let path: String
     private let image: String
 
-    init(inodes: Int) throws {
+    init(inodes: Int, options: String = "defaults") throws {
         path = try Lab.freshDirectory("loop")
         image = path + ".image"
         // An inode takes 256 bytes, and a name some 16.
@@ -15,9 +15,9 @@ final class LoopFilesystem: Sendable {
             """
             truncate --size="$3" "$2"
             mkfs.ext4 -q -N "$4" "$2"
-            mount -o loop "$2" "$1"
+            mount -o "loop,$5" "$2" "$1"
             """
-        ).run(path, image, size, "\(inodes)")
+        ).run(path, image, size, "\(inodes)", options)
     }
 
     deinit {
