@@ -16,6 +16,8 @@ package struct MountConfiguration: Sendable {
     package var noexec = false
     package var data = DataMode.automatic
     package var isInPlace = true
+    /// Whether a dead mount was found there whose place the new one takes.
+    package var replacesDeadMount = false
     package var sourceName = ""
     package var socketPath: String?
     package init() {}
@@ -141,12 +143,12 @@ extension Mount {
 
     /// The dead mount whose place the new one takes; nil for users, whose `fusermount3` cannot do that.
     ///
-    /// One that hides another directory than the source was moved here since the source was found.
+    /// One that hides another directory than the source, or none, came here since the source was found.
     private static func deadMount(
         at mountpoint: String, hiding source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> DeadRoot? {
-        guard geteuid() == 0 else { return nil }
-        guard let dead = try DeadRoot(at: Array(mountpoint.utf8), in: .current()) else { return nil }
+        guard configuration.replacesDeadMount else { return nil }
+        guard let dead = try DeadRoot(at: Array(mountpoint.utf8), in: .current()) else { throw .stale }
         if configuration.isInPlace { guard try dead.covers(source) else { throw .stale } }
         return dead
     }

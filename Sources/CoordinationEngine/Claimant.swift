@@ -46,24 +46,28 @@ package struct Account: Sendable {
     /// The process and its program's name, if they were looked at while it lived.
     package let process: Int32?
     package let program: [UInt8]?
+    /// The process's user, if known without the process.
+    package let user: UInt32?
     /// Relative to the source; made when somebody asks, because most accounts are never read.
     package let path: @Sendable () -> [UInt8]
 
     package init(
-        thread: Int32, at acted: Instant, process: Int32? = nil, program: [UInt8]? = nil,
+        thread: Int32, at acted: Instant, process: Int32? = nil, program: [UInt8]? = nil, user: UInt32? = nil,
         path: @escaping @Sendable () -> [UInt8]
     ) {
         self.thread = thread
         self.acted = acted
         self.process = process
         self.program = program
+        self.user = user
         self.path = path
     }
 
-    /// Of somebody who is known.
+    /// Of somebody who was looked at before; whatever was not seen then is not asked for now.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
-        let process = party.process?.number ?? 0
-        self.init(thread: process, at: Engine.now, process: process, program: party.program, path: path)
+        self.init(
+            thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,
+            user: party.user, path: path)
     }
 
     /// Of something that nobody in particular did.

@@ -131,7 +131,10 @@ extension Actor {
     /// With the process and its user, which `/proc` has to be asked for.
     fileprivate init(lookingAt account: Account) {
         self.init(account)
-        if account.isStillThere { user = ProcessInspection.status(ofThread: account.thread)?.user }
+        user = account.user
+        if user == nil, account.isStillThere {
+            user = ProcessInspection.status(ofThread: account.thread)?.user
+        }
     }
 }
 

@@ -19,7 +19,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         at mountpoint: String, options: String, replacing dead: consuming DeadRoot?,
         with settings: MountSettings, wanting features: ConnectionFeatures
     ) throws(Errno) {
-        let isReplacing = dead != nil
+        var made: MountRoot?
         let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
             root.release()
@@ -27,7 +27,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
         do throws(Errno) {
             if let dead {
-                try Self.replace(dead, at: mountpoint, with: settings, for: session)
+                made = try Self.replace(dead, at: mountpoint, with: settings, for: session)
             } else {
                 try Self.mount(session, at: mountpoint)
             }
@@ -38,7 +38,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         } catch {
             fuse_session_unmount(session)
             // Of a mount that took another's place libfuse does not know where it is.
-            if isReplacing { DeadMounts.takeBack(from: mountpoint) }
+            made.take()?.takeBack()
             fuse_session_destroy(session)
             root.release()
             throw error
@@ -57,18 +57,27 @@ package struct Session: ~Copyable, @unchecked Sendable {
     private static func replace(
         _ dead: borrowing DeadRoot, at mountpoint: String, with settings: MountSettings,
         for session: OpaquePointer
-    ) throws(Errno) {
+    ) throws(Errno) -> MountRoot? {
         let device = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
+        let made: MountRoot
         do throws(Errno) {
-            try dead.replace(with: settings, on: device)
+            made = try dead.replace(with: settings, on: device)
         } catch {
-            // Before Linux 6.5 there is a moment without either.
+            guard error != .stale else { throw error }
+            // There is a moment without either.
             try dead.detach()
-            return try mount(session, at: mountpoint)
+            try mount(session, at: mountpoint)
+            return nil
         }
-        // libfuse takes a connection that others have mounted by this name, and closes it.
-        try mount(session, at: "/dev/fd/\(device.release())")
+        do throws(Errno) {
+            // libfuse takes a connection that others have mounted by this name, and closes it.
+            try mount(session, at: "/dev/fd/\(device.release())")
+        } catch {
+            made.takeBack()
+            throw error
+        }
+        return made
     }
 
     private static func makeSession(options: String, root: Unmanaged<SessionRoot>) -> OpaquePointer? {

@@ -40,17 +40,6 @@ package enum DeadMounts {
         }
         return found
     }
-
-    /// Takes a mount of ours away again that could not be served.
-    package static func takeBack(from path: String) {
-        do throws(Errno) {
-            guard try MountTable.current().top(at: Array(path.utf8))?.isTruce == true else { return }
-            _ = clinux_umount(path, 1)
-        } catch {
-            // Then it stays, as a dead one that the next mount replaces.
-            return
-        }
-    }
 }
 
 /// The root of a dead mount, opened once: whatever is renamed above it meanwhile, what is done is done there.
@@ -74,10 +63,10 @@ package struct DeadRoot: ~Copyable, Sendable {
         return try directory.parent().mount(at: NameBytes(Array(name))) == mount
     }
 
-    /// Mounts a FUSE file system beneath it, and takes it away.
+    /// Mounts a FUSE file system beneath it, and takes it away. Gives the new mount's root.
     package borrowing func replace(
         with settings: MountSettings, on device: borrowing OwnedDescriptor
-    ) throws(Errno) {
+    ) throws(Errno) -> MountRoot {
         let context = clinux_fsopen("fuse")
         guard context >= 0 else { throw .last }
         let filesystem = OwnedDescriptor(adopting: context)
@@ -87,14 +76,28 @@ package struct DeadRoot: ~Copyable, Sendable {
         let mount = clinux_fsmount(filesystem.rawValue, settings.attributes)
         guard mount >= 0 else { throw .last }
         // Closing it takes the mount away again, unless it was attached.
-        let detached = OwnedDescriptor(adopting: mount)
-        guard clinux_move_beneath(detached.rawValue, root.rawValue) == 0 else { throw .last }
+        let made = MountRoot(root: OwnedDescriptor(adopting: mount))
+        guard clinux_move_beneath(mount, root.rawValue) == 0 else {
+            let error = Errno.last
+            // Somebody else may have replaced it meanwhile. Else it is Linux before 6.5, which has no beneath.
+            guard try MountTable.current().entry(id: self.mount) != nil else { throw .stale }
+            throw error
+        }
         try detach()
+        return made
     }
 
     package borrowing func detach() throws(Errno) {
         guard clinux_detach(root.rawValue) == 0 else { throw .last }
     }
+}
+
+/// The root of a mount that was made by descriptors.
+package struct MountRoot: ~Copyable, Sendable {
+    fileprivate let root: OwnedDescriptor
+
+    /// Takes the mount away; if that is not possible it stays as a dead one, which the next mount replaces.
+    package consuming func takeBack() { _ = clinux_detach(root.rawValue) }
 }
 
 extension OwnedDescriptor {

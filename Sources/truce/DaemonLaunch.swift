@@ -27,7 +27,7 @@ struct DaemonLaunch: ~Copyable {
                 .failed, "the daemon ended with code \(code) before it was ready: \(Self.joined(words))")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
-        if plan.replacesDeadMount { DeadMount.say(plan.target.mountpoint) }
+        if plan.target.replacesDeadMount { DeadMount.say(plan.target.mountpoint) }
         try confirm(child, isQuiet: isQuiet)
     }
 
@@ -35,10 +35,9 @@ struct DaemonLaunch: ~Copyable {
         _ readiness: borrowing OwnedDescriptor, _ chatter: borrowing OwnedDescriptor
     ) throws -> Int32 {
         let target = plan.target
-        let arguments = [
-            "truce", "serve", "-o", target.options.words.joined(separator: ","), "--", target.source,
-            target.mountpoint,
-        ]
+        let arguments =
+            ["truce", "serve", "-o", target.options.words.joined(separator: ",")]
+            + (target.replacesDeadMount ? ["--replacing"] : []) + ["--", target.source, target.mountpoint]
         var spawning = Spawning(
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: Self.environment)
         spawning.leadSession()

@@ -12,6 +12,8 @@ struct MountPlan: ~Copyable {
         var source: String
         var mountpoint: String
         var options: MountOptions
+        /// Whether the mount is to take the place of a dead one.
+        var replacesDeadMount = false
 
         var isInPlace: Bool { source == mountpoint }
     }
@@ -21,8 +23,6 @@ struct MountPlan: ~Copyable {
     let source: OwnedDescriptor
     /// The same directory, opened so that it can be locked.
     let lock: OwnedDescriptor
-    /// Whether the mount is to take the place of a dead one.
-    let replacesDeadMount: Bool
 
     init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
         try Self.checkDevice()
@@ -34,7 +34,8 @@ struct MountPlan: ~Copyable {
         let isReplacing = covered != nil
         let mountpointPath = try DeadMount.path(of: mountpoint ?? source, replacing: !isReplacing)
         let sourcePath = isInPlace ? mountpointPath : try DeadMount.path(of: source, replacing: true)
-        var target = Target(source: sourcePath, mountpoint: mountpointPath, options: options)
+        var target = Target(
+            source: sourcePath, mountpoint: mountpointPath, options: options, replacesDeadMount: isReplacing)
         try Self.checkUserRights(options)
         let table = try MountFinder.table()
         if !isReplacing { try Self.checkNotMounted(target.mountpoint, table) }
@@ -45,7 +46,6 @@ struct MountPlan: ~Copyable {
         try MountOverlap(of: target, with: table).check()
         self.source = descriptor
         self.lock = lock
-        replacesDeadMount = isReplacing
         self.target = target
     }
 

@@ -18,6 +18,7 @@ extension MountPlan.Target {
         configuration.noexec = options.noexec
         configuration.data = options.data
         configuration.isInPlace = isInPlace
+        configuration.replacesDeadMount = replacesDeadMount
         configuration.sourceName = source
         configuration.socketPath = socketPath
         return configuration

@@ -16,6 +16,9 @@ struct Serve: ParsableCommand {
     @Option(name: .customShort("o"))
     var options: [String] = []
 
+    @Flag(help: "The mount takes the place of a dead one.")
+    var replacing = false
+
     @Argument var source: String
     @Argument var mountpoint: String
 
@@ -29,7 +32,8 @@ struct Serve: ParsableCommand {
         let readiness = try ReadinessPipe(OwnedDescriptor(adopting: Self.readinessNumber))
         let daemon = DaemonProcess(
             mounting: MountPlan.Target(
-                source: source, mountpoint: mountpoint, options: try MountOptions(parsing: options)),
+                source: source, mountpoint: mountpoint, options: try MountOptions(parsing: options),
+                replacesDeadMount: replacing),
             log: log)
         do {
             try daemon.run(

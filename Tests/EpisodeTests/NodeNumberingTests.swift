@@ -52,6 +52,10 @@ struct NodeNumberingTests {
         for inode in [longest + 1, 1 << 63 | 5] as [UInt64] {
             #expect(NodeNumbering.inode(of: number(inode)) == nil)
         }
+        // The next file of this inode number would have the same.
+        let unborn = NodeNumbering.number(
+            inode: 12, born: .init(seconds: 0, nanoseconds: 0), elsewhere: nil, isTaken: { _ in false })
+        #expect(NodeNumbering.inode(of: unborn) == nil)
         #expect(NodeNumbering.inode(of: 1) == nil)
         #expect(NodeNumbering.inode(of: NodeNumbering.end | number(12)) == nil)
     }

@@ -29,6 +29,60 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "What is written by a handle is the file's, and nothing is kept of it as of a file that was replaced"
+        )
+        func written() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                for text in ["once", "twice"] {
+                    try Self.restart(mount, forgettingNames: true)
+                    let written = try Program("python3").run(
+                        Self.worker, "write", mount.path, handle, text)
+                    #expect(written.text == "written\n")
+                    let status = try mount.status()
+                    #expect(status.counters.kept == 0 && status.counters.estale == 0)
+                    #expect(try Program("cat").run(mount.path + "/a/b/file").text == text + "\n")
+                }
+            }
+        }
+
+        @Test(
+            "A handle of a file that is kept leads nowhere: what is kept stays as it was",
+            arguments: [false, true])
+        func keptElsewhere(forgettingNames: Bool) throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                let writer = try Script("exec 3>>\"$1\"; echo ready; read -r; echo more >&3").start(
+                    mount.path + "/a/b/file", input: .keyboard)
+                try eventually(within: .seconds(20), "the writer to have the file open") {
+                    writer.text == "ready\n"
+                }
+                try Program("rm").run(mount.path + "/a/b/file")
+                writer.endInput()
+                _ = try writer.wait(within: .seconds(20))
+                try eventually(within: .seconds(20), "the file to be kept") {
+                    try mount.status().counters.kept == 1
+                }
+                try Self.restart(mount, forgettingNames: forgettingNames)
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+            }
+        }
+
+        @Test("A file of which one name is outside is found by the other")
+        func linked() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                try mount.unmount()
+                try Script(
+                    "ln \"$1\"/a/b/file \"$1\"/../outside; sync; echo 2 >/proc/sys/vm/drop_caches; cat \"$1\"/../outside"
+                )
+                .run(mount.path)
+                try mount.mount()
+                #expect(try Self.read(mount, handle) == "one\n")
+            }
+        }
+
         @Test("A file that is opened by its handle is still one that programs take turns at")
         func coordinated() throws {
             try Self.withTree { mount in

@@ -216,6 +216,7 @@ final class Node: DescriptorKeeper {
     func found(_ name: NameBytes, in parent: Node) {
         let former: Node? = state.withLock { state in
             guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
+            if state.name != name || state.parent == nil { state.itemClass = nil }
             state.name = name
             state.hasName = true
             return state.parent.replace(with: parent)

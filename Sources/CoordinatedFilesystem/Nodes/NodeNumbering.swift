@@ -24,7 +24,8 @@ package enum NodeNumbering {
     package static func number(
         inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
-        if elsewhere == nil, inode != 0, inode >> inodeBits == 0 {
+        // Without a time of birth the next file of that inode number would be taken for this one.
+        if elsewhere == nil, born != FileStatus.Time(seconds: 0, nanoseconds: 0), inode >> inodeBits == 0 {
             let first = digest(of: born) >> inodeBits
             for turn in 0..<turns {
                 let number = reversible | ((first + turn) % turns) << inodeBits | inode

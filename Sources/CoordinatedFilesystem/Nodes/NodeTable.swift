@@ -23,6 +23,9 @@ final class NodeTable: Sendable {
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
         var numbers: [FileKey: NodeID] = [:]
+        /// Directories above nodes that the kernel asked for by number: it does not know them itself. They stay, by a
+        /// lookup each, as long as it knows the node.
+        var kept: [NodeID: [NodeID]] = [:]
     }
 
     /// A node's number ends in that of its shard, as the inode number does.
@@ -35,7 +38,6 @@ final class NodeTable: Sendable {
     private let below: MountsBelow
     /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
-    private let kept = Mutex<[NodeID: [NodeID]]>([:])
     let root: Node
 
     init(
@@ -90,11 +92,15 @@ final class NodeTable: Sendable {
     ///
     /// Whoever found it without the kernel's lock of the directory may come behind a rename, and so does not
     /// decide what a known node is called. Neither does another link of a file that is followed by its name.
+    /// `above` are directories to keep as long as a new node is known.
     func introduce(
-        _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true
+        _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
+        keeping above: [Node] = []
     ) -> Node {
-        let (node, isNew) = enter(status, as: name, in: parent)
+        let kept = above.filter { retain($0) }
+        let (node, isNew) = enter(status, as: name, in: parent, keeping: kept.map(\.id))
         if !isNew {
+            for directory in kept { forget(directory.id, lookups: 1) }
             let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
             let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
             if !hasName || !keepsName { node.found(name, in: parent) }
@@ -102,16 +108,27 @@ final class NodeTable: Sendable {
         return node
     }
 
-    /// Counts one more lookup of a file of which no name is known, but a handle.
+    /// Counts one more lookup of a file of which no name is known, but a handle. If it was lost instead, whoever writes to
+    /// it would be taken to write to what nobody finds again.
     func introduce(nameless status: FileStatus, by handle: FileHandle) -> Node {
         let label = NameBytes(Array("(inode \(status.inode))".utf8))
-        let (node, isNew) = enter(status, as: label, in: nil)
-        if isNew { node.isFoundOnly(by: handle) }
+        let (node, _) = enter(status, as: label, in: nil, keeping: [])
+        node.noteHandle(handle)
         return node
     }
 
+    /// The number that a file has, or would get if it is unknown.
+    func number(of status: FileStatus) -> NodeID {
+        let key = FileKey(status)
+        return shards[Self.shard(of: key)].withLock { $0.numbers[key] }
+            ?? NodeID(
+                NodeNumbering.number(
+                    inode: key.inode, born: key.born, elsewhere: below.realm(of: status)
+                ) { _ in false })
+    }
+
     private func enter(
-        _ status: FileStatus, as name: NameBytes, in parent: Node?
+        _ status: FileStatus, as name: NameBytes, in parent: Node?, keeping above: [NodeID]
     ) -> (node: Node, isNew: Bool) {
         let key = FileKey(status)
         let number = below.number(ofInode: status.inode, on: status.device)
@@ -131,6 +148,7 @@ final class NodeTable: Sendable {
             giveItem(to: node)
             shard.nodes[id] = Entry(node: node, lookups: 1)
             shard.numbers[key] = id
+            if !above.isEmpty { shard.kept[id] = above }
             return (node, true)
         }
     }
@@ -145,28 +163,20 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Keeps directories, of each of which a lookup was counted, for as long as the kernel knows something below them,
-    /// for it does not know them itself.
-    func keep(_ directories: [NodeID], above node: Node) {
-        guard !directories.isEmpty else { return }
-        kept.withLock { $0[node.id, default: []] += directories }
-    }
-
     func forget(_ id: NodeID, lookups: UInt64) {
         guard id != .root else { return }
-        let forgotten: Node? = shards[Self.shard(of: id)].withLock { shard in
-            guard let entry = shard.nodes[id] else { return nil }
+        let (forgotten, directories): (Node?, [NodeID]) = shards[Self.shard(of: id)].withLock { shard in
+            guard let entry = shard.nodes[id] else { return (nil, []) }
             guard entry.lookups <= lookups else {
                 shard.nodes[id]?.lookups -= lookups
-                return nil
+                return (nil, [])
             }
             shard.nodes[id] = nil
             if shard.numbers[entry.node.key] == id { shard.numbers[entry.node.key] = nil }
-            return entry.node
+            return (entry.node, shard.kept.isEmpty ? [] : shard.kept.removeValue(forKey: id) ?? [])
         }
         guard let forgotten else { return }
-        let directories = kept.withLock { $0.removeValue(forKey: id) }
-        for directory in directories ?? [] { forget(directory, lookups: 1) }
+        for directory in directories { forget(directory, lookups: 1) }
         let item = forgotten.item
         if item.rawValue != id.rawValue {
             renumbered.withLock { renumbered in
@@ -189,6 +199,7 @@ final class NodeTable: Sendable {
                 shard.numbers.reserveCapacity(former.numbers.count)
                 shard.nodes.merge(former.nodes) { one, _ in one }
                 shard.numbers.merge(former.numbers) { one, _ in one }
+                shard.kept = former.kept
                 return former
             }
             withExtendedLifetime(former) {}

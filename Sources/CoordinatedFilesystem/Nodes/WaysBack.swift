@@ -20,12 +20,11 @@ extension Node {
         }
     }
 
-    /// It was found by its number, and nobody knows what it is called.
-    func isFoundOnly(by handle: FileHandle) {
-        state.withLock { state in
-            state.handle = handle
-            state.hasName = state.parent != nil
-        }
+    var hasHandle: Bool { state.withLock { $0.handle != nil } }
+
+    /// Who asks for it by its number may go on doing so when its name is out of date, and has it known by no name.
+    func noteHandle(_ handle: FileHandle?) {
+        state.withLock { if $0.handle == nil { $0.handle = handle } }
     }
 
     func dropDescriptor() -> Bool {

@@ -140,12 +140,9 @@ extension CoordinatedFilesystem {
     /// Since Linux 6.13 the common file systems give a fresh time to a change that follows a look; others
     /// count in ticks, of which the longest is 10 ms.
     func isBlurred(_ status: FileStatus) -> Bool {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let age =
-            (Int64(now.tv_sec) - status.changed.seconds) * 1_000_000_000
-            + Int64(now.tv_nsec) - Int64(status.changed.nanoseconds)
-        return !hasFineTimes && age < 10_000_000
+        guard !hasFineTimes else { return false }
+        let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
+        return WallClock.nanoseconds() &- changed < 10_000_000
     }
 }
 

@@ -78,7 +78,7 @@ extension CoordinatedFilesystem: DocumentSource {
     }
 
     /// A node may have been moved around the mount, or be known by another of its names.
-    private func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
+    func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isFollowed }
         if isAnotherLink { return node.found(name, in: directory) }

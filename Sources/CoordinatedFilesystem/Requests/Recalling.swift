@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
@@ -6,19 +7,27 @@ import LinuxSystem
 /// Files that the kernel asks for by a number it has forgotten, but somebody keeps: in a file handle
 /// (`name_to_handle_at(2)`), or as an NFS client.
 ///
-/// Whoever may open by handle may read everything. Still, what is known to lie outside the source is not found, nor is
-/// anything in the daemon's own directory.
+/// What is known to lie outside the source is not found, nor is anything in the daemon's own directory. Of a file the
+/// kernel below may know no name just now; it is found all the same, unless the store has it.
 extension CoordinatedFilesystem {
+    /// How often names may change under the walk to a file.
+    private static let longestChase = 16
+
     /// The kernel looks up `.` to know a node again, and `..` to learn in which directory it is.
     func recall(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
-        do throws(Errno) {
-            let node = try recall(id)
-            guard asksForParent else { return answer(node, reply: reply) }
-            defer { nodes.forget(node.id, lookups: 1) }
-            guard let parent = node.parent else { throw .stale }
-            answer(try recall(parent.id), reply: reply)
-        } catch {
-            reply.fail(error)
+        // Finding a directory can mean reading all directories above.
+        let parked = Parked(reply)
+        engine.workers.run { [self] in
+            guard let reply = parked.take() else { return }
+            do throws(Errno) {
+                let node = try recall(id)
+                guard asksForParent else { return answer(node, reply: reply) }
+                defer { nodes.forget(node.id, lookups: 1) }
+                guard let parent = node.parent else { throw .stale }
+                answer(try recall(parent.id), reply: reply)
+            } catch {
+                reply.fail(error)
+            }
         }
     }
 
@@ -32,76 +41,96 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Counts one more lookup of the node of a number.
+    /// Counts one more lookup of the node of a number, and makes sure that it is reached whatever it is called.
     private func recall(_ id: NodeID) throws(Errno) -> Node {
+        let node = try findNode(id)
+        if node.isRoot || node.hasHandle { return node }
+        do throws(Errno) {
+            node.noteHandle(nodes.root.budget.handle(of: try node.descriptor(), known: node.key))
+            return node
+        } catch {
+            nodes.forget(node.id, lookups: 1)
+            throw error
+        }
+    }
+
+    private func findNode(_ id: NodeID) throws(Errno) -> Node {
         if let known = nodes[id], nodes.retain(known) { return known }
         guard let inode = NodeNumbering.inode(of: id.rawValue) else { throw .stale }
         let found = try nodes.root.budget.path(ofInode: inode)
         let status = try found.descriptor.status()
-        guard status.inode == inode, mountsBelow.isOfSource(status) else { throw .stale }
-        let node = try introduce(found, status)
-        guard node.id == id else {
-            // The inode number is another file's by now.
-            nodes.forget(node.id, lookups: 1)
-            throw .stale
+        // The inode number may be another file's by now.
+        guard mountsBelow.isOfSource(status), nodes.number(of: status) == id else { throw .stale }
+        for _ in 0..<Self.longestChase {
+            switch try place(of: found, status) {
+            case .outside: throw .stale
+            case .names(let names): if let node = try descend(names, to: FileKey(status)) { return node }
+            case .unknown: return try introduceNameless(found, status)
+            }
         }
-        return node
+        throw .stale
     }
 
-    private func introduce(_ found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> Node {
-        if let names = try names(of: found, isDirectory: status.isDirectory),
-            let node = try descend(names, to: FileKey(status))
-        {
-            return node
-        }
-        // A file of which the kernel below knows no name just now. A directory always has one.
-        guard !status.isDirectory,
-            let handle = nodes.root.budget.handle(of: found, known: FileKey(status))
-        else { throw .stale }
-        return nodes.introduce(nameless: status, by: handle)
+    private enum FoundPlace {
+        case names([NameBytes])
+        case outside
+        case unknown
     }
 
-    /// The names from the root to a file; nil if they cannot be told.
-    private func names(of found: SharedDescriptor, isDirectory: Bool) throws(Errno) -> [NameBytes]? {
+    /// Where a file is by what the kernel below calls it just now.
+    private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
         let slash = UInt8(ascii: "/")
-        let path: [UInt8]
+        // Another of its names may be one in the source.
+        let elsewhere: FoundPlace = status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
+        let (path, source): ([UInt8], [UInt8])
         do throws(Errno) {
-            path = try found.descriptor.currentPath()
+            (path, source) = (
+                try found.descriptor.currentPath(), try nodes.root.descriptor().descriptor.currentPath()
+            )
         } catch {
-            guard error == Errno(rawValue: ENAMETOOLONG) else { throw error }
-            return nil
+            guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
+            return .unknown
         }
-        let source = try nodes.root.descriptor().descriptor.currentPath()
-        guard path != [slash] || isDirectory else { return nil }
-        guard path.isPath(atOrBelow: source) else { throw .stale }
+        if path == [slash], !status.isDirectory { return .unknown }
+        guard path.isPath(atOrBelow: source) else { return elsewhere }
         let names = path.dropFirst(source == [slash] ? 0 : source.count).split(separator: slash)
-        guard let first = names.first, Array(first) != Array(".truce".utf8) else { throw .stale }
-        return names.map { NameBytes(Array($0)) }
+        guard let first = names.first, Array(first) != Array(".truce".utf8) else { return elsewhere }
+        return .names(names.map { NameBytes(Array($0)) })
     }
 
     /// Walks down to a file, and keeps the directories on the way known as long as it is.
     ///
-    /// Nil if it is not there, or not any more.
+    /// Nil if it is not there any more.
     private func descend(_ names: [NameBytes], to key: FileKey) throws(Errno) -> Node? {
         var above: [Node] = []
+        defer { for directory in above { nodes.forget(directory.id, lookups: 1) } }
         do throws(Errno) {
-            for name in names.dropLast() {
+            for (index, name) in names.enumerated() {
                 let directory = above.last ?? nodes.root
+                let isLast = index == names.count - 1
                 let status = try directory.status(of: name)
-                guard status.isDirectory else { throw .noEntry }
-                above.append(nodes.introduce(status, as: name, in: directory, isLocked: false))
+                guard isLast ? FileKey(status) == key : status.isDirectory else { return nil }
+                let node = nodes.introduce(
+                    status, as: name, in: directory, isLocked: false, keeping: isLast ? above : [])
+                above.append(node)
+                // A rename may have come between the look and this.
+                guard FileKey(try directory.status(of: name)) == node.key else { return nil }
+                correctName(of: node, to: name, in: directory, status)
             }
-            guard let name = names.last else { throw .noEntry }
-            let directory = above.last ?? nodes.root
-            let status = try directory.status(of: name)
-            guard FileKey(status) == key else { throw .noEntry }
-            let node = nodes.introduce(status, as: name, in: directory, isLocked: false)
-            nodes.keep(above.map(\.id), above: node)
-            return node
         } catch {
-            for directory in above { nodes.forget(directory.id, lookups: 1) }
             guard error == .noEntry || error == .stale else { throw error }
             return nil
         }
+        guard let node = above.popLast(), let name = names.last else { return nil }
+        if !documents.awaitsNothing { foundAwaited(node, as: name, in: above.last ?? nodes.root) }
+        return node
+    }
+
+    private func introduceNameless(
+        _ found: SharedDescriptor, _ status: FileStatus
+    ) throws(Errno) -> Node {
+        let handle = nodes.root.budget.handle(of: found, known: FileKey(status))
+        guard let handle, !status.isDirectory, !keeper.has(status) else { throw .stale }
+        return nodes.introduce(nameless: status, by: handle)
     }
 }

@@ -18,6 +18,18 @@ final class Keeper: Sendable {
         self.engine = engine
     }
 
+    /// Whether the store has a file, as what it keeps. Blocks, and says yes if it cannot be known.
+    func has(_ status: FileStatus) -> Bool {
+        guard let store else { return false }
+        do throws(StoreError) {
+            return try store.list(under: []).contains {
+                $0.device == status.device && $0.inode == status.inode
+            }
+        } catch {
+            return true
+        }
+    }
+
     /// Keeps what a file holds now, before it is truncated or overwritten over somebody's claim.
     ///
     /// Throws if it cannot be kept; then the step must not be taken. An empty file holds nothing.
