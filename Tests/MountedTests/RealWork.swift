@@ -35,6 +35,43 @@ extension Mounted {
             #expect(try Self.comparison.attempt(comparison, plain, below).isSuccess)
         }
 
+        @Test(
+            "Processes that share a database order their accesses themselves and do not wait for each other's files"
+        )
+        func databases() throws {
+            try MountedDirectory.with("hold=1s") { mount in
+                // PostgreSQL's is known by a file in one of the directories above, SQLite's by how it begins.
+                try Script(
+                    """
+                    mkdir --parents "$1"/cluster/base/5 "$1"/plain/base/5
+                    echo 15 >"$1"/cluster/base/5/PG_VERSION
+                    echo rows >"$1"/cluster/base/5/1247
+                    echo rows >"$1"/plain/base/5/1247
+                    sqlite3 "$1"/History 'CREATE TABLE rows(n INT)'
+                    """
+                ).run(mount.path)
+                for (path, waits) in [
+                    ("cluster/base/5/1247", false), ("History", false), ("plain/base/5/1247", true),
+                ] {
+                    // It has changed something, and keeps the file open.
+                    let writer = try Script(
+                        "exec 3<>\"$1\"; touch --no-create \"$1\"; echo ready; read -r || true"
+                    )
+                    .start(mount.path + "/" + path, input: .keyboard)
+                    try eventually(within: .seconds(20), "a writer of \(path)") { writer.text == "ready\n" }
+                    let before = try mount.counters.suspended
+                    let (_, took) = try timed {
+                        try Script("exec 3<>\"$1\"").run(mount.path + "/" + path, within: .seconds(30))
+                    }
+                    print("opening \(path) beside a writer took \(took.milliseconds) ms")
+                    let suspended = try mount.counters.suspended - before
+                    #expect((suspended > 0) == waits, "\(path)")
+                    writer.endInput()
+                    _ = try writer.wait(within: .seconds(20))
+                }
+            }
+        }
+
         @Test("The comparison finds one planted difference of each kind")
         func comparison() throws {
             let outcome = try Program("python3").attempt(

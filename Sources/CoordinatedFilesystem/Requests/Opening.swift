@@ -66,7 +66,7 @@ extension CoordinatedFilesystem {
     }
 
     private func park(_ handle: Handle, hasBeenStale: Bool, reply: consuming Reply) {
-        if isDatabase(handle.node) {
+        if handle.node.becomesDatabase() {
             engine.end(handle.claim)
             let plain = Handle(
                 engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.thread,
@@ -81,25 +81,6 @@ extension CoordinatedFilesystem {
         enterParking(open)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
         if parking.isClosed { abandon(open, .unmounted) }
-    }
-
-    /// Looked at only where programs meet: an SQLite database under a name that does not say so.
-    private func isDatabase(_ node: Node) -> Bool {
-        do throws(Errno) {
-            let file = try node.descriptor().descriptor.reopen(flags: O_RDONLY)
-            var header = [UInt8](repeating: 0, count: 16)
-            let result: Result<Int, Errno> = header.withUnsafeMutableBytes { buffer in
-                do throws(Errno) { return .success(try file.read(into: buffer, at: 0)) } catch {
-                    return .failure(error)
-                }
-            }
-            guard try result.get() == 16, ItemClass.isDatabaseHeader(header) else { return false }
-            node.state.withLock { $0.itemClass = .database }
-            return true
-        } catch {
-            // What cannot be read is a document, which is the careful answer.
-            return false
-        }
     }
 
     /// Opens a file whose claim was granted, or that has none.
