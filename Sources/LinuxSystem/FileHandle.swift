@@ -3,9 +3,14 @@ import CLinux
 import Glibc
 
 /// A file's name for life on its file system, whatever it is called: `name_to_handle_at(2)`.
-package struct FileHandle: Sendable {
+package struct FileHandle: Hashable, Sendable {
     /// As in `struct file_handle`: how many bytes the last part has, its type, and that part.
     fileprivate let bytes: [UInt8]
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// As the kernel gave it.
+    init(_ bytes: UnsafeBufferPointer<UInt8>) { self.init(bytes: Array(bytes)) }
 
     /// A handle like this one, of whatever file has an inode number now; nil if the file system has no such handles.
     ///
@@ -37,7 +42,7 @@ extension OwnedDescriptor {
         let descriptor = rawValue
         let count = bytes.withUnsafeMutableBytes { clinux_file_handle(descriptor, $0.baseAddress) }
         guard count > 0 else { throw .last }
-        return FileHandle(bytes: Array(bytes[..<Int(count)]))
+        return bytes.withUnsafeBufferPointer { FileHandle(.init(rebasing: $0[..<Int(count)])) }
     }
 
     /// `open_by_handle_at(2)` with `O_PATH`, on the file system of this open directory (`O_PATH` is not enough).

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <sys/xattr.h>
 #include "CLinuxStore.h"
+#include "CLinuxWatch.h"
 
 extern const int32_t CLINUX_O_PATH;
 extern const int32_t CLINUX_O_DIRECT;
