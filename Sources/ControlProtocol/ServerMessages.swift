@@ -9,8 +9,13 @@ package struct CauseForm: Hashable, Sendable, Codable {
     package var user: UInt32?
     /// `read`, or the write option.
     package var operation: String
+    /// True for what was done around the mount; missing otherwise.
+    package var uncoordinated: Bool?
 
-    package init(pid: Int32, program: [UInt8], user: UInt32?, operation: String) {
+    package init(
+        pid: Int32, program: [UInt8], user: UInt32?, operation: String, isUncoordinated: Bool = false
+    ) {
+        uncoordinated = isUncoordinated ? true : nil
         self.pid = pid
         self.program = String(decoding: program, as: UTF8.self)
         self.user = user

@@ -7,13 +7,16 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var version: String
     package var options: OptionsForm
     package var counters: CountersForm
+    /// Nil in place, where there is no way around the mount.
+    package var around: AroundForm?
     package var waiting: [WaitingForm]
     package var journal: [StepForm]
 
     package init(
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
-        waiting: [WaitingForm], journal: [StepForm]
+        around: AroundForm? = nil, waiting: [WaitingForm], journal: [StepForm]
     ) {
+        self.around = around
         self.mount = mount
         self.pid = pid
         self.version = version
@@ -67,6 +70,19 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var kept: UInt64 = 0
     package var read: UInt64 = 0
     package var write: UInt64 = 0
+
+    package init() {}
+}
+
+/// How changes around the mount are noticed.
+package struct AroundForm: Hashable, Sendable, Codable {
+    /// `fanotify`, `inotify`, or `none`.
+    package var watch = ""
+    /// Why not everything is noticed, if so.
+    package var shortage: String?
+    package var changes: UInt64 = 0
+    /// How often the kernel had more of them than it keeps, so that everything was looked at again.
+    package var losses: UInt64 = 0
 
     package init() {}
 }

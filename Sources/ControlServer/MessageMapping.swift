@@ -9,7 +9,7 @@ extension CauseForm {
     init(_ cause: Cause) {
         self.init(
             pid: cause.party.process?.number ?? 0, program: cause.party.program, user: cause.party.user,
-            operation: cause.access.name)
+            operation: cause.access.name, isUncoordinated: cause.party.isUncoordinated)
     }
 }
 

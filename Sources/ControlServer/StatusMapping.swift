@@ -13,7 +13,8 @@ extension StatusForm {
         self.init(
             mount: mount.form, pid: pid, version: mount.version,
             options: OptionsForm(report.options, dataPath: report.dataPath),
-            counters: CountersForm(report.counters), waiting: waiting, journal: journal.reversed())
+            counters: CountersForm(report.counters),
+            around: report.surroundings.map { AroundForm($0) }, waiting: waiting, journal: journal.reversed())
     }
 }
 
@@ -60,6 +61,14 @@ extension CountersForm {
         kept = counters.kept
         read = counters.reads
         write = counters.writes
+    }
+}
+
+extension AroundForm {
+    init(_ report: SourceWatchReport) {
+        self.init()
+        (watch, shortage) = (report.means, report.shortage)
+        (changes, losses) = (report.changes, report.losses)
     }
 }
 

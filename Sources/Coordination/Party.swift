@@ -48,6 +48,8 @@ public struct Party: Hashable, Sendable {
     public var thread: Int32 = 0
     /// Set for accesses over the control socket only.
     public var purpose: Purpose?
+    /// Took no turn, because it did not come through the mount.
+    public private(set) var isUncoordinated = false
 
     public init(process: ProcessID?, ancestors: [ProcessID], programClass: ProgramClass = .ordinary) {
         self.process = process
@@ -57,6 +59,13 @@ public struct Party: Hashable, Sendable {
 
     /// Somebody who cannot be named, and so is exempt from nobody.
     public static let nobody = Party(process: nil, ancestors: [])
+
+    /// Somebody who changed a file without the mount, and was seen by what they left.
+    public static let uncoordinated: Party = {
+        var party = nobody
+        party.isUncoordinated = true
+        return party
+    }()
 
     /// Whether two parties never wait for each other: one process, or one an ancestor of the other.
     ///

@@ -27,6 +27,8 @@ package struct StatusReport: Hashable, Sendable {
     package var options: EffectiveOptions
     package var dataPath: DataPath
     package var counters: Counters
+    /// Nil in place, where there is no way around the mount.
+    package var surroundings: SourceWatchReport?
     /// Claims that wait now, the oldest first.
     package var waiting: [WaitingClaim]
     /// The last steps, in the order in which they were taken.
@@ -42,6 +44,19 @@ package struct StatusReport: Hashable, Sendable {
         self.waiting = waiting
         self.journal = journal
     }
+}
+
+/// How changes around a mount are noticed.
+package struct SourceWatchReport: Hashable, Sendable {
+    /// `fanotify`, `inotify` or `none`.
+    package var means = "none"
+    /// Why not everything is noticed, if so.
+    package var shortage: String?
+    package var changes: UInt64 = 0
+    /// How often there were more than the kernel keeps.
+    package var losses: UInt64 = 0
+
+    package init() {}
 }
 
 /// The options a mount runs under, after defaults, the command line and the mount below had their say.

@@ -35,6 +35,7 @@ extension StatusForm {
             "\(mount.mountpoint.shown)\(options.inPlace ? " (in place)" : " from \(mount.source.shown)")"
         ]
         lines.append("daemon: pid \(pid), truce \(version); data: \(options.dataPath)")
+        if let around { lines.append(around.text) }
         lines.append("options: \(optionWords.joined(separator: ", "))")
         lines.append(contentsOf: counterLines)
         for claim in waiting {
@@ -76,5 +77,15 @@ extension StatusForm {
             ("READ", counters.read), ("WRITE", counters.write),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
+    }
+}
+
+extension AroundForm {
+    /// `changes around the mount: noticed by fanotify, 12 so far`.
+    var text: String {
+        let how = watch == "none" ? "not noticed" : "noticed by \(watch)"
+        let lost = losses == 0 ? "" : "; \(losses) times more than the kernel keeps"
+        let reason = shortage.map { "; not all: \($0)" } ?? ""
+        return "changes around the mount: \(how), \(changes) so far\(lost)\(reason)"
     }
 }

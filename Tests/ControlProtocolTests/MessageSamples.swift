@@ -18,7 +18,8 @@ enum MessageSamples {
 
     static let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0x62]
     static let actor = ActorForm(pid: 5, user: 6, program: Array("p".utf8))
-    static let cause = CauseForm(pid: 7, program: Array("vi".utf8), user: 1, operation: "read")
+    static let cause = CauseForm(
+        pid: 7, program: Array("vi".utf8), user: 1, operation: "read", isUncoordinated: true)
 
     static func question(_ request: PresenterRequest) -> PresenterQuestion {
         PresenterQuestion(
@@ -113,8 +114,14 @@ extension MessageSamples {
                 owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true)
         ])
 
+    private static let around: AroundForm = {
+        var around = AroundForm()
+        around.shortage = "s"
+        return around
+    }()
+
     private static let status = StatusForm(
-        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(),
+        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(), around: around,
         waiting: [
             WaitingForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])
