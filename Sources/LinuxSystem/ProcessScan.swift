@@ -97,19 +97,25 @@ package struct ProcessScan {
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
     }
 
-    private static func mountID(ofLink path: String) -> Int? {
+    static func mountID(ofLink path: String) -> Int? {
         let descriptor = open(path, CLINUX_O_PATH | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         return OwnedDescriptor(adopting: descriptor).mountID
     }
 
     fileprivate static func mountID(in fdinfo: String) -> Int? {
-        guard let text = contents(of: fdinfo) else { return nil }
+        fields(of: fdinfo)["mnt_id:"].flatMap { Int($0) }
+    }
+
+    /// What is said of a descriptor, such as `mnt_id:` and `flags:`; nothing if it is gone.
+    static func fields(of fdinfo: String) -> [String: String] {
+        guard let text = contents(of: fdinfo) else { return [:] }
+        var fields: [String: String] = [:]
         for line in String(decoding: text, as: UTF8.self).split(separator: "\n") {
             let words = line.split { $0 == "\t" || $0 == " " }
-            if words.count == 2, words[0] == "mnt_id:" { return Int(words[1]) }
+            if words.count == 2 { fields[String(words[0])] = String(words[1]) }
         }
-        return nil
+        return fields
     }
 
     /// What the kernel calls a process; `(gone)` if it is no more.

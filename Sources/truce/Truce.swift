@@ -16,12 +16,12 @@ package struct Truce: ParsableCommand {
             abstract: "Makes the programs that use a folder take turns.",
             discussion: """
                 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 not found or not mounted, 4 timed out, \
-                6 denied.
+                5 something is odd, 6 denied.
                 """,
             version: versions,
             subcommands: [
-                Mount.self, Unmount.self, Status.self, Why.self, Ps.self, Kept.self, Read.self, Write.self,
-                Present.self, Socket.self, Serve.self,
+                Mount.self, Unmount.self, Status.self, Why.self, Ps.self, Doctor.self, Kept.self, Read.self,
+                Write.self, Present.self, Socket.self, Serve.self,
             ])
     }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlClient
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct Doctor: ParsableCommand {
+    /// No failure, and so none of the codes of failures.
+    private static let somethingIsOdd: Int32 = 5
+
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            abstract: "Says what is odd about a mount: dead daemons, and ways around it.",
+            discussion: """
+                Exit code 5 if anything is. What goes around a mount in place is older than it, or is reached by \
+                another mount of the same directory: its changes take no turns, and nobody is told of them.
+                """)
+    }
+
+    @Flag(help: "Print everything as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in a mount; all your mounts if left out.", completion: .directory)
+    var path: String?
+
+    func run() throws {
+        let mounts =
+            try path.map { path in
+                try Watchdog.guarding { [try Self.mount(holding: RawArgument.bytes(of: path))] }
+            } ?? Self.allMounts()
+        let examinations = try mounts.map { mount in
+            try Watchdog.guarding { try Examination(of: mount) }
+        }
+        let text = examinations.map(\.text).joined()
+        let bytes =
+            json
+            ? try JSONForm.encode(["mounts": examinations]) + [UInt8(ascii: "\n")]
+            : Array((examinations.isEmpty ? "Nothing of yours is mounted by truce.\n" : text).utf8)
+        LineOutput.write(bytes, to: STDOUT_FILENO)
+        if examinations.contains(where: \.isOdd) { Glibc.exit(Self.somethingIsOdd) }
+    }
+
+    /// No path in a dead mount can be looked at, but for that of the mount itself.
+    private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
+        do throws(CommandFailure) {
+            return try MountedPath(path).mount
+        } catch {
+            let table = try MountFinder.table()
+            guard let dead = table.top(at: path), dead.isTruce, DeadMounts.isDead(path, in: table) else {
+                throw error
+            }
+            return dead
+        }
+    }
+
+    private static func allMounts() throws(CommandFailure) -> [MountEntry] {
+        let table = try MountFinder.table()
+        var devices: Set<UInt64> = []
+        return table.entries.filter { mount in
+            mount.isTruce && table.top(at: mount.mountpoint) == mount && MountFinder.mayAsk(mount)
+                && devices.insert(mount.device).inserted
+        }
+    }
+}
+
+/// What there is to say of one mount, as `doctor --json` says it.
+private struct Examination: Encodable {
+    struct Opened: Encodable {
+        var pid: Int32
+        var program: String
+        var user: UInt32?
+        /// `open`, `working directory` or `root directory`.
+        var use: String
+        var path: String
+        var pathBytes: String?
+        var writes: Bool
+    }
+
+    struct Way: Encodable {
+        var path: String
+        var pathBytes: String?
+        /// Somebody in whose mount namespace it is.
+        var pid: Int32?
+        var program: String?
+    }
+
+    var mountpoint: String
+    var source: String
+    var inPlace: Bool
+    var dead: Bool
+    var around: AroundForm?
+    var opened: [Opened] = []
+    var ways: [Way] = []
+    /// How many processes may not be looked at.
+    var hidden = 0
+
+    init(of mount: MountEntry) throws(CommandFailure) {
+        let table = try MountFinder.table()
+        (mountpoint, source) = (mount.mountpoint.shown, mount.source.shown)
+        inPlace = mount.source == mount.mountpoint
+        dead = DeadMounts.isDead(mount.mountpoint, in: table)
+        guard !dead else { return }
+        var client = try DaemonClient(to: mount)
+        let status = try client.status()
+        inPlace = status.options.inPlace
+        around = status.around
+        if inPlace { try look(around: mount, in: table, servedBy: status.pid) }
+    }
+
+    private mutating func look(
+        around mount: MountEntry, in table: MountTable, servedBy daemon: Int32
+    ) throws(CommandFailure) {
+        let found: WaysAround
+        do throws(Errno) {
+            found = try WaysAround(mount, in: table, servedBy: [daemon])
+        } catch {
+            throw CommandFailure(.failed, "the ways around '\(mountpoint)' cannot be looked for: \(error)")
+        }
+        opened = found.opened.map { opened in
+            let form = PathForm(opened.path)
+            return Opened(
+                pid: opened.pid, program: String(decoding: opened.program, as: UTF8.self), user: opened.user,
+                use: opened.use.rawValue, path: form.path, pathBytes: form.pathBytes, writes: opened.mayWrite)
+        }
+        ways = found.ways.map { way in
+            let form = PathForm(way.path)
+            let program = way.pid.map { _ in String(decoding: way.program, as: UTF8.self) }
+            return Way(path: form.path, pathBytes: form.pathBytes, pid: way.pid, program: program)
+        }
+        hidden = found.hidden
+    }
+
+    var isOdd: Bool { !findings.isEmpty }
+}
+
+extension Examination {
+    var text: String {
+        var lines = ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"]
+        lines += findings.isEmpty ? ["nothing is odd"] : findings
+        if let around, around.watch != "none" { lines.append(around.text) }
+        if hidden > 0 { lines.append("processes of others that may not be looked at: \(hidden)") }
+        return lines.joined(separator: "\n  ") + "\n"
+    }
+
+    /// In a sentence each.
+    private var findings: [String] {
+        var findings: [String] = []
+        if dead {
+            findings.append(
+                "its daemon has died: 'truce mount' puts a new one in its place, 'truce unmount' takes it away"
+            )
+        }
+        findings += opened.map(\.sentence)
+        findings += ways.map(\.sentence)
+        if let around, around.watch == "none" || around.shortage != nil {
+            findings.append(
+                "changes around the mount are \(around.watch == "none" ? "not" : "not all") noticed: "
+                    + (around.shortage ?? "nothing can be watched"))
+        }
+        return findings
+    }
+}
+
+extension Examination.Opened {
+    fileprivate var sentence: String {
+        let who = "\(program.shown) (pid \(pid)\(user.map { ", user \($0)" } ?? ""))"
+        let what = use == "open" ? "open to \(writes ? "write" : "read")" : "as its \(use)"
+        return "\(who) has \(path.shown) \(what), and goes around the mount"
+    }
+}
+
+extension Examination.Way {
+    fileprivate var sentence: String {
+        let place = pid.map { " where \((program ?? "").shown) (pid \($0)) runs" } ?? ""
+        return "the files are reached at \(path.shown)\(place), too, and that goes around the mount"
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// `truce doctor`.
+    @Suite struct LookingForWaysAround {
+        @Test("doctor names who goes around a mount in place, and by what, and is silent otherwise")
+        func descriptors() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try Script("mkdir \"$1/folder\"; echo one >\"$1/document\"").run(mount.path)
+            let writer = try Script(
+                "exec 5>>\"$1/document\" 6<\"$1\"; cd \"$1/folder\"; echo open; read -r _; exec 5>&-"
+            )
+            .start(mount.path, input: .keyboard)
+            try eventually(within: .seconds(10), "the files to be open") { writer.text == "open\n" }
+            try mount.mount()
+            let found = try TruceCommand.attempt("doctor", mount.path)
+            print(found.text)
+            #expect(found.ending == .exited(5), "\(found.text)\(found.errorText)")
+            let who = "bash (pid \(writer.pid), user \(geteuid())) has \(mount.path)"
+            #expect(found.text.contains("\(who)/document open to write, and goes around the mount"))
+            #expect(found.text.contains("\(who)/folder as its working directory, and goes around the mount"))
+            let json = try TruceCommand.attempt("doctor", "--json", mount.path)
+            #expect(json.ending == .exited(5))
+            #expect(json.text.contains("\"pid\":\(writer.pid)") && json.text.contains("\"writes\":true"))
+            try writer.type("\n")
+            try writer.wait(within: .seconds(10)).succeeding()
+            // The test itself has the directory open since before the mount.
+            let own = try TruceCommand.attempt("doctor", mount.path)
+            let lines = own.text.split(separator: "\n").filter {
+                $0.contains("goes around the mount") && !$0.contains(" runs, too")
+            }
+            #expect(lines.count == 1 && lines.allSatisfy { $0.contains("(pid \(getpid()),") }, "\(own.text)")
+            try mount.unmount()
+        }
+
+        /// Where other mount namespaces of the machine are not seen: they, too, may show the files without the mount.
+        @Test(
+            "doctor finds nothing odd at a mount that nobody goes around, and finds bind mounts and dead daemons"
+        )
+        func silence() throws {
+            guard geteuid() == 0 else { return print("only root mounts by itself: shown by the run as root") }
+            let outcome = try Self.alone.attempt(
+                try Lab.variable("TRUCE_BINARY"), try Lab.freshDirectory("doctor"))
+            print(outcome.text)
+            let isSuccess = outcome.isSuccess
+            #expect(isSuccess, "\(outcome.text)\(outcome.errorText)")
+            let lines = outcome.text.split(separator: "\n").filter { !$0.hasPrefix("/") }
+            #expect(lines.count == 3)
+            #expect(lines.first == "  nothing is odd")
+            #expect(
+                lines.dropFirst().first?.hasSuffix("/elsewhere/folder, too, and that goes around the mount")
+                    == true)
+            #expect(lines.last?.hasPrefix("  its daemon has died: ") == true)
+        }
+
+        private static let alone = Script(
+            """
+            exec unshare --mount --pid --fork --mount-proc --propagation=private bash -euc '
+                truce=$1
+                cd "$2"
+                mkdir around around/folder elsewhere run
+                export XDG_RUNTIME_DIR=$PWD/run
+                "$truce" mount around/folder >run/log
+                trap "\"$truce\" unmount \"$PWD/around/folder\"" EXIT
+                "$truce" doctor around/folder
+                mount --bind around elsewhere
+                status=0
+                "$truce" doctor around/folder || status=$?
+                ((status == 5))
+                umount elsewhere
+                kill -KILL "$(sed "s/.*pid \\([0-9]*\\).*/\\1/" run/log)"
+                status=0
+                "$truce" doctor "$PWD/around/folder" || status=$?
+                ((status == 5))' \\
+                bash "$1" "$2"
+            """)
+    }
+}
