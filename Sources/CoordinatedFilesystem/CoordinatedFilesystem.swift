@@ -34,6 +34,8 @@ final class CoordinatedFilesystem: Filesystem {
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
     let mountsBelow: MountsBelow
+    /// Nil in place, where there is no way around the mount.
+    let surroundings: Surroundings?
     /// When a file of the source was last opened for writing, or 0.
     let lastOpenedToWrite = Atomic<UInt64>(0)
     /// Which way data went so far.
@@ -56,7 +58,11 @@ final class CoordinatedFilesystem: Filesystem {
             // Without it nothing is made: not as somebody else.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
-        let budget = DescriptorBudget(limit: descriptorLimit, handles: FileHandles(below: root))
+        let fileHandles = FileHandles(below: root)
+        let budget = DescriptorBudget(limit: descriptorLimit, handles: fileHandles)
+        surroundings =
+            configuration.isInPlace
+            ? nil : Surroundings(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
         let status = try root.status()
         let source = try root.filesystemStatus()
         mountsBelow = MountsBelow(
@@ -68,13 +74,14 @@ final class CoordinatedFilesystem: Filesystem {
             .root, status, number: status.inode, parent: nil, name: NameBytes([]), budget: budget,
             connection: connection,
             departed: departed)
+        _ = node.cache(SharedDescriptor(root, of: budget))
+        _ = try node.pin()
         nodes = NodeTable(
-            root: node, budget: budget, connection: connection, departed: departed, below: mountsBelow)
+            root: node, budget: budget, connection: connection, departed: departed, below: mountsBelow,
+            surroundings: surroundings)
         trimming = Trimming(of: nodes, engine: engine)
         places = Places(engine: engine, departed: departed)
         documents = Documents(nodes: nodes, places: places)
-        _ = node.cache(SharedDescriptor(root, of: budget))
-        _ = try node.pin()
     }
 
     /// How long the kernel may believe names and attributes.

@@ -81,6 +81,7 @@ package final class Mount: StatusSource {
     /// Blocks until the mount is gone and nobody uses it; see ``Farewell``.
     package func serve() throws(Errno) {
         try Farewell(from: mountpoint, filesystem, lastRequest: session.lastRequest).prepare(end)
+        if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, until: end)
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
@@ -113,7 +114,9 @@ package final class Mount: StatusSource {
         options.nodev = configuration.nodev
         options.noexec = configuration.noexec
         options.isInPlace = configuration.isInPlace
-        return engine.report(options: options, dataPath: filesystem.dataPath)
+        var report = engine.report(options: options, dataPath: filesystem.dataPath)
+        report.surroundings = filesystem.surroundings?.watchReport
+        return report
     }
 }
 

@@ -46,4 +46,16 @@ package final class Connection: @unchecked Sendable {
     package func invalidateAttributes(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, -1, 0)
     }
+
+    /// The same, and for what it keeps of the contents. Waits for pages that are being read or written, so it must not be
+    /// called on a thread that serves requests.
+    package func invalidateContents(of node: NodeID) {
+        _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, 0, 0)
+    }
+
+    /// Makes the kernel look up a name again. Waits for the directory's lock, which a request may hold: so it must not be
+    /// called on a thread that serves requests, nor under a lock that serving one takes.
+    package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {
+        _ = fuse_lowlevel_notify_inval_entry(session, parent.rawValue, name.bytes, strlen(name.bytes))
+    }
 }

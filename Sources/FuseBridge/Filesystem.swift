@@ -23,6 +23,9 @@ package struct Caller: Sendable {
     package let thread: Int32
     /// Valid for requests that create something.
     package let umask: UInt32
+
+    /// For what no request has asked for.
+    package static let nobody = Caller(user: 0, group: 0, thread: 0, umask: 0)
 }
 
 /// How long the kernel may believe an answer, in seconds.

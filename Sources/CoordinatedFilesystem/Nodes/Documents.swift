@@ -102,6 +102,12 @@ final class Documents: Sendable {
         return state.withLock { $0.files[item] }?.state.withLock { $0.place }
     }
 
+    /// Where the documents are that are followed.
+    var allPlaces: [TrackedFile.Place] {
+        guard !isEmpty else { return [] }
+        return state.withLock { Array($0.files.values) }.map { $0.state.withLock { $0.place } }
+    }
+
     /// A document has lost its file, and waits for another one under its name.
     func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
         guard !isEmpty else { return }

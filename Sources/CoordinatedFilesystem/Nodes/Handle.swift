@@ -195,6 +195,8 @@ final class HandleTable: Sendable {
     subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
     var isEmpty: Bool { handles.withLock { $0.isEmpty } }
     func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
+    /// Those that may write.
+    var writers: [Handle] { handles.withLock { handles in handles.values.filter(\.mayWrite) } }
     /// Those of a node.
     func all(on node: Node) -> [Handle] {
         handles.withLock { handles in handles.values.filter { $0.node === node } }

@@ -36,15 +36,18 @@ final class NodeTable: Sendable {
     private let connection: Connection
     private let departed: DepartedDirectories
     private let below: MountsBelow
+    /// Hears of directories; nil if the source is not watched.
+    private let surroundings: Surroundings?
     /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
     init(
         root: Node, budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
-        below: MountsBelow
+        below: MountsBelow, surroundings: Surroundings?
     ) {
         self.root = root
+        self.surroundings = surroundings
         self.budget = budget
         self.connection = connection
         self.departed = departed
@@ -54,6 +57,7 @@ final class NodeTable: Sendable {
             shard.nodes[.root] = Entry(node: root, lookups: .max)
         }
         shards[Self.shard(of: root.key)].withLock { $0.numbers[root.key] = .root }
+        surroundings?.arrived(root)
     }
 
     subscript(id: NodeID) -> Node? {
@@ -103,7 +107,13 @@ final class NodeTable: Sendable {
             for directory in kept { forget(directory.id, lookups: 1) }
             let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
             let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
-            if !hasName || !keepsName { node.found(name, in: parent) }
+            if !hasName || !keepsName {
+                let isOnly = status.linkCount <= 1 || status.isDirectory
+                if hasName, isOnly { surroundings?.noteFormerName(of: node, ifOther: name, in: parent) }
+                node.found(name, in: parent)
+            }
+        } else if status.isDirectory {
+            surroundings?.arrived(node)
         }
         return node
     }
@@ -183,7 +193,13 @@ final class NodeTable: Sendable {
                 if renumbered[item] == id { renumbered[item] = nil }
             }
         }
+        if forgotten.kind == S_IFDIR { surroundings?.departed(forgotten) }
         forgotten.forgotten()
+    }
+
+    /// All that the kernel knows.
+    var all: [Node] {
+        shards.indices.flatMap { index in shards[index].withLock { $0.nodes.values.map(\.node) } }
     }
 
     /// Gives back the room of nodes that are gone: a dictionary never shrinks by itself.

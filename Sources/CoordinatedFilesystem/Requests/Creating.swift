@@ -28,6 +28,7 @@ extension CoordinatedFilesystem {
         let (name, directory, caller) = (change.name, change.directory, change.caller)
         do throws(Errno) {
             become(caller)
+            noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let created = try name.withName { (name) throws(Errno) in
                 try makeFile(name, in: below, flags: flags, mode: mode)

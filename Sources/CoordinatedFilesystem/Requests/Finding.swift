@@ -85,6 +85,7 @@ extension CoordinatedFilesystem: DocumentSource {
         do throws(Errno) {
             _ = try node.descriptor()
         } catch {
+            surroundings?.noteFormerName(of: node, ifOther: name, in: directory)
             node.found(name, in: directory)
         }
     }

@@ -75,7 +75,9 @@ extension CoordinatedFilesystem {
         let isOtherLink = status.linkCount > 1 && !status.isDirectory
         guard !isOtherLink || !node.state.withLock({ $0.isFollowed }) else { return }
         do throws(Errno) {
-            if FileKey(try directory.status(of: name)) == node.key { node.found(name, in: directory) }
+            guard FileKey(try directory.status(of: name)) == node.key else { return }
+            if !isOtherLink { surroundings?.noteFormerName(of: node, ifOther: name, in: directory) }
+            node.found(name, in: directory)
         } catch {
             // It has gone from here.
             return

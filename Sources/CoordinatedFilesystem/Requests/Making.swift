@@ -64,6 +64,7 @@ extension CoordinatedFilesystem {
         let (directory, name, caller) = (change.directory, change.name, change.caller)
         do throws(Errno) {
             become(caller)
+            noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let status = try name.withName { (name) throws(Errno) in
                 try maker(below.descriptor, name)

@@ -215,6 +215,7 @@ extension CoordinatedFilesystem {
     /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
     /// order.
     func close(_ handle: Handle) {
+        if handle.mayWrite { noteOwn(handle.node) }
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile()

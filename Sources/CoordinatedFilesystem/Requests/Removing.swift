@@ -103,6 +103,7 @@ extension CoordinatedFilesystem {
 
     private func carryOut(_ removal: Removal, reply: consuming Reply) {
         let (change, node, status) = (removal.change, removal.node, removal.status)
+        noteOwn(change.name, in: change.directory)
         do throws(Errno) {
             try keepIfLast(node, status)
             let below = try change.directory.descriptor()

@@ -95,6 +95,8 @@ extension CoordinatedFilesystem {
     private func carryOut(
         _ move: Move, _ save: Save?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
+        noteOwn(move.from.name, in: move.from.directory)
+        noteOwn(move.to.name, in: move.to.directory)
         do throws(Errno) {
             if let status = move.targetStatus, !move.isExchange { try keepIfLast(move.target, status) }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
@@ -203,8 +205,9 @@ extension CoordinatedFilesystem {
         if let target { noteMove(of: target, from: move.to, to: move.from, under: claim) }
     }
 
-    private func rename(_ node: Node, to change: NameChange) {
+    func rename(_ node: Node, to change: NameChange) {
         node.found(change.name, in: change.directory)
+        _ = surroundings?.takeFormerName(of: node)
         node.state.withLock { $0.itemClass = nil }
         places.reconsider(node)
     }

@@ -34,6 +34,7 @@ extension CoordinatedFilesystem {
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
     ) {
+        noteOwn(node)
         do throws(Errno) {
             let descriptor = try node.descriptor()
             let caller = reply.caller

@@ -81,7 +81,7 @@ extension CoordinatedFilesystem {
         let isHeard = engine.isHeard(of: item, at: move.from) || engine.isHeard(of: item, at: move.to)
         engine.noteMove(
             of: item, move,
-            by: isHeard ? processes.currentParty(ofThread: to.caller.thread) : .nobody, under: claim)
+            by: isHeard ? party(behind: to) : .nobody, under: claim)
     }
 
     /// What the former name of an item is from now on, if somebody waits to replace what has it.
@@ -96,7 +96,7 @@ extension CoordinatedFilesystem {
         let (item, place) = (node.item, places.place(change.name, in: change.directory))
         guard engine.isHeard(of: item, at: place) else { return }
         engine.noteCreation(
-            of: item, at: place, by: processes.currentParty(ofThread: change.caller.thread), under: claim)
+            of: item, at: place, by: party(behind: change), under: claim)
     }
 
     /// A name is gone, and no step of a save took it.
@@ -105,7 +105,19 @@ extension CoordinatedFilesystem {
         let (item, place) = (node.item, places.place(change.name, in: change.directory))
         guard engine.isHeard(of: item, at: place) else { return }
         engine.noteDeletion(
-            of: item, at: place, by: processes.currentParty(ofThread: change.caller.thread), under: claim)
+            of: item, at: place, by: party(behind: change), under: claim)
+    }
+
+    /// The same of something that nobody has known, and so has no number.
+    func noteDeletion(ofUnknown change: NameChange) {
+        guard engine.isAttended, !change.isPrivate else { return }
+        let (item, place) = (makeItem(), places.place(change.name, in: change.directory))
+        guard engine.isHeard(of: item, at: place) else { return }
+        engine.noteDeletion(of: item, at: place, by: party(behind: change))
+    }
+
+    private func party(behind change: NameChange) -> Party {
+        change.isAround ? .uncoordinated : processes.currentParty(ofThread: change.caller.thread)
     }
 
     private func stamp(of node: Node) -> UInt64 {

@@ -170,11 +170,21 @@ struct NameChange: Sendable {
     let name: NameBytes
     let directory: Node
     let caller: Caller
+    let isAround: Bool
 
     init(_ name: NameBytes, in directory: Node, caller: Caller) {
         self.name = name
         self.directory = directory
         self.caller = caller
+        isAround = false
+    }
+
+    /// Somebody has changed a name around the mount.
+    init(around name: NameBytes, in directory: Node) {
+        self.name = name
+        self.directory = directory
+        caller = .nobody
+        isAround = true
     }
 
     var subject: NameSubject { NameSubject(name, in: directory, thread: caller.thread) }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// What was changed around the mount is not what the kernel knows. Called on the watching thread only: the kernel may make
+/// it wait for a request.
+extension CoordinatedFilesystem {
+    /// Tells the kernel of a change, and notes it for those who are told when it is quiet. `isNamed` says that changes of
+    /// this process were left out.
+    func takeChange(
+        _ touch: SeenChanges.Touch, isNamed: Bool, besides writers: Set<NodeID>, _ seen: inout SeenChanges
+    ) {
+        guard !touch.name.bytes.isEmpty else {
+            return takeChange(of: touch.directory, touch.what, besides: writers, &seen)
+        }
+        guard !touch.isPrivate, let own = surroundings?.own else { return }
+        let isOwn = own.has(touch.key, within: OwnChanges.period, at: Engine.now)
+        let status = self.status(of: touch)
+        let node = status.flatMap { nodes[FileKey($0)] }
+        if touch.changesName, isNamed || !isOwn {
+            surroundings?.changes.add(1, ordering: .relaxed)
+            // What is known by this name already was looked up since.
+            if node?.isCalled(touch.name, in: touch.directory) != true {
+                touch.name.withName { connection.invalidateEntry($0, in: touch.directory.id) }
+            }
+            connection.invalidateAttributes(of: touch.directory.id)
+            seen.add(touch)
+        }
+        guard !touch.what.isDisjoint(with: [.written, .closed, .attributes]) else { return }
+        if let node {
+            takeChange(of: node, touch.what, besides: writers, &seen)
+        } else if let status, !touch.changesName, !isOwn, engine.isAttended,
+            touch.what.isChange(of: status)
+        {
+            surroundings?.changes.add(1, ordering: .relaxed)
+            seen.add(touch)
+        }
+    }
+
+    private func takeChange(
+        of node: Node, _ what: ChangeWatch.What, besides writers: Set<NodeID>, _ seen: inout SeenChanges
+    ) {
+        guard let own = surroundings?.own, !writers.contains(node.id), !own.has(node.id, at: Engine.now)
+        else { return }
+        do throws(Errno) {
+            guard what.isChange(of: try node.descriptor().descriptor.status()) else { return }
+        } catch {
+            // Then its name has something to tell.
+            return
+        }
+        surroundings?.changes.add(1, ordering: .relaxed)
+        doubt(node)
+        seen.add(node, what)
+    }
+
+    private func doubt(_ node: Node) {
+        if node.kind == S_IFREG {
+            connection.invalidateContents(of: node.id)
+        } else {
+            connection.invalidateAttributes(of: node.id)
+        }
+    }
+
+    /// Whatever the kernel knows may be wrong.
+    func doubtAll() {
+        connection.invalidateAttributes(of: .root)
+        for node in nodes.all where !node.isRoot {
+            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+            guard let parent else { continue }
+            let touch = SeenChanges.Touch(directory: parent, name: name, what: [])
+            let isThere = status(of: touch).map { FileKey($0) == node.key } ?? false
+            if !isThere { name.withName { connection.invalidateEntry($0, in: parent.id) } }
+            doubt(node)
+        }
+    }
+
+    /// What is under a name now; nil if nothing is, or nothing that can be looked at.
+    func status(of touch: SeenChanges.Touch) -> FileStatus? {
+        do throws(Errno) { return try touch.directory.status(of: touch.name) } catch { return nil }
+    }
+
+    /// The directory that a handle leads to, if it concerns anybody: the kernel knows it, or somebody may show what is
+    /// above.
+    func directory(of handle: FileHandle, isAttended: Bool) -> Node? {
+        do throws(Errno) {
+            let opened = try nodes.root.budget.path(of: handle)
+            let key = FileKey(try opened.status())
+            if let known = nodes[key] { return known }
+            guard isAttended, let names = try path(of: opened) else { return nil }
+            let found = try walk(names)
+            return found.key == key ? found : nil
+        } catch {
+            // It is gone, and so is all that was in it.
+            return nil
+        }
+    }
+
+    /// The names from the source's root; nil for what is elsewhere.
+    private func path(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
+        let root = try nodes.root.descriptor()
+        guard let source = LinuxSystem.readLink("/proc/self/fd/\(root.descriptor.rawValue)"),
+            let path = LinuxSystem.readLink("/proc/self/fd/\(opened.rawValue)"),
+            path.isPath(atOrBelow: source)
+        else { return nil }
+        let names = path.dropFirst(source.count).split(separator: UInt8(ascii: "/"))
+        guard names.first.map({ !$0.elementsEqual(".truce".utf8) }) ?? true else { return nil }
+        return names.map { NameBytes(Array($0)) }
+    }
+
+    /// Nobody holds what is found: it stays for as long as somebody needs it.
+    private func walk(_ names: [NameBytes]) throws(Errno) -> Node {
+        var node = nodes.root
+        var walked: [Node] = []
+        defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
+        for name in names {
+            let status = try node.status(of: name)
+            guard status.isDirectory else { throw .stale }
+            node = nodes.introduce(status, as: name, in: node, isLocked: false)
+            walked.append(node)
+        }
+        return node
+    }
+}
+
+extension SeenChanges.Touch {
+    var changesName: Bool { !what.isDisjoint(with: [.appeared, .vanished]) }
+    /// The daemon's own directory.
+    fileprivate var isPrivate: Bool { directory.isRoot && name.bytes == Array(".truce".utf8) }
+}
+
+extension ChangeWatch.What {
+    /// How long ago a file may have changed last that was closed just now.
+    private static let lately: Int64 = 5_000_000_000
+
+    /// Whoever could write to a file and closes it need not have written.
+    fileprivate func isChange(of status: FileStatus) -> Bool {
+        guard isDisjoint(with: [.written, .attributes]) else { return true }
+        let changed = status.changed.seconds * 1_000_000_000 + Int64(status.changed.nanoseconds)
+        return WallClock.nanoseconds() - changed < Self.lately
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// What became of names that were changed around the mount, told to those who show them.
+///
+/// What the directories say now is compared with what is remembered: first what is where a document is followed, so that a
+/// document stays with its name; then what is elsewhere, which may have been moved; then what is gone.
+extension CoordinatedFilesystem {
+    func tell(of seen: SeenChanges, later: inout SeenChanges) {
+        var names = FollowedNames(documents)
+        var (there, missing): ([(SeenChanges.Touch, FileStatus)], [SeenChanges.Touch]) = ([], [])
+        let touches = seen.touchesInOrder + (seen.hasLost ? names.touches : [])
+        for touch in touches {
+            // What the mount does to the name just now comes first.
+            if surroundings?.own.has(touch.key, within: OwnChanges.moment, at: Engine.now) ?? false {
+                later.add(touch)
+            } else if let status = status(of: touch) {
+                there.append((touch, status))
+            } else {
+                missing.append(touch)
+            }
+        }
+        var left: Set<Documents.Name> = []
+        there = there.filter { touch, status in
+            guard let former = names.document(at: touch.key) else { return true }
+            return !tellOfDocument(at: former, touch, status, &left)
+        }
+        for (touch, status) in there { tellOfArrival(touch, status, &left) }
+        // A name may lead elsewhere by now.
+        names = FollowedNames(documents)
+        for touch in missing where !left.contains(touch.key) { tellOfLoss(touch, names) }
+        for written in seen.writtenInOrder
+        where surroundings.map({ !$0.own.has(written.node.id, at: Engine.now) }) ?? false {
+            noteChange(of: written.node, AccessTable.changingAttributes) { .uncoordinated }
+        }
+    }
+
+    /// Something is under a name where a document is followed. Returns whether it is the document.
+    private func tellOfDocument(
+        at former: Node, _ touch: SeenChanges.Touch, _ status: FileStatus, _ left: inout Set<Documents.Name>
+    ) -> Bool {
+        if FileKey(status) == former.key {
+            if let origin = formerName(of: former, now: touch) {
+                left.insert(Documents.Name(origin.name, in: origin.directory))
+                noteMove(of: former, from: origin, to: NameChange(around: touch.name, in: touch.directory))
+                guard touch.what.contains(.written) else { return true }
+            }
+            noteChange(of: former, .write(.updating)) { .uncoordinated }
+            return true
+        }
+        guard former.kind == S_IFREG, status.isRegularFile else {
+            lose(former, touch)
+            return false
+        }
+        let node = nodes.introduce(status, as: touch.name, in: touch.directory, isLocked: false)
+        defer { nodes.forget(node.id, lookups: 1) }
+        let change = NameChange(around: touch.name, in: touch.directory)
+        lost(former, touch.name, in: touch.directory, wasLast: false)
+        if let origin = formerName(of: node, now: touch) { tellMove(of: node, from: origin, to: change) }
+        takeOver(node, from: former)
+        rename(node, to: change)
+        documents.moved(node)
+        engine.placePresenters(of: node.item)
+        noteChange(of: node, .write(.updating)) { .uncoordinated }
+        return true
+    }
+
+    /// The name a node was known by, if it is not there any more.
+    private func formerName(of node: Node, now touch: SeenChanges.Touch) -> NameChange? {
+        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (formerName, directory) = surroundings?.takeFormerName(of: node) ?? (name, hasName ? parent : nil)
+        guard let directory else { return nil }
+        let former = SeenChanges.Touch(directory: directory, name: formerName, what: [])
+        if former.key == touch.key { return nil }
+        if let status = status(of: former), FileKey(status) == node.key { return nil }
+        return NameChange(around: formerName, in: directory)
+    }
+
+    /// Something is under a name where nothing is followed.
+    private func tellOfArrival(
+        _ touch: SeenChanges.Touch, _ status: FileStatus, _ left: inout Set<Documents.Name>
+    ) {
+        let known = nodes[FileKey(status)]
+        let change = NameChange(around: touch.name, in: touch.directory)
+        if let known, let origin = formerName(of: known, now: touch) {
+            left.insert(Documents.Name(origin.name, in: origin.directory))
+            rename(known, to: change)
+            noteMove(of: known, from: origin, to: change)
+            _ = fillAwaited(touch.name, in: touch.directory, with: known) { .uncoordinated }
+            return
+        }
+        guard known != nil || engine.isAttended || !documents.awaitsNothing else { return }
+        let node = nodes.introduce(status, as: touch.name, in: touch.directory, isLocked: false)
+        defer { nodes.forget(node.id, lookups: 1) }
+        if fillAwaited(touch.name, in: touch.directory, with: node, by: { .uncoordinated }) {
+            return noteChange(of: node, .write(.updating)) { .uncoordinated }
+        }
+        if touch.what.contains(.appeared) {
+            noteCreation(of: node, change)
+        } else if !touch.changesName {
+            noteChange(of: node, AccessTable.changingAttributes) { .uncoordinated }
+        }
+    }
+
+    /// Nothing is under a name any more.
+    private func tellOfLoss(_ touch: SeenChanges.Touch, _ names: FollowedNames) {
+        for (node, isItself) in names.losses(at: touch.key) {
+            if isItself || node.kind != S_IFDIR {
+                lose(node, touch)
+            } else {
+                documents.lost(node, called: touch.name, in: touch.directory)
+            }
+        }
+        guard !names.isFollowed(touch.key), touch.what.contains(.vanished), !touch.what.contains(.appeared)
+        else { return }
+        noteDeletion(ofUnknown: NameChange(around: touch.name, in: touch.directory))
+    }
+
+    /// A document is gone, by itself or with a directory above it.
+    private func lose(_ node: Node, _ touch: SeenChanges.Touch) {
+        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        guard hasName, let parent else { return }
+        lost(node, name, in: parent, wasLast: false)
+        if node.kind == S_IFDIR { documents.lost(node, called: name, in: parent) }
+        loseDocument(of: node, called: NameChange(around: name, in: parent), under: nil)
+    }
+}
+
+/// The names that lead to documents somebody follows.
+private struct FollowedNames {
+    private struct Follower {
+        let node: Node
+        let document: Node?
+        let isItself: Bool
+    }
+
+    private var followers: [Documents.Name: [Follower]] = [:]
+
+    init(_ documents: Documents) {
+        for place in documents.allPlaces {
+            let document: Node? = if case .node(let node) = place { node } else { nil }
+            var next: Node? = place.anchor
+            while let node = next, !node.isRoot {
+                let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+                next = parent
+                guard hasName, let parent else { continue }
+                let follower = Follower(node: node, document: document, isItself: node === document)
+                followers[Documents.Name(name, in: parent), default: []].append(follower)
+            }
+        }
+    }
+
+    /// The node of the document that is followed under a name.
+    func document(at name: Documents.Name) -> Node? { followers[name]?.first(where: \.isItself)?.node }
+
+    func isFollowed(_ name: Documents.Name) -> Bool { followers[name]?.contains(where: \.isItself) ?? false }
+
+    /// Documents that are gone if a name is; and the directory that is, if something is awaited in it.
+    func losses(at name: Documents.Name) -> [(node: Node, isItself: Bool)] {
+        (followers[name] ?? []).map { follower in
+            follower.document.map { ($0, true) } ?? (follower.node, false)
+        }
+    }
+
+    /// Whatever is followed, as if something had happened to it.
+    var touches: [SeenChanges.Touch] {
+        followers.values.joined().filter(\.isItself).compactMap { follower in
+            let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
+            return parent.map {
+                SeenChanges.Touch(directory: $0, name: name, what: [.appeared, .vanished, .written])
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// What programs do below a mount of another directory is seen at the mount, and told to those who show it.
+    @Suite struct AroundTheMount {
+        enum Watcher: String {
+            case root, user
+            /// Root of a user namespace, where the limits are its own.
+            case container
+            static let both = [root, user]
+        }
+
+        @Test(
+            "What is changed below is seen at the mount in a moment, and told once",
+            arguments: Watcher.both)
+        func changes(by watcher: Watcher) throws {
+            guard let lab = try run("changes", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(
+                document == [
+                    "didChange updating uncoordinated", "didChange updating uncoordinated",
+                    "didMove forMoving uncoordinated", "didMove forMoving uncoordinated",
+                    "didChange forDeleting uncoordinated",
+                ])
+            let second = try notices(in: lab + "/second.told")
+            #expect(second == Array(repeating: "didChange updating uncoordinated", count: 3))
+            let place = try notices(in: lab + "/place.told")
+            #expect(place.allSatisfy { $0.hasSuffix(" uncoordinated") }, "\(place)")
+            #expect(place.contains("subitemDidAppear forReplacing uncoordinated"))
+            #expect(place.contains("subitemDidMove forMoving uncoordinated"))
+        }
+
+        /// The kernel writes to the files below for them, and says that they did.
+        @Test(
+            "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
+            arguments: Watcher.both)
+        func through(by watcher: Watcher) throws {
+            guard let lab = try run("through", by: watcher) else { return }
+            let place = try notices(in: lab + "/place.told")
+            let uncoordinated = place.filter { $0.hasSuffix(" uncoordinated") }
+            print("\(watcher): \(place.count) notices, \(uncoordinated.count) of them uncoordinated")
+            #expect(uncoordinated == ["subitemDidAppear forReplacing uncoordinated"])
+            #expect(place.count > uncoordinated.count)
+        }
+
+        @Test(
+            "10,000 files made and removed below while the daemon stands still: all is looked at again",
+            arguments: Watcher.both)
+        func burst(by watcher: Watcher) throws {
+            guard let lab = try run("burst", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(document == ["didChange updating uncoordinated"])
+        }
+
+        @Test(
+            "A user who may not watch all directories is told so, and sees what is changed there a second later"
+        )
+        func limit() throws {
+            guard try run("limit", by: .container) != nil else { return }
+        }
+
+        /// Runs a scenario and prints what it measured; nil where it cannot be run. It fails if the mount does not end.
+        private func run(_ scenario: String, by watcher: Watcher) throws -> String? {
+            guard geteuid() == 0 else {
+                print("only root can act as others: shown by the run as root")
+                return nil
+            }
+            let lab = try Lab.freshDirectory("around")
+            if watcher == .user { try Program("chown").run("65534:65534", lab) }
+            let data = try Lab.dataPath == .daemon ? "daemon" : "auto"
+            let outcome = try Self.scenarios.attempt(
+                watcher.rawValue, try Lab.variable("TRUCE_BINARY"), lab, scenario, data)
+            print("\(watcher), \(scenario):\n\(outcome.text)")
+            let isSuccess = outcome.isSuccess
+            #expect(isSuccess, "\(outcome.text)\(outcome.errorText)")
+            #expect(outcome.text.contains(watcher == .root ? "noticed by fanotify" : "noticed by inotify"))
+            #expect(try !MountedDirectory.isMounted(lab + "/place"))
+            return lab
+        }
+
+        /// What a presenter was told: the message, the operation, and whether it was uncoordinated.
+        private func notices(in file: String) throws -> [String] {
+            try Contents.text(of: file).split(separator: "\n").compactMap { line in
+                guard let message = line.firstMatch(of: /"presenter\/((?:did|subitem)[A-Za-z]*)"/),
+                    let operation = line.firstMatch(of: /"operation":"([A-Za-z]*)"/)
+                else { return nil }
+                let mark = line.contains("\"uncoordinated\":true") ? " uncoordinated" : ""
+                return "\(message.1) \(operation.1)\(mark)"
+            }
+        }
+
+        /// As root, or as a user where they may mount: in a mount namespace whose /dev/fuse is for everybody.
+        private static let scenarios = Script(
+            """
+            if [[ $1 = user && $UID = 0 ]]; then
+                exec unshare --mount --propagation=private bash -euc '
+                    mount -t tmpfs none /dev
+                    mknod -m 666 /dev/null c 1 3
+                    mknod -m 666 /dev/fuse c 10 229
+                    text=$1
+                    shift
+                    exec setpriv --reuid=65534 --regid=65534 --clear-groups \\
+                        bash -euo pipefail -c "$text" script "$@"' \\
+                    bash "$BASH_EXECUTION_STRING" "$@"
+            fi
+            if [[ $1 = container ]]; then
+                exec unshare --user --map-root-user --mount --propagation=private bash -euc '
+                    echo 4 >/proc/sys/user/max_inotify_watches
+                    text=$1
+                    shift 2
+                    exec bash -euo pipefail -c "$text" script contained "$@"' \
+                    bash "$BASH_EXECUTION_STRING" "$@"
+            fi
+            truce=$2 scenario=$4
+            cd "$3"
+            mkdir -m 700 run
+            mkdir source place source/folder
+            export XDG_RUNTIME_DIR=$PWD/run
+            echo one >source/document
+            echo one >source/second
+            "$truce" mount source place -o data="$5" >log
+            daemon=$(sed "s/.*pid \\([0-9]*\\).*/\\1/" log)
+            finish() {
+                "$truce" unmount place
+                for ((try = 0; try < 1000; try++)); do
+                    [[ -d /proc/$daemon ]] || return 0
+                    sleep 0.01
+                done
+                echo "the daemon goes on"
+                exit 1
+            }
+            trap finish EXIT
+
+            # NAME: presents something in the place from now on.
+            present() {
+                local path=place
+                [[ $1 = place ]] || path=place/$1
+                : >"$1.errors"
+                "$truce" present --json "$path" >"$1.told" 2>"$1.errors" &
+                for ((try = 0; try < 1000; try++)); do
+                    if [[ $(<"$1.errors") = *presenting* ]]; then return; fi
+                    sleep 0.01
+                done
+                echo "$1 is not presented: $(<"$1.errors")"
+                exit 1
+            }
+            # WHAT COMMAND...: how long it takes until the command succeeds.
+            eventually() {
+                local what=$1 start=${EPOCHREALTIME/./}
+                shift
+                for ((try = 0; try < 2000; try++)); do
+                    if "$@"; then
+                        echo "$what after $(((${EPOCHREALTIME/./} - start) / 1000)) ms"
+                        return
+                    fi
+                    sleep 0.002
+                done
+                echo "$what: never"
+                exit 1
+            }
+            has_size() { [[ $(stat --format %s "$1") = "$2" ]]; }
+            is_gone() { ! stat "$1" >/dev/null 2>&1; }
+            is_listed() { [[ $'\\n'$(ls place)$'\\n' = *$'\\n'"$1"$'\\n'* ]]; }
+            has_told() { (($(grep -c "$2" "$1.told") >= $3)); }
+
+            changes() {
+                present document
+                present second
+                present place
+                stat place/document place/second >/dev/null
+                ls place >/dev/null
+                echo "longer than before" >source/document
+                eventually "a write is seen" has_size place/document 19
+                eventually "and told" has_told document didChange 1
+                echo "a save" >source/document.new
+                mv source/document.new source/document
+                eventually "a save is seen" has_size place/document 7
+                eventually "and told" has_told document didChange 2
+                mv source/document source/moved
+                eventually "a move is seen" is_listed moved
+                eventually "and told" has_told document didMove 1
+                mv source/moved source/folder/moved
+                eventually "a move elsewhere is seen" is_gone place/moved
+                eventually "and told" has_told document didMove 2
+                rm source/folder/moved
+                eventually "a removal is seen" is_gone place/folder/moved
+                eventually "and told" has_told document forDeleting 1
+                echo made >source/made
+                eventually "a new file is seen" is_listed made
+                eventually "and told" has_told place subitemDidAppear 1
+                cp source/made source/second
+                eventually "cp is told" has_told second didChange 1
+                sed -i s/made/edited/ source/second
+                eventually "sed is told" has_told second didChange 2
+                vim -u NONE -es -c "set backup backupcopy=no" -c "call setline(1, 'by vim')" -c wq source/second
+                eventually "vim is told" has_told second didChange 3
+                # Whatever is told twice is told by now.
+                echo last >source/last
+                eventually "the last is told" has_told place '"last"' 1
+            }
+            # NUMBER: what a program writes.
+            write_through() {
+                for ((i = 0; i < 125; i++)); do echo "$i" >>"place/shared$1"; done
+                exec 4>>"place/held$1"
+                for ((i = 0; i < 125; i++)); do echo "$i" >&4; done
+                exec 4>&-
+                mv "place/shared$1" "place/moved$1"
+                chmod 600 "place/moved$1"
+                rm "place/held$1"
+            }
+            through() {
+                present place
+                for number in 1 2 3 4; do
+                    write_through "$number" &
+                    writers[number]=$!
+                done
+                wait "${writers[@]}"
+                # Whatever was seen before it is told before it.
+                "$truce" status place | grep "around the mount"
+                echo last >source/last
+                eventually "a file made below is told" has_told place '"last"' 1
+            }
+            # In kB.
+            memory() { sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' "/proc/$daemon/status"; }
+            burst() {
+                present document
+                stat place/document >/dev/null
+                before=$(memory)
+                kill -STOP "$daemon"
+                for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
+                rm source/burst*
+                echo "longer than before" >source/document
+                echo stays >source/survivor
+                kill -CONT "$daemon"
+                eventually "the document is seen" has_size place/document 19
+                eventually "the survivor is seen" is_listed survivor
+                eventually "the document is told" has_told document didChange 1
+                "$truce" status place | grep "more than the kernel keeps"
+                for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
+                rm source/burst*
+                echo last >source/last
+                eventually "a burst later" is_listed last
+                [[ $(ls source) = $(ls place) ]]
+                after=$(memory)
+                read -ra times <"/proc/$daemon/stat"
+                echo "the daemon has grown from $before kB to $after kB; $(((times[13] + times[14]) * 10)) ms of CPU"
+                ((after < before + 65536))
+            }
+            limit() {
+                mkdir source/{1..8}
+                echo one >source/8/file
+                ls -R place >/dev/null
+                stat place/8/file >/dev/null
+                echo longer >source/8/file
+                eventually "a write is seen" has_size place/8/file 7
+                "$truce" status place | grep "not all"
+                status=0
+                "$truce" doctor place || status=$?
+                ((status == 5))
+            }
+            "$scenario"
+            "$truce" status place | grep "around the mount"
+            """)
+    }
+}
