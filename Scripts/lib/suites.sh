@@ -215,6 +215,8 @@ run_suite() {
     as_owner lab="$lab" scripts="$scripts" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
+    # A mount of root's is root's to end, and so may be that of a user.
+    acting=(env)
     unmount_tree
     rm -rf --one-file-system "$tree"
     rmdir "$lab/mounted"
