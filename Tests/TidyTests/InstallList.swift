@@ -25,7 +25,8 @@ struct InstallList {
     /// assignments do not count.
     static let prefixes: [String: Int] = [
         "sudo": 0, "env": 0, "exec": 0, "command": 0, "timeout": 1, "xargs": 0, "unshare": 0, "setpriv": 0,
-        "strace": 0, "as_root": 0, "as_owner": 0, "in_lab": 0, "check": 1, "verdict": 1, "expect": 1,
+        "strace": 0, "as_root": 0, "as_owner": 0, "in_lab": 0, "check": 1, "verdict": 1, "until_gone": 0,
+        "expect": 1,
         "timed": 0, "hold": 0,
         "processes_inside": 1,
         "process_links": 0, "test_run": 2, "rightly": 0, "eventually": 1,
