@@ -92,16 +92,8 @@ extension OwnedDescriptor {
     ///
     /// `/` for a file of whose names it knows none; throws ENAMETOOLONG for what does not fit a page.
     package borrowing func currentPath() throws(Errno) -> [UInt8] {
-        var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
-        let descriptor = rawValue
-        let count = path.withUnsafeMutableBytes { buffer in
-            guard let start = buffer.baseAddress else { return -1 }
-            return withDescriptorPath(descriptor) {
-                readlink($0, start.assumingMemoryBound(to: CChar.self), buffer.count)
-            }
-        }
-        guard count >= 0 else { throw .last }
-        return Array(path[..<count])
+        guard let path = readLink("/proc/self/fd/\(rawValue)") else { throw .last }
+        return path
     }
 
     /// `openat(2)` of the directory itself, this time to be read.

@@ -90,25 +90,13 @@ extension CoordinatedFilesystem {
             let opened = try nodes.root.budget.path(of: handle)
             let key = FileKey(try opened.status())
             if let known = nodes[key] { return known }
-            guard isAttended, let names = try path(of: opened) else { return nil }
+            guard isAttended, let names = try names(of: opened) else { return nil }
             let found = try walk(names)
             return found.key == key ? found : nil
         } catch {
             // It is gone, and so is all that was in it.
             return nil
         }
-    }
-
-    /// The names from the source's root; nil for what is elsewhere.
-    private func path(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
-        let root = try nodes.root.descriptor()
-        guard let source = LinuxSystem.readLink("/proc/self/fd/\(root.descriptor.rawValue)"),
-            let path = LinuxSystem.readLink("/proc/self/fd/\(opened.rawValue)"),
-            path.isPath(atOrBelow: source)
-        else { return nil }
-        let names = path.dropFirst(source.count).split(separator: UInt8(ascii: "/"))
-        guard names.first.map({ !$0.elementsEqual(".truce".utf8) }) ?? true else { return nil }
-        return names.map { NameBytes(Array($0)) }
     }
 
     /// Nobody holds what is found: it stays for as long as somebody needs it.

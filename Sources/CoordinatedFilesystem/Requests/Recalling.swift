@@ -79,23 +79,27 @@ extension CoordinatedFilesystem {
 
     /// Where a file is by what the kernel below calls it just now.
     private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
-        let slash = UInt8(ascii: "/")
-        // Another of its names may be one in the source.
-        let elsewhere: FoundPlace = status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
-        let (path, source): ([UInt8], [UInt8])
         do throws(Errno) {
-            (path, source) = (
-                try found.descriptor.currentPath(), try nodes.root.descriptor().descriptor.currentPath()
-            )
+            // As the kernel calls what it knows no name of.
+            let isNameless = try found.descriptor.currentPath() == [UInt8(ascii: "/")]
+            if isNameless, !status.isDirectory { return .unknown }
+            if let names = try names(of: found.descriptor), !names.isEmpty { return .names(names) }
         } catch {
             guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
             return .unknown
         }
-        if path == [slash], !status.isDirectory { return .unknown }
-        guard path.isPath(atOrBelow: source) else { return elsewhere }
-        let names = path.dropFirst(source == [slash] ? 0 : source.count).split(separator: slash)
-        guard let first = names.first, Array(first) != Array(".truce".utf8) else { return elsewhere }
-        return .names(names.map { NameBytes(Array($0)) })
+        // Another of its names may be one in the source.
+        return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
+    }
+
+    /// The names from the source's root to what is open; nil for what is elsewhere, or the daemon's own.
+    func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
+        let source = try nodes.root.descriptor().descriptor.currentPath()
+        let path = try opened.currentPath()
+        guard path.isPath(atOrBelow: source) else { return nil }
+        let names = path.dropFirst(source.count).split(separator: UInt8(ascii: "/"))
+        guard names.first.map({ !$0.elementsEqual(".truce".utf8) }) ?? true else { return nil }
+        return names.map { NameBytes(Array($0)) }
     }
 
     /// Walks down to a file, and keeps the directories on the way known as long as it is.
