@@ -125,7 +125,7 @@ let package = Package(
             exclude: ["Scenarios"], settings: quick),
         tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["LinuxSystem", "TestSupport"]),
-        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination"]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination", "FuseBridge"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
             name: "ArbitrationBenchmark",
@@ -135,6 +135,8 @@ let package = Package(
             path: "Tests/Benchmarks/ArbitrationBenchmark", swiftSettings: rules),
         // What Scripts/bench measures with; in C, so that the client's own share is small.
         .executableTarget(name: "FileBenchmark", path: "Tests/Benchmarks/FileBenchmark"),
+        // A mirror without coordination, as the floor to measure Truce against.
+        .executableTarget(name: "BareMirror", dependencies: ["CFuse"], path: "Tests/Benchmarks/BareMirror"),
         // Presenters, their reader and a bare hub in processes of their own.
         .executableTarget(
             name: "PresenterBenchmark",

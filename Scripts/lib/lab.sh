@@ -43,7 +43,7 @@ in_lab() {
 # The FUSE mounts of this run, the innermost first.
 lab_mounts() {
     local mountpoint
-    findmnt --raw --noheadings --types fuse.truce,fuse.bindfs,fuse --output TARGET | sort --reverse | while read -r mountpoint; do
+    findmnt --raw --noheadings --types fuse.truce,fuse.bindfs,fuse.mergerfs,fuse.bare,fuse --output TARGET | sort --reverse | while read -r mountpoint; do
         # findmnt writes unusual bytes as \xNN.
         printf -v mountpoint '%b' "$mountpoint"
         [[ $mountpoint != "$lab"/* ]] || say "$mountpoint"

@@ -153,7 +153,8 @@ struct ShellScanner {
     }
 
     private static let openers: Set<String> = [
-        "if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "fi", "done", "esac", "}",
+        "if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "coproc", "fi", "done",
+        "esac", "}",
     ]
 
     private mutating func take(_ word: ShellWord) {

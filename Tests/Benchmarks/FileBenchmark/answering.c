@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 // What was received: the bytes from `start` to `end` are not handed out yet.
@@ -119,19 +120,39 @@ static int connect_to(const char *path) {
     return descriptor;
 }
 
-void present(const char *socket_path, const char *name, int ready, struct board *board) {
+static struct lines *introduce(const char *socket_path) {
     struct lines *lines = allocate(sizeof *lines);
     lines->descriptor = connect_to(socket_path);
     call(lines, "initialize",
          "{\"id\":1,\"jsonrpc\":\"2.0\",\"method\":\"initialize\",\"params\":{"
          "\"client\":{\"name\":\"FileBenchmark\"},\"protocol\":{\"max\":1,\"min\":1}}}\n");
+    return lines;
+}
+
+static void register_presenter(struct lines *lines, const char *name, const char *messages) {
     char request[512];
     const char *form =
         "{\"id\":2,\"jsonrpc\":\"2.0\",\"method\":\"presenter/register\",\"params\":{"
-        "\"messages\":[\"relinquishToReader\"],\"path\":\"%s\"}}\n";
-    int size = snprintf(request, sizeof request, form, name);
+        "\"messages\":[%s],\"path\":\"%s\"}}\n";
+    int size = snprintf(request, sizeof request, form, messages, name);
     if (size >= (int)sizeof request) complain("too long to be presented:", name);
     call(lines, "presenter/register", request);
+}
+
+void find_socket(char *path, size_t capacity) {
+    ssize_t length = getxattr(".", "user.truce.socket", path, capacity - 1);
+    if (length < 0) fail("there is no control socket of", "the working directory");
+    path[length] = 0;
+}
+
+void register_all(const char *socket_path, char *const *names, int count) {
+    struct lines *lines = introduce(socket_path);
+    for (int i = 0; i < count; i++) register_presenter(lines, names[i], "");
+}
+
+void present(const char *socket_path, const char *name, int ready, struct board *board) {
+    struct lines *lines = introduce(socket_path);
+    register_presenter(lines, name, "\"relinquishToReader\"");
     if (write(ready, "r", 1) != 1) fail("cannot tell", "that the presenter is there");
     answer_lines(lines, board);
     complain("the daemon closed", "the presenter's socket");

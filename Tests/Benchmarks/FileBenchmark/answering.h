@@ -20,6 +20,12 @@ struct board {
 // Answers every line that comes until the other end closes. `board` may be NULL.
 void answer_all(int descriptor, struct board *board);
 
+// Connects, and registers presenters of `count` names, which are asked nothing; the connection stays.
+void register_all(const char *socket_path, char *const *names, int count);
+
+// The control socket of the mount that the working directory is in.
+void find_socket(char *path, size_t capacity);
+
 // The presenter of one path: registers over the socket, writes one byte to `ready`, answers until ended.
 _Noreturn void present(const char *socket_path, const char *name, int ready, struct board *board);
 

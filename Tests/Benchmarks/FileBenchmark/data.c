@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents, one mebibyte at a time.
+// Contents: one mebibyte at a time, in pages here and there, and as memory.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MEBIBYTE = 1 << 20 };
+enum { MEBIBYTE = 1 << 20, PAGE = 4096 };
 
 // Returns the number of bytes.
 static uint64_t read_once(const char *path, char *buffer) {
@@ -76,22 +76,91 @@ void read_cold(const char *path) {
     free(buffer);
 }
 
-// Over what is there: where new blocks lie and how long a disk takes to provide them is another question.
-void write_file(const char *path) {
-    char *buffer = allocate(MEBIBYTE);
-    memset(buffer, 'x', MEBIBYTE);
+static off_t size_of(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0) fail("cannot look at", path);
-    int mebibytes = (int)(status.st_size / MEBIBYTE);
-    if (mebibytes < 1) complain(path, "is too short to measure anything");
+    if (status.st_size < MEBIBYTE) complain(path, "is too short to measure anything");
+    return status.st_size;
+}
+
+// Until `close`, and until `fsync` if what is measured includes the disk.
+static void write_blocks(const char *path, int flags, int mebibytes, int syncs) {
+    char *buffer = allocate(MEBIBYTE);
+    memset(buffer, 'x', MEBIBYTE);
     uint64_t began = now();
-    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC | flags, 0644);
     if (descriptor < 0) fail("cannot open", path);
     for (int i = 0; i < mebibytes; i++) {
         if (write(descriptor, buffer, MEBIBYTE) != MEBIBYTE) fail("cannot write", path);
     }
-    if (fsync(descriptor) != 0) fail("cannot sync", path);
+    if (syncs && fsync(descriptor) != 0) fail("cannot sync", path);
     if (close(descriptor) != 0) fail("cannot close", path);
     report(now() - began, (uint64_t)mebibytes);
+    free(buffer);
+}
+
+void write_file(const char *path, int syncs) {
+    write_blocks(path, 0, (int)(size_of(path) / MEBIBYTE), syncs);
+}
+
+// Where new blocks lie and how long a disk takes to provide them is another question: they stay in memory.
+void write_new(const char *path, int mebibytes) {
+    write_blocks(path, O_CREAT | O_EXCL, mebibytes, 0);
+    if (unlink(path) != 0) fail("cannot delete", path);
+}
+
+// The same places in every run and every tree.
+static off_t next_place(uint64_t *state, off_t size) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (off_t)((*state >> 33) % (uint64_t)(size / PAGE)) * PAGE;
+}
+
+void read_places(const char *path, int count) {
+    char *buffer = allocate(MEBIBYTE);
+    off_t size = size_of(path);
+    read_once(path, buffer);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail("cannot open", path);
+    uint64_t state = 1, began = now();
+    for (int i = 0; i < count; i++) {
+        if (pread(descriptor, buffer, PAGE, next_place(&state, size)) != PAGE) fail("cannot read", path);
+    }
+    report(now() - began, (uint64_t)count);
+    close(descriptor);
+    free(buffer);
+}
+
+void write_places(const char *path, int count) {
+    char *buffer = allocate(MEBIBYTE);
+    off_t size = size_of(path);
+    read_once(path, buffer);
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail("cannot open", path);
+    uint64_t state = 1, began = now();
+    for (int i = 0; i < count; i++) {
+        if (pwrite(descriptor, buffer, PAGE, next_place(&state, size)) != PAGE) fail("cannot write", path);
+    }
+    report(now() - began, (uint64_t)count);
+    close(descriptor);
+    free(buffer);
+}
+
+void read_mapped(const char *path, int passes) {
+    size_t size = (size_t)size_of(path);
+    char *buffer = allocate(MEBIBYTE);
+    read_once(path, buffer);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail("cannot open", path);
+    uint64_t began = now();
+    for (int i = 0; i < passes; i++) {
+        char *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, descriptor, 0);
+        if (memory == MAP_FAILED) fail("cannot map", path);
+        for (size_t at = 0; at < size; at += MEBIBYTE) {
+            memcpy(buffer, memory + at, size - at < MEBIBYTE ? size - at : MEBIBYTE);
+        }
+        munmap(memory, size);
+    }
+    report(now() - began, size / MEBIBYTE * (uint64_t)passes);
+    close(descriptor);
     free(buffer);
 }

@@ -1,107 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileBenchmark WORKLOAD ARGUMENT…: one workload, timed inside. Prints nanoseconds per operation.
-//
-//     make-tree DIRECTORY DIRECTORIES FILES SIZE       names.c; prints nothing
-//     read-warm FILE PASSES                            data.c; a mebibyte is an operation
-//     read-cold FILE <FILE-BELOW                       data.c
-//     write FILE                                       data.c
-//     open ROOT DIRECTORIES FILES SIZE PASSES          names.c
-//     stat-warm ROOT DIRECTORIES FILES PASSES          names.c
-//     stat-fresh ROOT DIRECTORIES FILES                names.c
-//     readdir ROOT DIRECTORY FILES PASSES              names.c
-//     readdir-small ROOT DIRECTORIES FILES PASSES      names.c
-//     create ROOT DIRECTORY FILES                      renaming.c
-//     rename ROOT DIRECTORY FILES GENERATION           renaming.c
-//     unlink ROOT DIRECTORY FILES                      renaming.c
-//     run ROOT PASSES PROGRAM WORD…                    programs.c
-//     presenter ROOT NAME OTHER-NAME ROUNDS            presenting.c; prints three figures
+// FileBenchmark WORKLOAD ROOT ARGUMENT…: one workload, timed inside. Prints nanoseconds per operation.
 //
 // A ROOT becomes the working directory, so that the way to it is not measured.
 #define _GNU_SOURCE
 #include "measure.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int number(const char *word) {
+static char **words;
+
+static int number(int index) {
     char *end;
-    long value = strtol(word, &end, 10);
-    if (*end != 0 || value < 1 || value > 1000 * 1000) complain(word, "is not a number from 1 to 1000000");
+    long value = strtol(words[index], &end, 10);
+    if (*end != 0 || value < 0 || value > 1000 * 1000) complain(words[index], "is not a number from 0 to 1000000");
     return (int)value;
 }
 
-static const char *command;
-static int words_count;
+// data.c: a mebibyte is an operation, or a place
+static void do_read_warm(void) { read_file(words[0], number(1)); }
+static void do_read_cold(void) { read_cold(words[0]); }
+static void do_read_mapped(void) { read_mapped(words[0], number(1)); }
+static void do_read_places(void) { read_places(words[0], number(1)); }
+static void do_write(void) { write_file(words[0], 1); }
+static void do_overwrite(void) { write_file(words[0], 0); }
+static void do_write_new(void) { write_new(words[0], number(1)); }
+static void do_write_places(void) { write_places(words[0], number(1)); }
+// names.c: a file or a name is an operation
+static void do_make_tree(void) { make_tree(words[0], number(1), number(2), number(3)); }
+static void do_open(void) { open_files(number(0), number(1), number(2), number(3)); }
+static void do_open_one(void) { open_one(words[0], number(1)); }
+static void do_stat_warm(void) { stat_files(number(0), number(1), number(2), 1); }
+static void do_stat_fresh(void) { stat_files(number(0), number(1), 1, 0); }
+static void do_readdir(void) { read_directory(words[0], number(1), number(2)); }
+static void do_readdir_small(void) { read_directories(number(0), number(1), number(2)); }
+static void do_list(void) { list_directories(number(0), number(1)); }
+// renaming.c
+static void do_create(void) { create_files(words[0], number(1), number(2)); }
+static void do_rename(void) { rename_files(words[0], number(1), number(2)); }
+static void do_unlink(void) { unlink_files(words[0], number(1)); }
+// programs.c
+static void do_run(void) { run_program(number(0), words + 1); }
+static void do_once(void) { run_program_once(words[0], words + 1); }
+// presenting.c, which prints three figures; crowd.c, which prints none; handing.c
+static void do_presenter(void) { open_presented(words[0], words[1], number(2)); }
+static void do_crowd(void) { present_crowd(number(0), number(1)); }
+static void do_parked(void) { release_parked(words[0], number(1)); }
+static void do_hand_over(void) { hand_over(words[0], number(1), number(2)); }
 
-static bool is_called(const char *name, int count) {
-    return strcmp(command, name) == 0 && words_count == count;
-}
+enum { AT_LEAST = 100 };
 
-static bool run_on_data(char **words) {
-    if (is_called("make-tree", 4)) {
-        make_tree(words[0], number(words[1]), number(words[2]), number(words[3]));
-    } else if (is_called("read-warm", 2)) {
-        read_file(words[0], number(words[1]));
-    } else if (is_called("read-cold", 1)) {
-        read_cold(words[0]);
-    } else if (is_called("write", 1)) {
-        write_file(words[0]);
-    } else {
-        return false;
+static const struct {
+    const char *name, *arguments;
+    int count;
+    void (*run)(void);
+} workloads[] = {
+    {"read-warm", "FILE PASSES", 2, do_read_warm},
+    {"read-cold", "FILE <FILE-BELOW", 1, do_read_cold},
+    {"read-mapped", "FILE PASSES", 2, do_read_mapped},
+    {"read-places", "FILE COUNT", 2, do_read_places},
+    {"write", "FILE", 1, do_write},
+    {"overwrite", "FILE", 1, do_overwrite},
+    {"write-new", "FILE MEBIBYTES", 2, do_write_new},
+    {"write-places", "FILE COUNT", 2, do_write_places},
+    {"make-tree", "DIRECTORY DIRECTORIES FILES SIZE", 4, do_make_tree},
+    {"open", "DIRECTORIES FILES SIZE THREADS", 4, do_open},
+    {"open-one", "FILE COUNT", 2, do_open_one},
+    {"stat-warm", "DIRECTORIES FILES PASSES", 3, do_stat_warm},
+    {"stat-fresh", "DIRECTORIES FILES", 2, do_stat_fresh},
+    {"readdir", "DIRECTORY FILES PASSES", 3, do_readdir},
+    {"readdir-small", "DIRECTORIES FILES PASSES", 3, do_readdir_small},
+    {"list", "DIRECTORIES FILES", 2, do_list},
+    {"create", "DIRECTORY FILES SIZE", 3, do_create},
+    {"rename", "DIRECTORY FILES GENERATION", 3, do_rename},
+    {"unlink", "DIRECTORY FILES", 2, do_unlink},
+    {"run", "PASSES PROGRAM WORD…", AT_LEAST + 2, do_run},
+    {"once", "DIRECTORY PROGRAM WORD…", AT_LEAST + 2, do_once},
+    {"presenter", "NAME OTHER-NAME ROUNDS", 3, do_presenter},
+    {"crowd", "DIRECTORIES FILES <UNTIL-ITS-END", 2, do_crowd},
+    {"parked", "FILE COUNT <WHEN-TO-LET-GO", 2, do_parked},
+    {"hand-over", "FILE ROUNDS LOCKS", 3, do_hand_over},
+};
+
+static void explain(void) {
+    fprintf(stderr, "usage:\n");
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+        fprintf(stderr, "  FileBenchmark %s ROOT %s\n", workloads[i].name, workloads[i].arguments);
     }
-    return true;
-}
-
-static void enter(const char *root) {
-    if (chdir(root) != 0) fail("cannot enter", root);
-}
-
-static bool run_on_root(char **words) {
-    if (is_called("open", 5)) {
-        enter(words[0]);
-        open_files(number(words[1]), number(words[2]), number(words[3]), number(words[4]));
-    } else if (is_called("stat-warm", 4)) {
-        enter(words[0]);
-        stat_files(number(words[1]), number(words[2]), number(words[3]), true);
-    } else if (is_called("stat-fresh", 3)) {
-        enter(words[0]);
-        stat_files(number(words[1]), number(words[2]), 1, false);
-    } else if (is_called("readdir", 4)) {
-        enter(words[0]);
-        read_directory(words[1], number(words[2]), number(words[3]));
-    } else if (is_called("readdir-small", 4)) {
-        enter(words[0]);
-        read_directories(number(words[1]), number(words[2]), number(words[3]));
-    } else if (is_called("create", 3)) {
-        enter(words[0]);
-        create_files(words[1], number(words[2]));
-    } else if (is_called("rename", 4)) {
-        enter(words[0]);
-        rename_files(words[1], number(words[2]), number(words[3]));
-    } else if (is_called("unlink", 3)) {
-        enter(words[0]);
-        unlink_files(words[1], number(words[2]));
-    } else if (is_called("presenter", 4)) {
-        enter(words[0]);
-        open_presented(words[0], words[1], words[2], number(words[3]));
-    } else if (strcmp(command, "run") == 0 && words_count > 2) {
-        enter(words[0]);
-        run_program(number(words[1]), words + 2);
-    } else {
-        return false;
-    }
-    return true;
+    exit(2);
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) complain("name a workload", "");
-    command = argv[1];
-    words_count = argc - 2;
-    if (!run_on_data(argv + 2) && !run_on_root(argv + 2)) {
-        complain(command, "is no workload with these arguments");
+    if (argc < 3) explain();
+    words = argv + 3;
+    int given = argc - 3;
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+        int needed = workloads[i].count;
+        int fits = needed > AT_LEAST ? given >= needed - AT_LEAST : given == needed;
+        if (strcmp(argv[1], workloads[i].name) != 0 || !fits) continue;
+        if (chdir(argv[2]) != 0) fail("cannot enter", argv[2]);
+        workloads[i].run();
+        return 0;
     }
-    return fflush(stdout) == 0 ? 0 : 1;
+    explain();
 }

@@ -27,24 +27,38 @@ void finish_child(pid_t child);
 // data.c
 void read_file(const char *path, int passes);
 void read_cold(const char *path);
-void write_file(const char *path);
+void read_places(const char *path, int count);
+void read_mapped(const char *path, int passes);
+void write_file(const char *path, int syncs);
+void write_new(const char *path, int mebibytes);
+void write_places(const char *path, int count);
 
 // names.c
 void make_tree(const char *directory, int directories, int files, int size);
-void open_files(int directories, int files, int size, int passes);
+void open_files(int directories, int files, int size, int threads);
+void open_one(const char *name, int count);
 void stat_files(int directories, int files, int passes, int is_warm);
 void read_directory(const char *name, int files, int passes);
 void read_directories(int directories, int files, int passes);
+void list_directories(int directories, int files);
 
 // renaming.c
-void create_files(const char *directory, int files);
+void create_files(const char *directory, int files, int size);
 void rename_files(const char *directory, int files, int generation);
 void unlink_files(const char *directory, int files);
 
 // programs.c
 void run_program(int passes, char **words);
+void run_program_once(const char *directory, char **words);
 
 // presenting.c
-void open_presented(const char *root, const char *name, const char *elsewhere, int rounds);
+void open_presented(const char *name, const char *elsewhere, int rounds);
+
+// crowd.c
+void present_crowd(int directories, int files);
+
+// handing.c
+void hand_over(const char *name, int rounds, int locks);
+void release_parked(const char *name, int count);
 
 #endif

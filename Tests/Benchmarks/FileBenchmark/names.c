@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,16 +64,51 @@ static void open_all(char (*paths)[NAME], int count, int size, char *buffer) {
     }
 }
 
-void open_files(int directories, int files, int size, int passes) {
+// One thread's share of the files.
+struct share {
+    pthread_t thread;
+    char (*paths)[NAME];
+    int count, size;
+};
+
+static void *open_share(void *argument) {
+    const struct share *share = argument;
+    char *buffer = allocate((size_t)share->size);
+    open_all(share->paths, share->count, share->size, buffer);
+    free(buffer);
+    return NULL;
+}
+
+void open_files(int directories, int files, int size, int threads) {
     int count = directories * files;
     char(*paths)[NAME] = make_paths(directories, files);
-    char *buffer = allocate((size_t)size);
-    open_all(paths, count, size, buffer);
+    struct share whole = {.paths = paths, .count = count, .size = size};
+    open_share(&whole);
+    struct share *shares = allocate((size_t)threads * sizeof *shares);
     uint64_t began = now();
-    for (int i = 0; i < passes; i++) open_all(paths, count, size, buffer);
-    report(now() - began, (uint64_t)count * (uint64_t)passes);
-    free(buffer);
+    for (int i = 0; i < threads; i++) {
+        int first = (int)((int64_t)count * i / threads), next = (int)((int64_t)count * (i + 1) / threads);
+        shares[i] = (struct share){.paths = paths + first, .count = next - first, .size = size};
+        if (threads == 1) {
+            open_share(&shares[i]);
+        } else if (pthread_create(&shares[i].thread, NULL, open_share, &shares[i]) != 0) {
+            complain("cannot start", "a thread");
+        }
+    }
+    for (int i = 0; threads > 1 && i < threads; i++) pthread_join(shares[i].thread, NULL);
+    report(now() - began, (uint64_t)count);
+    free(shares);
     free(paths);
+}
+
+void open_one(const char *name, int count) {
+    uint64_t began = now();
+    for (int i = 0; i < count; i++) {
+        int descriptor = open(name, O_RDONLY | O_CLOEXEC);
+        if (descriptor < 0) fail("cannot open", name);
+        close(descriptor);
+    }
+    report(now() - began, (uint64_t)count);
 }
 
 static void stat_all(char (*paths)[NAME], int count) {
@@ -121,4 +157,27 @@ void read_directories(int directories, int files, int passes) {
     uint64_t began = now();
     for (int i = 0; i < passes; i++) list_all(directories, files);
     report(now() - began, (uint64_t)directories * (uint64_t)(files + 2) * (uint64_t)passes);
+}
+
+// What `ls -l` does.
+static void list_with_attributes(const char *name) {
+    DIR *directory = opendir(name);
+    if (directory == NULL) fail("cannot open", name);
+    struct stat status;
+    for (struct dirent *found; (found = readdir(directory)) != NULL;) {
+        if (fstatat(dirfd(directory), found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            fail("cannot look at", found->d_name);
+        }
+    }
+    closedir(directory);
+}
+
+void list_directories(int directories, int files) {
+    char name[NAME];
+    uint64_t began = now();
+    for (int i = 0; i < directories; i++) {
+        snprintf(name, sizeof name, "d%03d", i % 1000);
+        list_with_attributes(name);
+    }
+    report(now() - began, (uint64_t)directories * (uint64_t)files);
 }

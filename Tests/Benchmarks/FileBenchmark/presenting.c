@@ -20,7 +20,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,11 +87,9 @@ static void run_round(int round, uint64_t *took) {
     pause_between_turns();
 }
 
-static pid_t start_presenter(const char *root) {
+static pid_t start_presenter(void) {
     char path[256];
-    ssize_t length = getxattr(".", "user.truce.socket", path, sizeof path - 1);
-    if (length < 0) fail("there is no control socket of", root);
-    path[length] = 0;
+    find_socket(path, sizeof path);
     int ready[2];
     if (pipe2(ready, O_CLOEXEC) != 0) fail("cannot make", "a pipe");
     pid_t child = start_child();
@@ -131,12 +128,12 @@ static int compare(const void *one, const void *other) {
     return left < right ? -1 : left > right;
 }
 
-void open_presented(const char *root, const char *name, const char *elsewhere, int rounds) {
+void open_presented(const char *name, const char *elsewhere, int rounds) {
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED) fail("cannot share", "memory");
     names[ASKED] = name;
     names[UNPRESENTED] = elsewhere;
-    pid_t presenter = start_presenter(root);
+    pid_t presenter = start_presenter();
     // The first open tells how the daemon's request looks, which the echo has to know.
     time_step(ASKED);
     if (board->length == 0) complain("the presenter was not asked about", name);

@@ -32,16 +32,19 @@ static void look_at_all(char (*paths)[NAME], int files) {
     }
 }
 
-void create_files(const char *directory, int files) {
+void create_files(const char *directory, int files, int size) {
     char(*paths)[NAME] = make_paths(directory, 0, files);
+    char *contents = allocate((size_t)size + 1);
     if (mkdir(directory, 0755) != 0) fail("cannot make", directory);
     uint64_t began = now();
     for (int i = 0; i < files; i++) {
         int descriptor = open(paths[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (descriptor < 0) fail("cannot make", paths[i]);
+        if (write(descriptor, contents, (size_t)size) != size) fail("cannot write", paths[i]);
         if (close(descriptor) != 0) fail("cannot close", paths[i]);
     }
     report(now() - began, (uint64_t)files);
+    free(contents);
     free(paths);
 }
 

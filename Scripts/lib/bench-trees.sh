@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+# The trees that Scripts/bench works in, all equal and all on one file system, and what is mounted over them. Needs
+# say.sh, root.sh and lab.sh, and `trees`, `client`, `directory` and the sizes.
+
+# Where a tree lies while nothing is mounted. Truce is mounted in place, the others beside.
+source_of() {
+    case $1 in
+        bindfs | mergerfs | bare) say "$lab/$1.below" ;;
+        *) say "$lab/$1" ;;
+    esac
+}
+
+is_truce() {
+    [[ $1 == @(passthrough|daemon) ]]
+}
+
+# without TREE leaves its column out.
+without() {
+    local tree rest=()
+    for tree in "${trees[@]}"; do
+        [[ $tree == "$1" ]] || rest+=("$tree")
+    done
+    trees=("${rest[@]}")
+}
+
+# A git that nothing outside of the lab has a say in.
+prepare_git() {
+    export GIT_CONFIG_GLOBAL=$lab/gitconfig GIT_CONFIG_NOSYSTEM=1
+    git config --global user.name Bench
+    git config --global user.email bench@localhost
+    git config --global gc.auto 0
+    # To git, files on somebody else's mount may be somebody else's.
+    git config --global safe.directory '*'
+    git config --global init.defaultBranch main
+}
+
+# A program in C: a header and as many sources as the build has to compile.
+make_program() {
+    local number
+    mkdir "$1"
+    say 'int part(int number);' >"$1/program.h"
+    for ((number = 0; number < units; number++)); do
+        cat >"$1/part$number.c" <<END
+#include "program.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int part$number(int of) { char text[64]; return snprintf(text, sizeof text, "%d", of + $number) + (int)strlen(text); }
+END
+    done
+    {
+        say 'VPATH = ../program'
+        printf 'program.a: $(patsubst %%,part%%.o,'
+        for ((number = 0; number < units; number++)); do printf ' %d' "$number"; done
+        # make's own words.
+        # shellcheck disable=SC2016
+        printf ')\n\t$(AR) rcs $@ $^\n%%.o: %%.c program.h\n\t$(CC) -O1 -c -o $@ $<\n'
+    } >"$1/Makefile"
+}
+
+# What sqlite3 is told, outside of the trees.
+make_scripts() {
+    local mode number
+    for mode in off full; do
+        {
+            say "PRAGMA synchronous=$mode; CREATE TABLE entries (number INTEGER, words TEXT);"
+            for ((number = 0; number < commits; number++)); do
+                say "INSERT INTO entries VALUES ($number, 'somewhat more than a number');"
+            done
+        } >"$lab/commits-$mode.sql"
+    done
+    cat >"$lab/bulk.sql" <<END
+PRAGMA synchronous=off; CREATE TABLE entries (number INTEGER, words TEXT); BEGIN;
+WITH RECURSIVE counted(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM counted LIMIT $((commits * 100)))
+INSERT INTO entries SELECT number, 'somewhat more than a number' FROM counted; COMMIT;
+END
+}
+
+make_tree() {
+    local source
+    source=$(source_of "$1")
+    mkdir -p "$lab/$1" "$source"
+    "$client" make-tree "$source" tree "$directories" "$files" 4096
+    "$client" make-tree "$source" git "$git_directories" "$git_files" 3000
+    git -C "$source/git" init --quiet
+    git -C "$source/git" add .
+    git -C "$source/git" commit --quiet --message "All files"
+    "$client" create "$source" names "$names" 0 >/dev/null
+    make_program "$source/program"
+    head --bytes=4096 /dev/zero >"$source/presented"
+    cp "$source/presented" "$source/unpresented"
+    cp "$source/presented" "$source/handed"
+    if is_truce "$1" && is_measured open-crowd; then
+        "$client" make-tree "$source" crowd "$crowd_directories" "$crowd_files" 1
+    fi
+}
+
+make_trees() {
+    local tree source big=''
+    heading "Making ${#trees[@]} trees in $lab, on $file_system"
+    prepare_git
+    make_scripts
+    for tree in "${trees[@]}"; do
+        make_tree "$tree"
+        source=$(source_of "$tree")
+        if [[ -z $big ]]; then
+            # Not zeros, which some file systems do not store.
+            big=$source/big
+            head --bytes="${mebibytes}M" /dev/urandom >"$big"
+            tar --create --file="$lab/files.tar" --directory="$source" --exclude=.git git
+            git clone --quiet --bare --no-local "$source/git" "$lab/origin"
+        else
+            cp --reflink=never "$big" "$source/big"
+        fi
+        cp --reflink=never "$big" "$source/written"
+        # Open from before the mount: nobody else comes to the file below a mount in place.
+        exec {descriptor}<"$source/big"
+        files_below[$tree]=$descriptor
+    done
+}
+
+mount_tree() {
+    local options=()
+    case $1 in
+        bindfs)
+            # By itself it lets all users in, which a user may not do.
+            ((EUID == 0)) || options=(--no-allow-other)
+            bindfs "${options[@]}" "$lab/bindfs.below" "$lab/bindfs"
+            ;;
+        mergerfs) mergerfs "$lab/mergerfs.below" "$lab/mergerfs" ;;
+        bare) as_root "$lab/bin/BareMirror" "$lab/bare.below" "$lab/bare" ;;
+        passthrough)
+            if ((EUID == 0)); then
+                "$lab_truce" mount "$lab/passthrough"
+            else
+                as_root "$lab_truce" mount "$lab/passthrough" -o allow_other
+            fi
+            ;;
+        daemon) "$lab_truce" mount "$lab/daemon" -o data=daemon ;;
+    esac >/dev/null
+}
+
+unmount_tree() {
+    findmnt --mountpoint "$lab/$1" >/dev/null || return 0
+    case $1 in
+        bindfs | mergerfs) fusermount3 -u "$lab/$1" ;;
+        bare) as_root fusermount3 -u "$lab/$1" ;;
+        passthrough) as_root "$lab_truce" unmount "$lab/passthrough" ;;
+        daemon) "$lab_truce" unmount "$lab/daemon" ;;
+    esac
+}
+
+# status_of TREE QUERY prints what jq finds. A mount's socket serves root and whoever mounted it.
+status_of() {
+    local command=("$lab_truce" status --json "$lab/$1")
+    if [[ $1 == passthrough ]]; then command=(as_root "${command[@]}"); fi
+    "${command[@]}" | jq "$2" --raw-output
+}
+
+mount_all() {
+    local tree path changes
+    for tree in "${trees[@]}"; do
+        mount_tree "$tree"
+        changes=$(git -C "$lab/$tree/git" status --porcelain) || refuse "bench: git finds nothing in $lab/$tree."
+        [[ -z $changes ]] || refuse "bench: git finds changes in $lab/$tree."
+        is_truce "$tree" || continue
+        # How data travels the daemon knows once a file was opened.
+        cat "$lab/$tree/presented" >/dev/null
+        path=$(status_of "$tree" .options.dataPath)
+        [[ $path != "$tree" ]] || continue
+        [[ $tree == passthrough ]] || refuse "bench: data goes by '$path' where it should go by '$tree'."
+        say "This kernel passes no data of $file_system through: those columns are left out."
+        for tree in passthrough bare; do
+            unmount_tree "$tree"
+            without "$tree"
+        done
+    done
+}
+
+unmount_all() {
+    local tree status=0
+    for tree in "${trees[@]}"; do
+        unmount_tree "$tree" || status=1
+    done
+    return "$status"
+}

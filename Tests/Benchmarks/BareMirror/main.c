@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// BareMirror DIRECTORY MOUNTPOINT: as little as a mirror with passthrough can be. It coordinates nothing, checks
+// nothing beyond what the kernel does, keeps a descriptor for each file it knows, and knows no extended attributes: the
+// least that a request can cost. It leaves to the kernel what is known and is for long; names of directories and missing
+// names it does not. To compare Truce with, for root.
+#include "mirror.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+// As many as the daemon has.
+enum { THREADS = 2 };
+
+static struct fuse_session *session;
+
+static int fail(const char *what, const char *name) {
+    fprintf(stderr, "BareMirror: %s %s: %s\n", what, name, strerror(errno));
+    return 1;
+}
+
+static void *serve(void *unused) {
+    struct fuse_buf buffer = {0};
+    while (!fuse_session_exited(session)) {
+        int count = fuse_session_receive_buf(session, &buffer);
+        if (count == -EINTR || count == -EAGAIN) continue;
+        if (count <= 0) break;
+        fuse_session_process_buf(session, &buffer);
+    }
+    free(buffer.mem);
+    return unused;
+}
+
+static int run(void) {
+    pthread_t other;
+    if (pthread_create(&other, NULL, serve, NULL) != 0) return fail("cannot start", "a thread");
+    serve(NULL);
+    pthread_join(other, NULL);
+    return 0;
+}
+
+static void allow_descriptors(void) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        fprintf(stderr, "usage: BareMirror DIRECTORY MOUNTPOINT\n");
+        return 2;
+    }
+    allow_descriptors();
+    int root = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) return fail("cannot open", argv[1]);
+    begin_nodes(root);
+    struct fuse_lowlevel_ops operations = {.init = agree};
+    add_names(&operations);
+    add_files(&operations, &session);
+    add_listing(&operations);
+    char *words[] = {"BareMirror", "-o", "default_permissions,allow_other,fsname=bare,subtype=bare"};
+    struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
+    session = cfuse_session_new(&arguments, &operations, NULL);
+    if (session == NULL) return fail("cannot begin", "a session");
+    if (fuse_session_mount(session, argv[2]) != 0) return fail("cannot mount on", argv[2]);
+    if (take_transport(session) != 0 || fuse_daemonize(0) != 0) return fail("cannot serve", argv[2]);
+    int status = run();
+    fuse_session_unmount(session);
+    return status;
+}

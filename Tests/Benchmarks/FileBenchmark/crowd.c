@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Presenters of other files than those that are measured. A mount serves so many of one user that root acts for some of
+// them as users nobody has.
+#define _GNU_SOURCE
+#include "answering.h"
+#include "measure.h"
+
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+// By Sources/ControlProtocol/Limits.swift, with some connections left for others; and the first user nobody has.
+enum { PRESENTERS = 1024, CONNECTIONS = 48, FIRST_USER = 2000000000, NAME = 32 };
+
+static void become(uid_t user) {
+    if (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0) fail("cannot become", "another user");
+}
+
+// One connection for each full share of the files.
+static void register_shares(const char *socket_path, char *const *names, int count) {
+    for (int first = 0; first < count; first += PRESENTERS) {
+        int share = count - first < PRESENTERS ? count - first : PRESENTERS;
+        register_all(socket_path, names + first, share);
+    }
+}
+
+static void register_as(uid_t user, const char *socket_path, char *const *names, int count, int ready) {
+    if (start_child() != 0) return;
+    become(user);
+    register_shares(socket_path, names, count);
+    if (write(ready, "r", 1) != 1) fail("cannot tell", "that the presenters are there");
+    // Until the parent ends.
+    for (;;) pause();
+}
+
+void present_crowd(int directories, int files) {
+    int count = directories * files, own = CONNECTIONS * PRESENTERS, children = 0, ready[2];
+    char **names = allocate((size_t)count * sizeof *names), socket_path[256], byte;
+    for (int i = 0; i < count; i++) {
+        names[i] = allocate(NAME);
+        snprintf(names[i], NAME, "crowd/d%03d/f%03d", i / files % 1000, i % files % 1000);
+    }
+    find_socket(socket_path, sizeof socket_path);
+    if (pipe(ready) != 0) fail("cannot make", "a pipe");
+    for (int first = own; first < count; first += PRESENTERS, children++) {
+        int share = count - first < PRESENTERS ? count - first : PRESENTERS;
+        register_as((uid_t)(FIRST_USER + children), socket_path, names + first, share, ready[1]);
+    }
+    register_shares(socket_path, names, count < own ? count : own);
+    for (; children > 0; children--) {
+        if (read(ready[0], &byte, 1) != 1) complain("not all presenters", "could be registered");
+    }
+    puts("ready");
+    fflush(stdout);
+    // Until whoever started this has seen enough.
+    while (read(STDIN_FILENO, &byte, 1) > 0) {}
+}
