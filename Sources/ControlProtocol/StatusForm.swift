@@ -70,6 +70,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var kept: UInt64 = 0
     package var read: UInt64 = 0
     package var write: UInt64 = 0
+    package var listed: UInt64 = 0
 
     package init() {}
 }

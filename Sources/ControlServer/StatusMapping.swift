@@ -61,6 +61,7 @@ extension CountersForm {
         kept = counters.kept
         read = counters.reads
         write = counters.writes
+        listed = counters.listed
     }
 }
 

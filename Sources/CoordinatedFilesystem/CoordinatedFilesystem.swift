@@ -90,6 +90,13 @@ final class CoordinatedFilesystem: Filesystem {
         return configuration.isInPlace ? .long : .brief
     }
 
+    /// Whether names come to a directory and go through the mount alone, but for what goes around it in place.
+    func isOurs(_ directory: Node) -> Bool {
+        let mount = directory.key.mount
+        return configuration.isInPlace && hasFineTimes && !mountsBelow.isElsewhere(mount)
+            && !mountsBelow.isShared(mount)
+    }
+
     func interrupted(_ token: UInt) { parking.interrupted(token) }
 
     func tookLong(_ nanoseconds: UInt64) {

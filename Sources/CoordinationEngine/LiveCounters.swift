@@ -24,6 +24,7 @@ package final class LiveCounters: Sendable {
     package let kept = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)
     package let writes = Atomic<UInt64>(0)
+    package let listed = Atomic<UInt64>(0)
 
     package init() {}
 }

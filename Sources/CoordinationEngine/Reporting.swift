@@ -62,6 +62,7 @@ extension LiveCounters {
         counters.kept = kept.value
         counters.reads = reads.value
         counters.writes = writes.value
+        counters.listed = listed.value
         return counters
     }
 }

@@ -103,6 +103,8 @@ package struct Counters: Hashable, Sendable {
     package var reads: UInt64 = 0
     /// WRITE requests that reached the daemon.
     package var writes: UInt64 = 0
+    /// Requests for names of a directory; none while the kernel has them.
+    package var listed: UInt64 = 0
 
     package init() {}
 }

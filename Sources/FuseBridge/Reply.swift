@@ -59,15 +59,27 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_entry(take(), &entry) != -ENOENT
     }
 
+    /// There is no such name, and the kernel need not ask again for a while.
+    package consuming func missing(valid: Validity) {
+        var entry = fuse_entry_param()
+        entry.entry_timeout = valid.seconds
+        fuse_reply_entry(take(), &entry)
+    }
+
     package consuming func attributes(_ status: FileStatus, valid: Validity) {
         var status = stat(status)
         fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    package consuming func openedDirectory(_ handle: HandleID) {
+    /// `keepingNames`: the kernel keeps what it is told of the directory; `trustingKept`: what it has, it needs not ask for.
+    /// Returns whether the opener was still there. If it was not, no RELEASEDIR will come.
+    package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, trustingKept: Bool) -> Bool
+    {
         var info = fuse_file_info()
         info.fh = handle.rawValue
-        fuse_reply_open(take(), &info)
+        info.cache_readdir = keepingNames ? 1 : 0
+        info.keep_cache = trustingKept ? 1 : 0
+        return fuse_reply_open(take(), &info) != -ENOENT
     }
 
     /// Opens a file. With a backing file the kernel then moves the data itself.

@@ -74,7 +74,7 @@ extension StatusForm {
             ("bounced", counters.bounced), ("parked under lock", counters.parkedUnderLock),
             ("ESTALE", counters.estale), ("interrupted", counters.interrupted),
             ("identified", counters.identified), ("kept", counters.kept),
-            ("READ", counters.read), ("WRITE", counters.write),
+            ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
     }

@@ -21,6 +21,7 @@ package struct MountStatus: Decodable, Sendable {
         package var kept: UInt64
         package var read: UInt64
         package var write: UInt64
+        package var listed: UInt64
 
         /// For the figures a test prints: what is not 0.
         package var summary: String {
@@ -30,7 +31,7 @@ package struct MountStatus: Decodable, Sendable {
                 ("bounced", bounced),
                 ("parked under lock", parkedUnderLock), ("ESTALE", estale), ("interrupted", interrupted),
                 ("identified", identified),
-                ("kept", kept), ("READ", read), ("WRITE", write),
+                ("kept", kept), ("READ", read), ("WRITE", write), ("listed", listed),
             ]
             return named.filter { $0.1 != 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         }

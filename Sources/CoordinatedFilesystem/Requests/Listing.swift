@@ -7,15 +7,21 @@ import Synchronization
 /// Directories being listed, by handle.
 final class ListingTable: Sendable {
     final class Listing: DescriptorKeeper {
-        private let directory: Node
+        let directory: Node
         /// Opened again when it had to go: the offset says where to go on.
         private let stream: Mutex<DirectoryStream?>
-        private let isOpen = Atomic<Bool>(true)
+        private let isOpen: Atomic<Bool>
+        /// Whether the kernel keeps what it is told.
+        let isKept: Bool
 
-        init(_ directory: Node) throws(Errno) {
+        /// If the kernel has the names already, the directory is opened when it asks all the same.
+        init(_ directory: Node, _ names: KeptNames<Stamp>.Answer) throws(Errno) {
             self.directory = directory
-            stream = Mutex(try Self.open(directory))
-            directory.budget.opened()
+            isKept = names != .passing
+            let opens = names != .kept
+            stream = Mutex(opens ? try Self.open(directory) : nil)
+            isOpen = Atomic(opens)
+            if opens { directory.budget.opened() }
         }
 
         deinit { if hasDescriptor { directory.budget.closed() } }
@@ -68,6 +74,7 @@ final class ListingTable: Sendable {
     private struct State {
         var listings: [HandleID: Listing] = [:]
         var nextHandle: UInt64 = 1
+        var keptNames = KeptNames<Stamp>()
     }
 
     private let state = Mutex(State())
@@ -85,7 +92,23 @@ final class ListingTable: Sendable {
         }
     }
 
-    func remove(_ handle: HandleID) -> Listing? { state.withLock { $0.listings.removeValue(forKey: handle) } }
+    func remove(_ handle: HandleID) {
+        // Outside of the lock it may be the last reference, and a stream to be closed.
+        let listing = state.withLock { state in
+            let listing = state.listings.removeValue(forKey: handle)
+            if let listing, listing.isKept { state.keptNames.close(listing.directory.id) }
+            return listing
+        }
+        _ = listing
+    }
+
+    // See ``KeptNames``.
+    func openNames(of directory: NodeID, looking look: Stamp) -> KeptNames<Stamp>.Answer {
+        state.withLock { $0.keptNames.open(directory, looking: look) }
+    }
+    func beginNames(of directory: NodeID) { state.withLock { $0.keptNames.begin(directory) } }
+    func closeNames(of directory: NodeID) { state.withLock { $0.keptNames.close(directory) } }
+    func doubtNames(of directory: NodeID) { state.withLock { $0.keptNames.doubt(directory) } }
 }
 
 /// Vacated names are listed after the real ones, from this offset on; no file system uses such offsets
@@ -95,19 +118,52 @@ private let firstVacatedOffset = Int.max - (1 << 20)
 extension CoordinatedFilesystem {
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
+        var names = KeptNames<Stamp>.Answer.passing
         do throws(Errno) {
-            let listing = try ListingTable.Listing(directory)
-            directory.budget.cached(listing)
-            reply.openedDirectory(listings.insert(listing))
+            names = try openNames(of: directory)
+            let listing = try ListingTable.Listing(directory, names)
+            if listing.hasDescriptor { directory.budget.cached(listing) }
+            let handle = listings.insert(listing)
+            let isOpen = reply.openedDirectory(
+                handle, keepingNames: names != .passing, trustingKept: names == .kept)
+            if !isOpen {
+                if names != .passing { listings.doubtNames(of: id) }
+                listings.remove(handle)
+            }
         } catch {
+            // The kernel has not dropped what it has.
+            if names != .passing {
+                listings.doubtNames(of: id)
+                listings.closeNames(of: id)
+            }
             reply.fail(error)
         }
+    }
+
+    /// Whether the kernel may keep the names of a directory that is opened now.
+    ///
+    /// Not while a name is missing in the middle of somebody's save, which is listed for all others; and not where a
+    /// directory may change without a trace in its times.
+    private func openNames(of directory: Node) throws(Errno) -> KeptNames<Stamp>.Answer {
+        guard isOurs(directory), episodes.isQuiet else { return .passing }
+        let look = Stamp(try directory.descriptor().descriptor.status())
+        return listings.openNames(of: directory.id, looking: look)
+    }
+
+    /// Has the kernel ask again: what it was told is not for everybody, or not true any more.
+    func doubtNames(of directory: Node) {
+        listings.doubtNames(of: directory.id)
+        // Not on this thread, which may be serving somebody who reads the directory. Who opened it before and reads it
+        // again is not told by the next open.
+        engine.workers.run { [connection] in connection.invalidateContents(of: directory.id) }
     }
 
     func readDirectory(
         _ id: NodeID, handle: HandleID, from offset: Int, into page: consuming DirectoryPage
     ) {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
+        engine.counters.listed.count()
+        if listing.isKept, offset == 0 { listings.beginNames(of: id) }
         var isComplete = true
         if offset < firstVacatedOffset || offset == Int.max {
             do throws(Errno) {
@@ -118,6 +174,7 @@ extension CoordinatedFilesystem {
             }
         }
         if isComplete, !episodes.isQuiet {
+            if listing.isKept { doubtNames(of: directory) }
             addVacatedNames(of: directory, from: offset == Int.max ? 0 : offset, to: &page)
         }
         page.send()
@@ -178,7 +235,7 @@ extension CoordinatedFilesystem {
     }
 
     func closeDirectory(_ handle: HandleID, reply: consuming Reply) {
-        _ = listings.remove(handle)
+        listings.remove(handle)
         reply.succeed()
     }
 

@@ -22,8 +22,11 @@ extension CoordinatedFilesystem {
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
-            guard error == .noEntry, !episodes.isQuiet, !hasReturned else { return reply.fail(error) }
-            answerMissing(name.copy(), in: directory, reply: reply)
+            guard error == .noEntry, !hasReturned else { return reply.fail(error) }
+            guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }
+            guard isOurs(directory) else { return reply.fail(error) }
+            // Not for long, though only programs that were here before the mount can make it without the kernel.
+            reply.missing(valid: .brief)
         }
     }
 

@@ -78,6 +78,8 @@ extension CoordinatedFilesystem {
         if step == .windowClosed { abandonName(of: vacancy, by: claimant) }
         engine.end(vacancy.claim)
         let directory = NodeID(vacancy.directory.rawValue)
+        // For others it has been listed so far.
+        if step == .windowClosed, let node = nodes[directory] { doubtNames(of: node) }
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
             settleLookup(serial, by: thread, in: directory)
         }

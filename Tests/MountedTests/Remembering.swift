@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// What the kernel remembers of directories, so that nobody has to be asked, is what there is.
+    @Suite struct Remembering {
+        private static let rounds = 50
+
+        @Test("A directory is listed from memory until a name of it comes, goes or changes")
+        func names() throws {
+            try MountedDirectory.with { mount in
+                let place = mount.path + "/place"
+                try Script("mkdir \"$1\"; cd \"$1\"; touch a b c; mkdir d").run(place)
+                #expect(try Self.names(place) == ["a", "b", "c", "d"])
+                let listed = try mount.status().counters.listed
+                for _ in 0..<Self.rounds { #expect(try Self.names(place) == ["a", "b", "c", "d"]) }
+                #expect(try mount.status().counters.listed == listed, "asked again")
+                for (step, names) in [
+                    ("touch e", ["a", "b", "c", "d", "e"]), ("mv a x", ["b", "c", "d", "e", "x"]),
+                    ("rm b", ["c", "d", "e", "x"]), ("rmdir d", ["c", "e", "x"]),
+                    ("ln c y", ["c", "e", "x", "y"]), ("mv x ..", ["c", "e", "y"]),
+                    ("mkdir z; ln -s z s", ["c", "e", "s", "y", "z"]),
+                ] {
+                    try Script("cd \"$1\"; eval \"$2\"").run(place, step)
+                    #expect(try Self.names(place) == names, "after \(step)")
+                    #expect(try Self.names(place) == names, "the second time after \(step)")
+                }
+                #expect(try mount.status().counters.listed > listed)
+            }
+        }
+
+        @Test(
+            "What is made and removed around the mount is listed the next time, and no name is missed or made up"
+        )
+        func around() throws {
+            try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
+                for round in 0..<Self.rounds {
+                    try Script("touch \"$1\"").run(mount.below + "/place/\(round)")
+                    #expect(try Self.names(mount.path + "/place") == ["\(round)"])
+                    try Program("rm").run(mount.below + "/place/\(round)")
+                    #expect(try Self.names(mount.path + "/place") == [])
+                }
+            }
+        }
+
+        @Test("Programs that list a directory while others change it never miss a name that stays")
+        func contended() throws {
+            try MountedDirectory.with { mount in
+                let place = mount.path + "/place"
+                try Script("mkdir \"$1\"; cd \"$1\"; touch stays-{1..300}").run(place)
+                let changer = try Script(
+                    """
+                    cd "$1"; echo ready
+                    while [[ ! -e ../end ]]; do touch comes; mv comes goes; rm goes; done
+                    """
+                ).start(place)
+                try eventually(within: .seconds(20), "the changer to begin") { changer.text == "ready\n" }
+                let listers = try (0..<2).map { _ in
+                    try Script(
+                        "for ((i = 0; i < 100; i++)); do ls \"$1\" | grep --count stays; done | sort --unique"
+                    ).start(place)
+                }
+                for lister in listers { #expect(try lister.wait(within: .seconds(60)).text == "300\n") }
+                try Program("touch").run(mount.path + "/end")
+                _ = try changer.wait(within: .seconds(20))
+                #expect(try Self.names(place).count == 300)
+            }
+        }
+
+        @Test("A name that is missing in the middle of a save is listed for others, and no longer than that")
+        func vacated() throws {
+            try MountedDirectory.with { mount in
+                try Script("mkdir \"$1\"; cd \"$1\"; echo one >document; echo two >other").run(
+                    mount.path + "/place")
+                let place = mount.path + "/place"
+                #expect(try Self.names(place) == ["document", "other"])
+                let saver = try Program("python3").start(
+                    "-c",
+                    """
+                    import os, sys
+                    os.chdir(sys.argv[1])
+                    os.rename("document", "document~")
+                    print("ready", flush=True)
+                    sys.stdin.read()
+                    """, place, input: .keyboard)
+                try eventually(within: .seconds(20), "the document to be moved away") {
+                    saver.text == "ready\n"
+                }
+                for _ in 0..<3 { #expect(try Self.names(place) == ["document", "document~", "other"]) }
+                saver.endInput()
+                _ = try saver.wait(within: .seconds(20))
+                try eventually(within: .seconds(20), "the save to be given up") {
+                    try Self.names(place) == ["document~", "other"]
+                }
+                #expect(try Self.names(place) == ["document~", "other"])
+            }
+        }
+
+        @Test(
+            "A name that was looked for in vain is found when it is there, made through the mount or around it"
+        )
+        func missing() throws {
+            try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
+                for step in [
+                    "touch \"$2\"", "mkdir \"$2\"", "ln -s x \"$2\"", "touch \"$1\"; mv \"$1\" \"$2\"",
+                ] {
+                    let name = mount.path + "/place/name"
+                    #expect(access(name, F_OK) != 0 && errno == ENOENT)
+                    try Script("eval \"$3\"").run(mount.path + "/from", name, step)
+                    var status = stat()
+                    #expect(lstat(name, &status) == 0, "after \(step)")
+                    try Program("rm").run("-r", name)
+                }
+                let name = mount.path + "/place/around"
+                #expect(access(name, F_OK) != 0 && errno == ENOENT)
+                let (_, took) = try timed {
+                    try Program("touch").run(mount.below + "/place/around")
+                    try eventually(within: .seconds(11), "a name that was made around the mount") {
+                        access(name, F_OK) == 0
+                    }
+                }
+                print("a name that was made around the mount was found after \(took)")
+            }
+        }
+
+        @Test("Of a directory that is there twice it is not even believed that a name is missing")
+        func missingTwice() throws {
+            guard geteuid() == 0 else { return }
+            var second = ""
+            defer { Self.detach(second) }
+            try MountedDirectory.with(prepare: { source in
+                try Script("mkdir \"$1\"/{one,two}; mount --bind \"$1\"/{one,two}").run(source)
+                second = source + "/two"
+            }) { mount in
+                for round in 0..<Self.rounds {
+                    #expect(access(mount.path + "/one/\(round)", F_OK) != 0)
+                    try Program("touch").run(mount.path + "/two/\(round)")
+                    #expect(access(mount.path + "/one/\(round)", F_OK) == 0, "round \(round)")
+                }
+            }
+        }
+
+        private static func detach(_ mountpoint: String) {
+            do {
+                try Program("umount").run(mountpoint)
+            } catch {
+                Issue.record("\(error)")
+            }
+        }
+
+        private static func names(_ directory: String) throws -> [String] {
+            try Program("ls").run("-A", directory).text.split(separator: "\n").map(String.init)
+        }
+    }
+}
