@@ -121,10 +121,10 @@ package final class MountedDirectory: Sendable {
         try Program("findmnt").attempt("--types", "fuse.truce", "--mountpoint", path).isSuccess
     }
 
-    /// Whether a process exists and is no zombie.
+    /// Whether a process exists and is no zombie. Its first thread may be one while others still have its files open.
     package static func isAlive(_ pid: Int32) -> Bool {
-        guard let state = ProcessStatus(of: pid)?["State"] else { return false }
-        return !state.hasPrefix("Z")
+        guard let status = ProcessStatus(of: pid), let state = status["State"] else { return false }
+        return !state.hasPrefix("Z") || (status.threads ?? 0) > 1
     }
 }
 
