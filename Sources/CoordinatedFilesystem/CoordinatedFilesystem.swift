@@ -70,15 +70,13 @@ final class CoordinatedFilesystem: Filesystem {
             forbidden: configuration.forbidden)
         (hasFineTimes, isLocal) = (FileTimes.areFine(on: source), source.isLocal)
         let departed = DepartedDirectories()
-        let node = Node(
-            .root, status, number: status.inode, parent: nil, name: NameBytes([]), budget: budget,
-            connection: connection,
-            departed: departed)
+        let context = Node.Context(
+            budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow)
+        let node = Node(.root, status, parent: nil, name: NameBytes([]), context: context)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()
         nodes = NodeTable(
-            root: node, budget: budget, connection: connection, departed: departed, below: mountsBelow,
-            surroundings: surroundings)
+            root: node, context: context, surroundings: surroundings)
         trimming = Trimming(of: nodes, engine: engine)
         places = Places(engine: engine, departed: departed)
         documents = Documents(nodes: nodes, places: places)

@@ -42,9 +42,9 @@ final class MountsBelow: Sendable {
     }
 
     /// What tells files of one inode number apart; nil for the source's own.
-    func realm(of status: FileStatus) -> UInt64? {
-        if isOfSource(status) { return nil }
-        return isElsewhere(status.mount) ? status.device ^ status.mount << 32 : status.device
+    func realm(of file: FileKey) -> UInt64? {
+        if file.device == deviceOfSource, !isElsewhere(file.mount) { return nil }
+        return isElsewhere(file.mount) ? file.device ^ file.mount << 32 : file.device
     }
 
     /// Whether the mount a file was reached by forbids what ours allows.

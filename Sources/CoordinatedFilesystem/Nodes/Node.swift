@@ -37,6 +37,7 @@ enum DataRoute: Sendable {
 /// by its children. **Lock rule.** The mutex covers the state; no system call is made under it, and no
 /// other node's mutex is taken under it.
 final class Node: DescriptorKeeper {
+    /// In an order that leaves few gaps: there may be millions.
     struct State {
         var parent: Node?
         var name: NameBytes
@@ -45,8 +46,19 @@ final class Node: DescriptorKeeper {
         var descriptor: SharedDescriptor?
         /// Finds the file without a name; known once the descriptor of a file in use had to go.
         var handle: FileHandle?
+        /// The number by which the engine knows the directory, once it does.
+        var placed: ItemID?
         /// Users that must reach the file whatever happens to its name, which are open handles.
-        var pins = 0
+        var pins: Int32 = 0
+        var opens: Int32 = 0
+        /// Open handles through which shared mappings may change the file without anybody being told.
+        var mappers: Int32 = 0
+        /// How often it may have become a package, or ceased to be one.
+        var packageChanges: UInt32 = 0
+        /// Kept until the kernel forgets the inode.
+        var backing: BackingID?
+        /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
+        var dataRoute: DataRoute?
         var hasName = true
         /// Somebody follows the document under the name it is known by, whatever other names it has.
         var isFollowed = false
@@ -54,52 +66,60 @@ final class Node: DescriptorKeeper {
         var isOrphan = false
         /// The kernel knows it no longer.
         var isForgotten = false
-        var opens = 0
-        /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
-        var dataRoute: DataRoute?
-        /// Kept until the kernel forgets the inode.
-        var backing: BackingID?
-        /// Open handles through which shared mappings may change the file without anybody being told.
-        var mappers = 0
         /// Whether data may bypass us at all; nil until it was looked at.
         var mayBypass: Bool?
         var itemClass: ItemClass?
-        /// The number by which the engine knows the directory, once it does.
-        var placed: ItemID?
-        /// How often it may have become a package, or ceased to be one.
-        var packageChanges: UInt64 = 0
+
+        init(parent: Node?, name: NameBytes, item: ItemID) {
+            self.parent = parent
+            self.name = name
+            self.item = item
+        }
+    }
+
+    /// What all nodes of a mount share.
+    final class Context: Sendable {
+        let budget: DescriptorBudget
+        let connection: Connection
+        let departed: DepartedDirectories
+        let mountsBelow: MountsBelow
+
+        init(
+            budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
+            mountsBelow: MountsBelow
+        ) {
+            self.budget = budget
+            self.connection = connection
+            self.departed = departed
+            self.mountsBelow = mountsBelow
+        }
     }
 
     let id: NodeID
     let key: FileKey
-    /// The inode number that programs see.
-    let number: UInt64
     /// The type bits of the mode, which never change.
     let kind: UInt32
-    let budget: DescriptorBudget
-    let connection: Connection
-    private let departed: DepartedDirectories
+    private let context: Context
     let state: Mutex<State>
 
-    init(
-        _ id: NodeID, _ status: FileStatus, number: UInt64, parent: Node?, name: NameBytes,
-        budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories
-    ) {
+    init(_ id: NodeID, _ status: FileStatus, parent: Node?, name: NameBytes, context: Context) {
         self.id = id
         self.key = FileKey(status)
-        self.number = number
         self.kind = status.kind
-        self.budget = budget
-        self.connection = connection
-        self.departed = departed
+        self.context = context
         state = Mutex(State(parent: parent, name: name, item: ItemID(id.rawValue)))
     }
+
+    var budget: DescriptorBudget { context.budget }
+    var connection: Connection { context.connection }
+    /// The inode number that programs see.
+    var number: UInt64 { context.mountsBelow.number(ofInode: key.inode, on: key.device) }
 
     // The last FORGET comes after the last RELEASE: no open uses the backing file any more.
     deinit {
         let (backing, placed) = state.withLock { ($0.backing, $0.placed) }
         if let backing { connection.closeBacking(backing) }
-        if let placed { departed.add(placed) }
+        if let placed { context.departed.add(placed) }
     }
 
     var item: ItemID { state.withLock { $0.item } }

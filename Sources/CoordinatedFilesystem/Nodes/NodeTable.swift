@@ -8,7 +8,8 @@ import Synchronization
 /// The nodes the kernel knows, by the number it uses and by the file they stand for.
 ///
 /// Invariants, per shard:
-/// - I1. If `numbers[f] == n` then `nodes[n]` is the node of file f. A file has at most one such node.
+/// - I1. The node of file f is `nodes[strays[f]]` if there is such a stray; else the one with the number that follows from f
+///   (``NodeNumbering``), unless that is another file's or `retired`. A file has at most one such node.
 /// - I2. `lookups > 0`: a node leaves with its last lookup.
 /// - I3. No two nodes are one item.
 ///
@@ -22,20 +23,42 @@ final class NodeTable: Sendable {
 
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
-        var numbers: [FileKey: NodeID] = [:]
+        /// Files whose own number was taken.
+        var strays: [FileKey: NodeID] = [:]
+        /// Nodes of files that have lost their last name: whoever has their inode number now is another one.
+        var retired: Set<NodeID> = []
         /// Directories above nodes that the kernel asked for by number: it does not know them itself. They stay, by a
         /// lookup each, as long as it knows the node.
         var kept: [NodeID: [NodeID]] = [:]
+
+        func node(of key: FileKey, numbered own: NodeID) -> Node? {
+            if !strays.isEmpty, let id = strays[key] { return nodes[id]?.node }
+            guard let node = nodes[own]?.node, node.key == key, retired.isEmpty || !retired.contains(own)
+            else {
+                return nil
+            }
+            return node
+        }
+
+        func anotherNumber(for key: FileKey, elsewhere: UInt64?) -> NodeID {
+            NodeID(
+                NodeNumbering.number(inode: key.inode, born: key.born, elsewhere: elsewhere) {
+                    nodes[NodeID($0)] != nil
+                })
+        }
+
+        /// The node is no longer found by its file.
+        mutating func lose(_ node: Node) {
+            if strays[node.key] == node.id { strays[node.key] = nil }
+            retired.remove(node.id)
+        }
     }
 
     /// A node's number ends in that of its shard, as the inode number does.
     private static let shardBits: UInt64 = 4
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
-    private let budget: DescriptorBudget
-    private let connection: Connection
-    private let departed: DepartedDirectories
-    private let below: MountsBelow
+    private let context: Node.Context
     /// Hears of directories; nil if the source is not watched.
     private let surroundings: Surroundings?
     /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
@@ -43,20 +66,16 @@ final class NodeTable: Sendable {
     let root: Node
 
     init(
-        root: Node, budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
-        below: MountsBelow, surroundings: Surroundings?
+        root: Node, context: Node.Context, surroundings: Surroundings?
     ) {
         self.root = root
         self.surroundings = surroundings
-        self.budget = budget
-        self.connection = connection
-        self.departed = departed
-        self.below = below
+        self.context = context
         shards = InlineArray { _ in Mutex(Shard()) }
         shards[Self.shard(of: .root)].withLock { shard in
             shard.nodes[.root] = Entry(node: root, lookups: .max)
         }
-        shards[Self.shard(of: root.key)].withLock { $0.numbers[root.key] = .root }
+        shards[Self.shard(of: root.key)].withLock { $0.strays[root.key] = .root }
         surroundings?.arrived(root)
     }
 
@@ -87,9 +106,15 @@ final class NodeTable: Sendable {
     /// The node of a file, without counting a lookup.
     subscript(key: FileKey) -> Node? {
         if key == root.key { return root }
-        return shards[Self.shard(of: key)].withLock { shard in
-            shard.numbers[key].flatMap { shard.nodes[$0]?.node }
-        }
+        return shards[Self.shard(of: key)].withLock { $0.node(of: key, numbered: ownNumber(of: key)) }
+    }
+
+    /// What a file is called if nobody else is.
+    private func ownNumber(of key: FileKey) -> NodeID {
+        NodeID(
+            NodeNumbering.number(
+                inode: key.inode, born: key.born, elsewhere: context.mountsBelow.realm(of: key)
+            ) { _ in false })
     }
 
     /// Counts one more lookup of a file that was found under a name, making its node if need be.
@@ -130,34 +155,26 @@ final class NodeTable: Sendable {
     /// The number that a file has, or would get if it is unknown.
     func number(of status: FileStatus) -> NodeID {
         let key = FileKey(status)
-        return shards[Self.shard(of: key)].withLock { $0.numbers[key] }
-            ?? NodeID(
-                NodeNumbering.number(
-                    inode: key.inode, born: key.born, elsewhere: below.realm(of: status)
-                ) { _ in false })
+        return shards[Self.shard(of: key)].withLock { $0.strays[key] } ?? ownNumber(of: key)
     }
 
     private func enter(
         _ status: FileStatus, as name: NameBytes, in parent: Node?, keeping above: [NodeID]
     ) -> (node: Node, isNew: Bool) {
         let key = FileKey(status)
-        let number = below.number(ofInode: status.inode, on: status.device)
-        let elsewhere = below.realm(of: status)
+        let own = ownNumber(of: key)
         return shards[Self.shard(of: key)].withLock { shard in
-            if let id = shard.numbers[key], let known = shard.nodes[id]?.node {
-                if id != .root { shard.nodes[id]?.lookups += 1 }
+            if let known = shard.node(of: key, numbered: own) {
+                if !known.isRoot { shard.nodes[known.id]?.lookups += 1 }
                 return (known, false)
             }
-            let chosen = NodeNumbering.number(inode: key.inode, born: key.born, elsewhere: elsewhere) {
-                shard.nodes[NodeID($0)] != nil
-            }
-            let id = NodeID(chosen)
-            let node = Node(
-                id, status, number: number, parent: parent, name: name, budget: budget,
-                connection: connection, departed: departed)
+            let id =
+                shard.nodes[own] == nil
+                ? own : shard.anotherNumber(for: key, elsewhere: context.mountsBelow.realm(of: key))
+            let node = Node(id, status, parent: parent, name: name, context: context)
             giveItem(to: node)
             shard.nodes[id] = Entry(node: node, lookups: 1)
-            shard.numbers[key] = id
+            if id != own { shard.strays[key] = id }
             if !above.isEmpty { shard.kept[id] = above }
             return (node, true)
         }
@@ -182,7 +199,7 @@ final class NodeTable: Sendable {
                 return (nil, [])
             }
             shard.nodes[id] = nil
-            if shard.numbers[entry.node.key] == id { shard.numbers[entry.node.key] = nil }
+            shard.lose(entry.node)
             return (entry.node, shard.kept.isEmpty ? [] : shard.kept.removeValue(forKey: id) ?? [])
         }
         guard let forgotten else { return }
@@ -212,10 +229,8 @@ final class NodeTable: Sendable {
                 let former = shard
                 shard = Shard()
                 shard.nodes.reserveCapacity(former.nodes.count)
-                shard.numbers.reserveCapacity(former.numbers.count)
                 shard.nodes.merge(former.nodes) { one, _ in one }
-                shard.numbers.merge(former.numbers) { one, _ in one }
-                shard.kept = former.kept
+                (shard.strays, shard.retired, shard.kept) = (former.strays, former.retired, former.kept)
                 return former
             }
             withExtendedLifetime(former) {}
@@ -225,7 +240,9 @@ final class NodeTable: Sendable {
     /// The file has lost its last name: if its inode number comes back, it is another file's.
     func retire(_ node: Node) {
         shards[Self.shard(of: node.key)].withLock { shard in
-            if shard.numbers[node.key] == node.id { shard.numbers[node.key] = nil }
+            guard shard.nodes[node.id]?.node === node else { return }
+            shard.lose(node)
+            shard.retired.insert(node.id)
         }
     }
 
@@ -234,7 +251,9 @@ final class NodeTable: Sendable {
     private func giveItem(to node: Node) {
         let own = node.item
         renumbered.withLock { renumbered in
-            guard renumbered[own] != nil || (node.kind == S_IFDIR && departed.isKnown(own)) else { return }
+            guard renumbered[own] != nil || (node.kind == S_IFDIR && context.departed.isKnown(own)) else {
+                return
+            }
             let spare = ItemID(NodeNumbering.end + spareItems.add(1, ordering: .relaxed).oldValue)
             node.state.withLock { $0.item = spare }
             renumbered[spare] = node.id
