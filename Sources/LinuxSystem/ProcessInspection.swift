@@ -19,7 +19,7 @@ package enum ProcessInspection {
         package var blocked: UInt64 = 0
     }
 
-    /// From `/proc/PID/stat`.
+    /// From `/proc/PID/task/TID/stat`.
     package struct ProcessStatus: Sendable {
         package var program: [UInt8]
         package var parent: Int32
@@ -104,11 +104,13 @@ package enum ProcessInspection {
 
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
+    /// From its first thread, or from a thread by its own number. That of the process would have the kernel add up the
+    /// times of all its threads, of which there may be thousands.
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
-        file("stat", of: process).flatMap(processStatus)
+        file("task/\(process)/stat", of: process).flatMap(processStatus)
     }
 
-    /// Reads the text of `/proc/PID/stat`; nil if it is cut off.
+    /// Reads the text of `/proc/PID/task/TID/stat`; nil if it is cut off.
     package static func processStatus(from text: [UInt8]) -> ProcessStatus? {
         guard let open = text.firstIndex(of: UInt8(ascii: "(")),
             let close = text.lastIndex(of: UInt8(ascii: ")"))
