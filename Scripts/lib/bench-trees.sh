@@ -129,14 +129,12 @@ mount_tree() {
             ;;
         mergerfs) mergerfs "$lab/mergerfs.below" "$lab/mergerfs" ;;
         bare) as_root "$lab/bin/BareMirror" "$lab/bare.below" "$lab/bare" ;;
-        passthrough)
-            if ((EUID == 0)); then
-                "$lab_truce" mount "$lab/passthrough"
-            else
-                as_root "$lab_truce" mount "$lab/passthrough" -o allow_other
-            fi
+        passthrough) as_root "$lab_truce" mount "$lab/passthrough" -o allow_other ;;
+        daemon)
+            # The crowd is of many users, whom root alone may let in.
+            ((EUID != 0)) || options=(-o allow_other)
+            "$lab_truce" mount "$lab/daemon" -o data=daemon "${options[@]}"
             ;;
-        daemon) "$lab_truce" mount "$lab/daemon" -o data=daemon ;;
     esac >/dev/null
 }
 
