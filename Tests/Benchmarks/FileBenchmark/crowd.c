@@ -25,34 +25,43 @@ static void register_shares(const char *socket_path, char *const *names, int cou
     }
 }
 
-static void register_as(uid_t user, const char *socket_path, char *const *names, int count, int ready) {
-    if (start_child() != 0) return;
+// Lives until the other end of `life` is closed: who becomes somebody else outlives the parent.
+static pid_t register_as(
+    uid_t user, const char *socket_path, char *const *names, int count, int ready, const int *life) {
+    char byte;
+    pid_t child = start_child();
+    if (child != 0) return child;
+    close(life[1]);
     become(user);
     register_shares(socket_path, names, count);
     if (write(ready, "r", 1) != 1) fail("cannot tell", "that the presenters are there");
-    // Until the parent ends.
-    for (;;) pause();
+    while (read(life[0], &byte, 1) > 0) {}
+    _exit(0);
 }
 
 void present_crowd(int directories, int files) {
-    int count = directories * files, own = CONNECTIONS * PRESENTERS, children = 0, ready[2];
+    int count = directories * files, own = CONNECTIONS * PRESENTERS, children = 0, ready[2], life[2];
+    pid_t *started = allocate((size_t)count * sizeof *started);
     char **names = allocate((size_t)count * sizeof *names), socket_path[256], byte;
     for (int i = 0; i < count; i++) {
         names[i] = allocate(NAME);
         snprintf(names[i], NAME, "crowd/d%03d/f%03d", i / files % 1000, i % files % 1000);
     }
     find_socket(socket_path, sizeof socket_path);
-    if (pipe(ready) != 0) fail("cannot make", "a pipe");
+    if (pipe(ready) != 0 || pipe(life) != 0) fail("cannot make", "a pipe");
     for (int first = own; first < count; first += PRESENTERS, children++) {
         int share = count - first < PRESENTERS ? count - first : PRESENTERS;
-        register_as((uid_t)(FIRST_USER + children), socket_path, names + first, share, ready[1]);
+        started[children] =
+            register_as((uid_t)(FIRST_USER + children), socket_path, names + first, share, ready[1], life);
     }
     register_shares(socket_path, names, count < own ? count : own);
-    for (; children > 0; children--) {
+    for (int i = 0; i < children; i++) {
         if (read(ready[0], &byte, 1) != 1) complain("not all presenters", "could be registered");
     }
     puts("ready");
     fflush(stdout);
     // Until whoever started this has seen enough.
     while (read(STDIN_FILENO, &byte, 1) > 0) {}
+    close(life[1]);
+    for (int i = 0; i < children; i++) finish_child(started[i]);
 }
