@@ -71,14 +71,16 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    /// `keepingNames`: the kernel keeps what it is told of the directory; `trustingKept`: what it has, it needs not ask for.
+    /// `keepingNames`: the kernel gives out the names it has, and keeps those that it is told; `droppingKept`: it has none.
+    /// If it drops some while somebody has it read others, the directory's names are not kept until it is forgotten.
+    ///
     /// Returns whether the opener was still there. If it was not, no RELEASEDIR will come.
-    package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, trustingKept: Bool) -> Bool
+    package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, droppingKept: Bool) -> Bool
     {
         var info = fuse_file_info()
         info.fh = handle.rawValue
         info.cache_readdir = keepingNames ? 1 : 0
-        info.keep_cache = trustingKept ? 1 : 0
+        info.keep_cache = droppingKept ? 0 : 1
         return fuse_reply_open(take(), &info) != -ENOENT
     }
 

@@ -125,7 +125,7 @@ extension CoordinatedFilesystem {
             if listing.hasDescriptor { directory.budget.cached(listing) }
             let handle = listings.insert(listing)
             let isOpen = reply.openedDirectory(
-                handle, keepingNames: names != .passing, trustingKept: names == .kept)
+                handle, keepingNames: names != .passing, droppingKept: names == .fresh)
             if !isOpen {
                 if names != .passing { listings.doubtNames(of: id) }
                 listings.remove(handle)
