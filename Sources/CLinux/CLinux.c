@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -186,14 +185,6 @@ static _Thread_local struct {
     uint32_t user, group, mask;
     int is_prepared, can_change;
 } thread_identity;
-
-int clinux_alarm_open(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC); }
-
-int clinux_alarm_set(int alarm, uint64_t nanoseconds) {
-    struct itimerspec time = {.it_value = {.tv_sec = (time_t)(nanoseconds / 1000000000),
-                                           .tv_nsec = (long)(nanoseconds % 1000000000)}};
-    return timerfd_settime(alarm, 0, &time, NULL);
-}
 
 int clinux_prepare_thread(void) {
     // Without a file-system context of its own, umask(2) would change every thread's.

@@ -109,11 +109,11 @@ package struct Session: ~Copyable, @unchecked Sendable {
         _ filesystem: any Filesystem, threads: Int, until end: ServiceEnd
     ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        let loop = try Loop(session, root)
+        let loop = Loop(session: session, root: root)
         end.expect(threads)
-        for number in 0..<threads {
+        for _ in 0..<threads {
             try JoinableThread {
-                loop.run(leads: number == 0)
+                loop.run()
                 end.threadEnded()
             }.detach()
         }

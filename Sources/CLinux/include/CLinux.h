@@ -68,10 +68,6 @@ int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_off
 int64_t clinux_read_now(int descriptor, void *buffer, size_t count, int64_t offset);   // preadv2 RWF_NOWAIT
 int64_t clinux_append(int descriptor, const void *buffer, size_t count);                // pwritev2 RWF_APPEND
 
-// timerfd: a thread that reads it sleeps until the time is over that another has set. Setting it wakes nobody.
-int clinux_alarm_open(void);
-int clinux_alarm_set(int alarm, uint64_t nanoseconds);
-
 // What the calling thread is to the file system below. By the raw calls, because glibc's wrappers would
 // change every thread; in C, because only C has thread-local variables.
 int clinux_prepare_thread(void);
