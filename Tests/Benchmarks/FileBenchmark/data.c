@@ -115,35 +115,25 @@ static off_t next_place(uint64_t *state, off_t size) {
     return (off_t)((*state >> 33) % (uint64_t)(size / PAGE)) * PAGE;
 }
 
-void read_places(const char *path, int count) {
+static void visit_places(const char *path, int count, int writes) {
     char *buffer = allocate(MEBIBYTE);
     off_t size = size_of(path);
     read_once(path, buffer);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, (writes ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", path);
     uint64_t state = 1, began = now();
     for (int i = 0; i < count; i++) {
-        if (pread(descriptor, buffer, PAGE, next_place(&state, size)) != PAGE) fail("cannot read", path);
+        off_t place = next_place(&state, size);
+        ssize_t moved = writes ? pwrite(descriptor, buffer, PAGE, place) : pread(descriptor, buffer, PAGE, place);
+        if (moved != PAGE) fail(writes ? "cannot write" : "cannot read", path);
     }
     report(now() - began, (uint64_t)count);
     close(descriptor);
     free(buffer);
 }
 
-void write_places(const char *path, int count) {
-    char *buffer = allocate(MEBIBYTE);
-    off_t size = size_of(path);
-    read_once(path, buffer);
-    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) fail("cannot open", path);
-    uint64_t state = 1, began = now();
-    for (int i = 0; i < count; i++) {
-        if (pwrite(descriptor, buffer, PAGE, next_place(&state, size)) != PAGE) fail("cannot write", path);
-    }
-    report(now() - began, (uint64_t)count);
-    close(descriptor);
-    free(buffer);
-}
+void read_places(const char *path, int count) { visit_places(path, count, 0); }
+void write_places(const char *path, int count) { visit_places(path, count, 1); }
 
 void read_mapped(const char *path, int passes) {
     size_t size = (size_t)size_of(path);
