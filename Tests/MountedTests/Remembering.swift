@@ -45,6 +45,32 @@ extension Mounted {
             }
         }
 
+        /// opendir(3) looks at the directory, and by that alone the kernel sees that it has changed.
+        @Test("Whoever reads a directory without having looked at it is told the names that there are, too")
+        func aroundUnlookedAt() throws {
+            try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
+                let read = try Program("python3").run(
+                    "-c",
+                    """
+                    import ctypes, os, sys
+                    libc, page = ctypes.CDLL(None), ctypes.create_string_buffer(4096)
+                    def is_listed(place, name):
+                        descriptor, found = os.open(place, os.O_RDONLY | os.O_DIRECTORY), False
+                        while (count := libc.getdents64(descriptor, page, 4096)) > 0:
+                            found = found or name.encode() in page.raw[:count]
+                        os.close(descriptor)
+                        return found
+                    for round in range(50):
+                        name = f"a-name-{round}-of-many"
+                        os.close(os.open(sys.argv[2] + "/" + name, os.O_CREAT | os.O_WRONLY))
+                        if not is_listed(sys.argv[1], name): print("missed", name)
+                        os.unlink(sys.argv[2] + "/" + name)
+                        if is_listed(sys.argv[1], name): print("made up", name)
+                    """, mount.path + "/place", mount.below + "/place")
+                #expect(read.text == "")
+            }
+        }
+
         @Test("Programs that list a directory while others change it never miss a name that stays")
         func contended() throws {
             try MountedDirectory.with { mount in
