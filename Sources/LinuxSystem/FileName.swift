@@ -9,6 +9,7 @@ import Glibc
 package struct FileName: ~Copyable {
     package let bytes: UnsafePointer<CChar>
 
+    @inlinable
     package init(borrowing bytes: UnsafePointer<CChar>) { self.bytes = bytes }
 
     /// `.` or `..`, which a directory lists and nobody looks up but the kernel itself.
@@ -36,36 +37,21 @@ package struct NameBytes: Hashable, Sendable, CustomStringConvertible {
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     /// Lends the name to a system call.
+    ///
+    /// Inlined, because unlike the system call itself a generic that is made at run time is not cheap.
+    @inlinable
     package func withName<Result: ~Copyable, Failure: Error>(
         _ body: (borrowing FileName) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
-        // The array outlives the call: it is used after it.
-        defer { withExtendedLifetime(terminated) {} }
-        let result: Swift.Result<Boxed<Result>, Failure> = terminated.withUnsafeBufferPointer { buffer in
-            guard let start = buffer.baseAddress else { preconditionFailure("a name ends in a zero byte") }
-            do throws(Failure) {
-                return .success(Boxed(try body(FileName(borrowing: start))))
-            } catch {
-                return .failure(error)
+        let terminated = bytes + [0]
+        return try terminated.span.withUnsafeBufferPointer { (buffer) throws(Failure) in
+            guard let start = UnsafeRawPointer(buffer.baseAddress) else {
+                preconditionFailure("a name ends in a zero byte")
             }
-        }
-        switch result {
-        case .success(let boxed): return boxed.take()
-        case .failure(let error): throw error
+            return try body(FileName(borrowing: start.assumingMemoryBound(to: CChar.self)))
         }
     }
 
     /// For people: invalid UTF-8 is shown by replacement characters.
     package var description: String { String(decoding: bytes, as: UTF8.self) }
-}
-
-/// Carries a value that may be non-copyable through a closure that must return a copyable one.
-private final class Boxed<Value: ~Copyable> {
-    private var value: Value?
-    init(_ value: consuming Value) { self.value = consume value }
-    func take() -> Value {
-        guard let value = value.take() else { preconditionFailure("taken twice") }
-        return value
-    }
 }
