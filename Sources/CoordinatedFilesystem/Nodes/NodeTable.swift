@@ -49,8 +49,8 @@ final class NodeTable: Sendable {
 
         /// The node is no longer found by its file.
         mutating func lose(_ node: Node) {
-            if strays[node.key] == node.id { strays[node.key] = nil }
-            retired.remove(node.id)
+            if !strays.isEmpty, strays[node.key] == node.id { strays[node.key] = nil }
+            if !retired.isEmpty { retired.remove(node.id) }
         }
     }
 
