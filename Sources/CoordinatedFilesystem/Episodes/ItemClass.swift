@@ -18,7 +18,7 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
         if SideName.isUnambiguous(name, in: place) {
             self = .private
         } else {
-            self = classNames.first { $0.pattern.matches(name) }?.itemClass ?? .document
+            self = classNames.first(for: name)?.itemClass ?? .document
         }
     }
 
@@ -31,13 +31,13 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
 
     /// Whether `name` is one of the files SQLite keeps beside the database `document`.
     package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
-        companions.contains { $0.matches(name, of: document) }
+        companions.hasRow(for: name, of: document)
     }
 }
 
 /// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used
 /// By SQLite", sections 2.1 to 2.3).
-private let companions = ["{D}-journal", "{D}-wal", "{D}-shm"].map(NamePattern.init)
+private let companions = NameTable(["{D}-journal", "{D}-wal", "{D}-shm"])
 
 private struct ClassRow: Sendable {
     let itemClass: ItemClass
@@ -53,7 +53,7 @@ private struct ClassRow: Sendable {
 ///
 /// The endings are what SQLite's own tools and most applications use. A bare `-journal` is not enough:
 /// people call their diaries so.
-private let classNames: [ClassRow] = [
+private let classNames = NameTable([
     ClassRow(.database, "*.sqlite"), ClassRow(.database, "*.sqlite3"), ClassRow(.database, "*.db"),
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),
     ClassRow(.database, "*.db-journal"),
@@ -61,4 +61,4 @@ private let classNames: [ClassRow] = [
     // logrotate's `.N` and `dateext`, and what Python's rotating handlers make of `app.log`.
     ClassRow(.log, "*.log"), ClassRow(.log, "*.log.{N}"), ClassRow(.log, "*.log-{N}"),
     ClassRow(.log, "*.log.{N}-{N}-{N}"),
-]
+]) { $0.pattern }

@@ -50,9 +50,10 @@ package struct NamePattern: Sendable {
     }
 
     private let pieces: [Piece]
-    private let leastLength: Int
-    private let prefix: [UInt8]
-    private let suffix: [UInt8]
+    let leastLength: Int
+    /// What each name of this shape begins and ends with.
+    let prefix: [UInt8]
+    let suffix: [UInt8]
     /// Whether the pattern says which document the name belongs to.
     package let namesDocument: Bool
 
@@ -64,14 +65,8 @@ package struct NamePattern: Sendable {
         namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
     }
 
-    /// Whether the name has this shape, for whatever document.
-    package func matches(_ name: [UInt8]) -> Bool {
-        var search = Search(name: name, document: nil, wanted: 0)
-        return isWorthTrying(name) && run(&search, piece: 0, at: 0)
-    }
-
-    /// Whether the name has this shape for just this document; a pattern without `{D}` fits every one.
-    package func matches(_ name: [UInt8], of document: [UInt8]) -> Bool {
+    /// Whether the name has this shape, for whatever document or for just the one; a pattern without `{D}` fits every one.
+    package func matches(_ name: [UInt8], of document: [UInt8]? = nil) -> Bool {
         var search = Search(name: name, document: document, wanted: 0)
         return isWorthTrying(name) && run(&search, piece: 0, at: 0)
     }

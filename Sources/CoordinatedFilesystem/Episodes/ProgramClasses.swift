@@ -9,12 +9,12 @@ package import Coordination
 package enum ProgramClasses {
     /// How the program's reads are treated.
     package static func programClass(of comm: [UInt8]) -> ProgramClass {
-        readers.first { $0.pattern.matches(comm) }?.programClass ?? .ordinary
+        readers.first(for: comm)?.programClass ?? .ordinary
     }
 
     /// Whether the program replaces a file by unlinking it and creating it again.
     package static func unlinksToCreate(_ comm: [UInt8]) -> Bool {
-        unlinkers.contains { $0.matches(comm) }
+        unlinkers.hasRow(for: comm)
     }
 
     /// Whether the program starts or takes in processes that have nothing to do with each other.
@@ -22,7 +22,7 @@ package enum ProgramClasses {
     /// A process that asked to be given the orphans below itself (`PR_SET_CHILD_SUBREAPER`) can see that of itself
     /// only, so those that do are known by their names.
     package static func adoptsOrphans(_ comm: [UInt8]) -> Bool {
-        adopters.contains { $0.matches(comm) }
+        adopters.hasRow(for: comm)
     }
 }
 
@@ -36,7 +36,7 @@ private struct ReaderRow: Sendable {
     }
 }
 
-private let readers: [ReaderRow] = [
+private let readers = NameTable([
     // Backup and sync, by the names of their executables.
     ReaderRow(.background, "restic"), ReaderRow(.background, "borg"), ReaderRow(.background, "rsync"),
     ReaderRow(.background, "rclone"), ReaderRow(.background, "syncthing"),
@@ -51,13 +51,13 @@ private let readers: [ReaderRow] = [
     ReaderRow(.watcher, "tumblerd"), ReaderRow(.watcher, "evince-thumbnai"),
     ReaderRow(.watcher, "totem-video-thu"), ReaderRow(.watcher, "gdk-pixbuf-thum"),
     ReaderRow(.watcher, "ffmpegthumbnail"),
-]
+]) { $0.pattern }
 
 /// Programs traced to do "UNLINK D; CREATE D" or "UNLINK D; RENAME T to D" for each file they write.
 ///
 /// `mv` is not among them: what it unlinks is the source of a move to another file system, which is a
 /// deletion.
-private let unlinkers: [NamePattern] = [
+private let unlinkers = NameTable([
     // git checkout, restore, stash, merge, rebase, reset, apply; old installations run `git-checkout`.
     "git", "git-*",
     // Extraction: GNU tar and libarchive's, Info-ZIP's.
@@ -67,11 +67,11 @@ private let unlinkers: [NamePattern] = [
     // gcc's driver runs collect2, which runs one of the linkers; the assembler shares their library.
     "ld", "ld.*", "collect2", "as", "ccache",
     "dpkg", "rustc", "syncthing", "go", "gzip", "xz",
-].map(NamePattern.init)
+])
 
 /// Service managers, and what looks after containers.
-private let adopters: [NamePattern] = [
+private let adopters = NameTable([
     "systemd", "init", "openrc-init", "dinit", "runsvdir", "runsv", "s6-svscan", "s6-supervise",
     "supervisord",
     "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim*",
-].map(NamePattern.init)
+])

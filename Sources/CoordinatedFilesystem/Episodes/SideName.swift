@@ -42,21 +42,19 @@ package struct SideName: Hashable, Sendable {
     /// Names that only mean something beside their document (`certainty` `.besideDocument`) are
     /// ordinary here.
     package init?(of name: [UInt8], in place: Place = .ordinary) {
-        var best: SideName?
         if place == .gitDirectory, NamePattern.gitLock.matches(name) {
-            best = SideName(kind: .lock, certainty: .alone)
+            self.init(kind: .lock, certainty: .alone)
+        } else if let row = certainNames.first(for: name) ?? passingNames.first(for: name) {
+            self = row.meaning
+        } else {
+            return nil
         }
-        for row in sideNames where row.meaning.certainty > (best?.certainty ?? .besideDocument) {
-            if row.pattern.matches(name) { best = row.meaning }
-        }
-        guard let best else { return nil }
-        self = best
     }
 
     /// Whether no document is called this; asked at every open, and so without the ambiguous rows.
     package static func isUnambiguous(_ name: [UInt8], in place: Place = .ordinary) -> Bool {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) { return true }
-        return certainNames.contains { $0.matches(name) }
+        return certainNames.hasRow(for: name)
     }
 
     fileprivate init(kind: Kind, certainty: Certainty) {
@@ -71,7 +69,7 @@ package struct SideName: Hashable, Sendable {
 
     /// Whether a program that renames `document` to `name` keeps it as a backup.
     package static func isBackupShaped(_ name: [UInt8], of document: [UInt8]) -> Bool {
-        sideNames.contains { $0.meaning.kind == .backup && $0.pattern.matches(name, of: document) }
+        backupNames.hasRow(for: name, of: document)
     }
 
     /// Whether a file of this name may hold unsaved or next contents of `document`.
@@ -221,5 +219,14 @@ private let sideNames: [SideNameRow] = [
 /// The rows of files that hold contents a document is to have.
 private let contentNames = sideNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
 
-/// The patterns that make a file private on sight.
-private let certainNames = sideNames.filter { $0.meaning.certainty == .alone }.map(\.pattern)
+/// The rows that make a file private on sight.
+private let certainNames = table { $0.certainty == .alone }
+
+/// The rows of names that people use, too.
+private let passingNames = table { $0.certainty == .whileMakerLives }
+
+private let backupNames = table { $0.kind == .backup }
+
+private func table(where isPart: (SideName) -> Bool) -> NameTable<SideNameRow> {
+    NameTable(sideNames.filter { isPart($0.meaning) }) { $0.pattern }
+}

@@ -281,11 +281,13 @@ final class Node: DescriptorKeeper {
         return found
     }
 
+    private static let gitDirectory = NameBytes(Array(".git".utf8))
+
     private static func isInGitDirectory(_ directory: Node?) -> Bool {
         var next = directory
         while let node = next, !node.isRoot {
             let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-            if name.bytes == Array(".git".utf8) { return true }
+            if name == gitDirectory { return true }
             next = parent
         }
         return false

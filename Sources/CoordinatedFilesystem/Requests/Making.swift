@@ -120,7 +120,7 @@ extension CoordinatedFilesystem {
 
     /// What is claimed for a new name in a package that somebody may use as a whole.
     func changeOfPackage(by change: NameChange) -> Request.Part? {
-        guard !change.isPrivate, isInPackage(change.directory) else { return nil }
+        guard isInPackage(change.directory), !change.isPrivate else { return nil }
         let directory = change.directory
         return Request.Part(
             directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
