@@ -21,9 +21,10 @@ package struct FileStatus: Sendable, Equatable {
     package struct Attributes: OptionSet, Sendable {
         package let rawValue: UInt64
         package init(rawValue: UInt64) { self.rawValue = rawValue }
-        package static var immutable: Self { Self(rawValue: CLINUX_ATTR_IMMUTABLE) }
         package static var appendOnly: Self { Self(rawValue: CLINUX_ATTR_APPEND) }
-        package static var verity: Self { Self(rawValue: CLINUX_ATTR_VERITY) }
+        static var all: Self {
+            Self(rawValue: CLINUX_ATTR_IMMUTABLE | CLINUX_ATTR_APPEND | CLINUX_ATTR_VERITY)
+        }
     }
 
     package var device: UInt64
@@ -50,6 +51,8 @@ package struct FileStatus: Sendable, Equatable {
     package var isDirectory: Bool { kind == S_IFDIR }
     package var isRegularFile: Bool { kind == S_IFREG }
     package var isSymbolicLink: Bool { kind == S_IFLNK }
+    /// Whether an attribute forbids what a descriptor opened with `O_PATH` would otherwise allow.
+    package var isProtected: Bool { attributes.rawValue & Attributes.all.rawValue != 0 }
     /// Of a directory: only owners may take names away.
     package var isSticky: Bool { mode & S_ISVTX != 0 }
 

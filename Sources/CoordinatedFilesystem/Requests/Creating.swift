@@ -101,7 +101,8 @@ extension CoordinatedFilesystem {
             let route: DataRoute
             do throws(Errno) {
                 route = try beginData(
-                    of: handle, through: descriptor, created: creation.takeFile(), for: reply)
+                    of: handle, through: descriptor, created: creation.takeFile(), looking: creation.status,
+                    for: reply)
             } catch {
                 node.unpin()
                 throw error

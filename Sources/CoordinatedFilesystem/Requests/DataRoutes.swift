@@ -10,7 +10,8 @@ import Synchronization
 /// the kernel answers EIO to handles of one inode in two modes.
 extension CoordinatedFilesystem {
     func enterRoute(
-        _ handle: Handle, through descriptor: SharedDescriptor, for reply: borrowing Reply
+        _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
+        for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
         let known: DataRoute? = node.state.withLock { state in
@@ -21,7 +22,7 @@ extension CoordinatedFilesystem {
         if let known {
             route = known
         } else {
-            let wanted = try chooseRoute(of: node, through: descriptor, for: reply)
+            let wanted = try chooseRoute(of: node, through: descriptor, knowing: status, for: reply)
             // Another thread may have decided meanwhile; both backing ids are then the same one.
             route = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
         }
@@ -50,14 +51,15 @@ extension CoordinatedFilesystem {
     }
 
     private func chooseRoute(
-        of node: Node, through descriptor: SharedDescriptor, for reply: borrowing Reply
+        of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
+        for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG,
             routesSeen.mayRegister
         else {
             return .daemon
         }
-        guard try isBypassAllowed(for: node, through: descriptor) else { return .daemon }
+        guard try isBypassAllowed(for: node, through: descriptor, knowing: status) else { return .daemon }
         if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
         let opened: BackingID
         do throws(Errno) {
@@ -80,12 +82,12 @@ extension CoordinatedFilesystem {
 
     /// Files with privileges or protections go through us, because the kernel's own reopening of an
     /// `O_PATH` descriptor checks neither.
-    private func isBypassAllowed(for node: Node, through descriptor: SharedDescriptor) throws(Errno) -> Bool {
+    private func isBypassAllowed(
+        for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
+    ) throws(Errno) -> Bool {
         if let known = node.state.withLock({ $0.mayBypass }) { return known }
-        let status = try descriptor.descriptor.status()
-        let isPlain =
-            status.mode & (S_ISUID | S_ISGID) == 0
-            && status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
+        let status = if let status { status } else { try descriptor.descriptor.status() }
+        let isPlain = status.mode & (S_ISUID | S_ISGID) == 0 && !status.isProtected
         let allowed = isPlain && (status.mode & 0o111 == 0 || !hasCapabilities(descriptor))
         node.state.withLock { $0.mayBypass = allowed }
         return allowed
@@ -100,7 +102,7 @@ extension CoordinatedFilesystem {
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
-        let isProtected = !status.attributes.isDisjoint(with: [.immutable, .appendOnly, .verity])
+        let isProtected = status.isProtected
         let (isElsewhere, now) = (mountsBelow.isElsewhere(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
         // Around the mount the mode may have changed, too.

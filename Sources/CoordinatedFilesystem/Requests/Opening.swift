@@ -173,12 +173,16 @@ extension CoordinatedFilesystem {
     }
 
     /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
+    ///
+    /// Of a file that was just made both are at hand: its descriptor, and what it looked like then.
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil,
-        for reply: borrowing Reply
+        looking former: FileStatus? = nil, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
+        var known = former
         if handle.mayWrite || handle.truncates {
-            let status = try descriptor.descriptor.status()
+            let status = if let former { former } else { try descriptor.descriptor.status() }
+            known = status
             // Who has just made it could open it, whatever its mode says.
             if created == nil {
                 try checkProtection(status, of: handle, through: descriptor)
@@ -187,7 +191,7 @@ extension CoordinatedFilesystem {
             }
             noteBaseline(of: handle, status)
         }
-        let route = try enterRoute(handle, through: descriptor, for: reply)
+        let route = try enterRoute(handle, through: descriptor, knowing: known, for: reply)
         do throws(Errno) {
             if case .backing = route { try checkMapping(of: handle) }
             if case .daemon = route {
