@@ -215,10 +215,10 @@ final class ConnectedAccesses {
     private func end(_ claim: ClaimID, answering id: MessageID) {
         // It comes after all that the client has asked for before.
         guard !connection.isAtDesk, unfinished < Self.mostUnfinished, service.engine.isCalm else {
-            return endAtDesk(claim, answering: id) { $0.end(claim) }
+            return endAtDesk(answering: id) { $0.finish($0.end(claim), of: claim) }
         }
         let ending = connection.holdings.end(claim)
-        guard ending.isDone else { return endAtDesk(claim, answering: id) { _ in ending } }
+        guard ending.isDone else { return endAtDesk(answering: id) { $0.finish(ending, of: claim) } }
         // Whoever reads and writes what nobody waits for, waits for no other thread either.
         unfinished += 1
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
@@ -229,12 +229,10 @@ final class ConnectedAccesses {
         connection.answer(id, .done(EmptyResult()))
     }
 
-    private func endAtDesk(
-        _ claim: ClaimID, answering id: MessageID, _ end: @escaping @Sendable (Holdings) -> Engine.Ending
-    ) {
+    private func endAtDesk(answering id: MessageID, _ finish: @escaping @Sendable (Holdings) -> Void) {
         connection.begin(id)
         connection.atDesk { holdings, _ throws(Failure) in
-            holdings.finish(end(holdings), of: claim)
+            finish(holdings)
         } then: { result in
             self.connection.finish(id, result.map { .done(EmptyResult()) })
         }

@@ -144,7 +144,7 @@ final class Holdings: Sendable {
     /// Never blocks; ``finish(_:of:)`` follows, which may.
     func end(_ claim: ClaimID) -> Engine.Ending { service.engine.endAtOnce(claim) }
 
-    func finish(_ ending: Engine.Ending, of claim: ClaimID) {
+    func finish(_ ending: borrowing Engine.Ending, of claim: ClaimID) {
         service.engine.finish(ending)
         release(claim)
     }

@@ -153,41 +153,43 @@ package final class Engine: Sendable {
     /// The same for a thread that must not block: what may block, ``finish(_:)`` does elsewhere.
     package func endAtOnce(_ claim: ClaimID) -> Ending {
         let now = Self.now
-        let (ending, tasks, closings): (Ending, [Task], [Closing]) = state.withLock { state in
+        let ending = state.withLock { state in
             var ending = Ending(state.claims.removeValue(forKey: claim))
-            ending.step = ending.entry.flatMap {
-                journal.note(.ended, at: now, claim: claim, by: $0.claimant)
+            if let entry = ending.entry {
+                ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
             }
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
-            let closings = state.closed(claim)
+            ending.closings = state.closed(claim)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
-            if state.effects.isEmpty { return (ending, [], closings) }
+            if state.effects.isEmpty { return ending }
             ending.isDone = state.effects.allSatisfy(\.isOnlySaid)
-            guard ending.isDone else { return (ending, [], closings) }
-            let tasks = takeTasks(at: now, in: &state)
+            guard ending.isDone else { return ending }
+            ending.tasks = takeTasks(at: now, in: &state)
             ending.circumstances = state.circumstances.end()
-            return (ending, tasks, closings)
+            return ending
         }
-        run(tasks)
-        for closing in closings { closing.tell() }
+        run(ending.tasks)
+        for closing in ending.closings { closing.tell() }
         return ending
     }
 
     /// Does what follows from the end of an access, and lets go of what was kept for it.
-    package func finish(_ ending: Ending) {
+    package func finish(_ ending: borrowing Ending) {
         if !ending.isDone { carryOut(nil) }
     }
 
-    /// What is left of an access that is over.
-    package struct Ending: Sendable {
+    /// What is left of an access that is over; moved and never copied, since nearly every request ends one.
+    package struct Ending: ~Copyable, Sendable {
         /// May own a file's last reference, as may the others.
         fileprivate let entry: Entry?
         fileprivate var step: JournalEntry?
         fileprivate var circumstances = Circumstances()
+        fileprivate var tasks: [Task] = []
+        fileprivate var closings: [Closing] = []
         /// Whether nothing follows from it that others wait for.
         package fileprivate(set) var isDone = true
 
-        fileprivate init(_ entry: Entry?) { self.entry = entry }
+        fileprivate init(_ entry: consuming Entry?) { self.entry = entry }
     }
 
     /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
