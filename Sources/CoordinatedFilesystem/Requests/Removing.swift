@@ -176,7 +176,9 @@ extension CoordinatedFilesystem {
 }
 
 /// A name that is to be taken away, with what it is the name of.
-private struct Removal: Sendable {
+///
+/// A class, because it goes through many hands, and a struct of this size is copied at each.
+private final class Removal: Sendable {
     let change: NameChange
     let node: Node?
     let status: FileStatus

@@ -21,7 +21,7 @@ extension CoordinatedFilesystem {
         let from = NameChange(name.copy(), in: directory, caller: reply.caller)
         let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
         let former = returned(.renaming(from, to: to), by: from.caller.thread)
-        let move: Move
+        let move: Rename
         do throws(Errno) {
             move = try makeMove(from, to, flags: flags)
         } catch {
@@ -45,18 +45,18 @@ extension CoordinatedFilesystem {
     }
 
     /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
-    private func isClaimed(_ move: Move) -> Bool {
+    private func isClaimed(_ move: Rename) -> Bool {
         move.status.isRegularFile || move.target != nil || engine.isAttended
     }
 
-    private func request(for move: Move, of node: Node, isSave: Bool) -> Request {
+    private func request(for move: Rename, of node: Node, isSave: Bool) -> Request {
         let first = Request.Part(
             node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
         return Request(engine.makeClaimID(), .nameChange, first, claimedTarget(of: move))
     }
 
     /// What is moved over, or else whoever waits for the name or has the package that it is in.
-    private func claimedTarget(of move: Move) -> Request.Part? {
+    private func claimedTarget(of move: Rename) -> Request.Part? {
         if let target = move.target {
             if move.isOverOtherLink { return nil }
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
@@ -66,7 +66,7 @@ extension CoordinatedFilesystem {
         return move.from.directory === move.to.directory ? nil : changeOfPackage(by: move.to)
     }
 
-    private func makeMove(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno) -> Move {
+    private func makeMove(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno) -> Rename {
         let status = try from.directory.status(of: from.name)
         let targetStatus: FileStatus?
         do throws(Errno) {
@@ -80,7 +80,7 @@ extension CoordinatedFilesystem {
         if let target, let targetStatus {
             isOverOtherLink = isFollowed(target, targetStatus, elsewhereThan: to)
         }
-        return Move(
+        return Rename(
             from: from, to: to, flags: flags, status: status, node: nodes[FileKey(status)],
             targetStatus: targetStatus, target: target,
             isOverOtherLink: isOverOtherLink)
@@ -93,7 +93,7 @@ extension CoordinatedFilesystem {
     }
 
     private func carryOut(
-        _ move: Move, _ save: Save?, under claim: ClaimID? = nil, reply: consuming Reply
+        _ move: Rename, _ save: Save?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
         noteOwn(move.from.name, in: move.from.directory)
         noteOwn(move.to.name, in: move.to.directory)
@@ -117,7 +117,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Brings nodes, documents and windows up to date with a rename that was carried out, and tells of it.
-    private func follow(_ move: Move, _ save: Save?, under claim: ClaimID?) {
+    private func follow(_ move: Rename, _ save: Save?, under claim: ClaimID?) {
         // Two names of one file: POSIX says that nothing happens then.
         guard let node = move.node, move.target !== node else { return }
         if move.isExchange { return exchange(move, node, under: claim) }
@@ -156,7 +156,7 @@ extension CoordinatedFilesystem {
     }
 
     /// What a file that was renamed comes to under its new name.
-    private func fillName(of move: Move, _ node: Node, _ save: Save?, under claim: ClaimID?) {
+    private func fillName(of move: Rename, _ node: Node, _ save: Save?, under claim: ClaimID?) {
         let number = NodeNumber(node.id.rawValue)
         let newPlace = NodeNumber(move.to.directory.id.rawValue)
         let (rolledBack, fill): (Vacancy?, Fill?) = episodes.change { state in
@@ -196,7 +196,7 @@ extension CoordinatedFilesystem {
         if let fill { closeWindow(fill.vacancy, because: .filled) }
     }
 
-    private func exchange(_ move: Move, _ node: Node, under claim: ClaimID?) {
+    private func exchange(_ move: Rename, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
         let target = move.isOverOtherLink ? nil : move.target
         if isKnown { rename(node, to: move.to) }
@@ -213,7 +213,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
-    private func evidence(of move: Move) -> Save? {
+    private func evidence(of move: Rename) -> Save? {
         let thread = move.from.caller.thread
         guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else {
             return nil
@@ -237,8 +237,8 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// A rename with what it finds.
-private struct Move: Sendable {
+/// A rename with what it finds; a class, as it is copied at each hand it goes through otherwise.
+private final class Rename: Sendable {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
@@ -248,6 +248,20 @@ private struct Move: Sendable {
     let target: Node?
     /// The name that is taken away is none that the target's document is followed by.
     let isOverOtherLink: Bool
+
+    init(
+        from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node?,
+        targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
+    ) {
+        self.from = from
+        self.to = to
+        self.flags = flags
+        self.status = status
+        self.node = node
+        self.targetStatus = targetStatus
+        self.target = target
+        self.isOverOtherLink = isOverOtherLink
+    }
 
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
