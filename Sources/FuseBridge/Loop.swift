@@ -30,10 +30,10 @@ struct Loop: @unchecked Sendable {
             let received = fuse_session_receive_buf(session, &buffer)
             if received == -EINTR || received == -EAGAIN { continue }
             guard received > 0 else { return }
-            let start = MonotonicClock.nanoseconds
+            let start = MonotonicClock.lastTick
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             fuse_session_process_buf(session, &buffer)
-            let taken = MonotonicClock.nanoseconds - start
+            let taken = MonotonicClock.lastTick - start
             if taken > Self.longestRequest { root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(taken) } }
         }
     }

@@ -94,8 +94,9 @@ final class Bounces: Sendable {
     }
 
     /// Whether the kernel would not retry what a thread does now. Asked once for each request.
-    func hasReturned(_ thread: Int32, at now: Instant) -> Bool {
+    func hasReturned(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
+        let now = moment()
         return state.withLock { state in
             state.returned = state.returned.filter { now < $0.value }
             let hasReturned = state.returned.removeValue(forKey: thread) != nil
