@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// BareMirror DIRECTORY MOUNTPOINT: as little as a mirror with passthrough can be. It coordinates nothing, checks
+// BareMirror [-f] DIRECTORY MOUNTPOINT: as little as a mirror with passthrough can be. It coordinates nothing, checks
 // nothing beyond what the kernel does, keeps a descriptor for each file it knows, and knows no extended attributes: the
 // least that a request can cost. It leaves to the kernel what is known and is for long; names of directories and missing
-// names it does not. To compare Truce with, for root.
+// names it does not. To compare Truce with, for root. With -f it stays in the foreground.
 #include "mirror.h"
 
 #include <errno.h>
@@ -51,13 +51,15 @@ static void allow_descriptors(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) {
-        fprintf(stderr, "usage: BareMirror DIRECTORY MOUNTPOINT\n");
+    int stays = argc == 4 && strcmp(argv[1], "-f") == 0;
+    if (argc != 3 + stays) {
+        fprintf(stderr, "usage: BareMirror [-f] DIRECTORY MOUNTPOINT\n");
         return 2;
     }
+    const char *directory = argv[1 + stays], *mountpoint = argv[2 + stays];
     allow_descriptors();
-    int root = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) return fail("cannot open", argv[1]);
+    int root = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) return fail("cannot open", directory);
     begin_nodes(root);
     struct fuse_lowlevel_ops operations = {.init = agree};
     add_names(&operations);
@@ -67,8 +69,8 @@ int main(int argc, char **argv) {
     struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
     session = cfuse_session_new(&arguments, &operations, NULL);
     if (session == NULL) return fail("cannot begin", "a session");
-    if (fuse_session_mount(session, argv[2]) != 0) return fail("cannot mount on", argv[2]);
-    if (take_transport(session) != 0 || fuse_daemonize(0) != 0) return fail("cannot serve", argv[2]);
+    if (fuse_session_mount(session, mountpoint) != 0) return fail("cannot mount on", mountpoint);
+    if (take_transport(session) != 0 || fuse_daemonize(stays) != 0) return fail("cannot serve", mountpoint);
     int status = run();
     fuse_session_unmount(session);
     return status;
