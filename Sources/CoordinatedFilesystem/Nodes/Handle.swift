@@ -148,7 +148,9 @@ final class Handle: Claimant {
         if let known = state.withLock({ $0.party }) { return known }
         let party = processes.party(ofThread: thread, notAfter: opened)
         let program =
-            party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
+            party.process?.number == thread
+            ? party.program
+            : ProcessInspection.program(ofThread: thread)?.shared(with: party.program)
         state.withLock { state in
             state.program = program ?? state.program
             // Who is asked about again when the thread may be gone; nobody may yet turn out to be somebody.

@@ -143,6 +143,7 @@ final class Node: DescriptorKeeper {
     ///
     /// Throws ESTALE if what is found under the node's name is another file by now.
     func descriptor() throws(Errno) -> SharedDescriptor {
+        if let cached = state.withLock({ $0.descriptor }) { return cached }
         do throws(Errno) {
             return try findDescriptor()
         } catch {
@@ -181,7 +182,11 @@ final class Node: DescriptorKeeper {
 
     /// Makes sure that the file is reached until ``unpin()``, and opens its descriptor.
     func pin() throws(Errno) -> SharedDescriptor {
-        state.withLock { $0.pins += 1 }
+        let cached = state.withLock { state in
+            state.pins += 1
+            return state.descriptor
+        }
+        if let cached { return cached }
         do throws(Errno) {
             return try descriptor()
         } catch {

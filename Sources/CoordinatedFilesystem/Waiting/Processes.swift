@@ -40,6 +40,8 @@ final class Processes: Sendable {
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
     private let recent = Mutex(Recent())
+    /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
+    private let latest = Mutex(Party.nobody)
 
     init(mountNumber: UInt64, counters: LiveCounters) {
         self.mountNumber = mountNumber
@@ -63,15 +65,16 @@ final class Processes: Sendable {
         guard let leader = ProcessInspection.status(ofProcess: found.process),
             leader.started == found.started
         else { return .nobody }
-        let family = family(from: found.parent)
+        let (family, former) = (family(from: found.parent), latest.withLock { $0 })
         var party = Party(
-            process: found.id, ancestors: family.map(\.process),
+            process: found.id, ancestors: family.map(\.process).shared(with: former.ancestors),
             programClass: ProgramClasses.programClass(of: leader.program))
-        party.program = leader.program
+        party.program = leader.program.shared(with: former.program)
         party.user = found.user
         party.session = leader.session
-        party.terminals = [leader.terminal] + family.map(\.terminal)
+        party.terminals = ([leader.terminal] + family.map(\.terminal)).shared(with: former.terminals)
         party.thread = thread
+        latest.withLock { $0 = party }
         return party
     }
 
@@ -170,6 +173,11 @@ final class Processes: Sendable {
         found.known <= moment.nanoseconds
             || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
     }
+}
+
+extension Array where Element: Equatable {
+    /// The other one, and so no storage of its own, if it holds the same.
+    func shared(with other: Self) -> Self { self == other ? other : self }
 }
 
 extension Processes.Recent {
