@@ -32,18 +32,53 @@ public struct Purpose: Hashable, Sendable {
 
 /// Who acts: a process with the ancestors that count as itself.
 public struct Party: Hashable, Sendable {
+    /// What all threads of a process have in common.
+    private struct Common: Hashable, Sendable {
+        let process: ProcessID?
+        let ancestors: [ProcessID]
+        let programClass: ProgramClass
+        var program: [UInt8]
+        var user: UInt32?
+        var session: Int32
+        var terminals: [Int32]
+    }
+
+    /// There may be ten thousand of them, each of which waits: see ``share(with:)``.
+    private final class Box: Sendable {
+        let common: Common
+        init(_ common: Common) { self.common = common }
+    }
+
+    private var box: Box
+    private var common: Common {
+        get { box.common }
+        set { box = Box(newValue) }
+    }
+
     /// Nil for nobody: a thread that is gone, the kernel, or another pid namespace's.
-    public let process: ProcessID?
+    public var process: ProcessID? { box.common.process }
     /// From the parent upwards, without pid 1 and service managers.
-    public let ancestors: [ProcessID]
-    public let programClass: ProgramClass
+    public var ancestors: [ProcessID] { box.common.ancestors }
+    public var programClass: ProgramClass { box.common.programClass }
     /// What `/proc/PID/comm` says; empty if it was not looked up.
-    public var program: [UInt8] = []
-    public var user: UInt32?
+    public var program: [UInt8] {
+        get { box.common.program }
+        set { common.program = newValue }
+    }
+    public var user: UInt32? {
+        get { box.common.user }
+        set { common.user = newValue }
+    }
     /// POSIX session id, 0 if unknown.
-    public var session: Int32 = 0
+    public var session: Int32 {
+        get { box.common.session }
+        set { common.session = newValue }
+    }
     /// Controlling terminals as device numbers, 0 for none: the process's own, then each ancestor's.
-    public var terminals: [Int32] = []
+    public var terminals: [Int32] {
+        get { box.common.terminals }
+        set { common.terminals = newValue }
+    }
     /// The thread that acts, 0 if nobody knows: what one thread of a program holds is not held up by another's wait.
     public var thread: Int32 = 0
     /// Set for accesses over the control socket only.
@@ -51,10 +86,35 @@ public struct Party: Hashable, Sendable {
     /// Took no turn, because it did not come through the mount.
     public private(set) var isUncoordinated = false
 
-    public init(process: ProcessID?, ancestors: [ProcessID], programClass: ProgramClass = .ordinary) {
-        self.process = process
-        self.ancestors = ancestors
-        self.programClass = programClass
+    public init(
+        process: ProcessID?, ancestors: [ProcessID], programClass: ProgramClass = .ordinary,
+        program: [UInt8] = [], user: UInt32? = nil, session: Int32 = 0, terminals: [Int32] = []
+    ) {
+        box = Box(
+            Common(
+                process: process, ancestors: ancestors, programClass: programClass, program: program,
+                user: user, session: session, terminals: terminals))
+    }
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.hasCommon(with: other) && one.thread == other.thread && one.purpose == other.purpose
+            && one.isUncoordinated == other.isUncoordinated
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(common)
+        hasher.combine(thread)
+        hasher.combine(purpose)
+        hasher.combine(isUncoordinated)
+    }
+
+    private func hasCommon(with other: Party) -> Bool {
+        box === other.box || box.common == other.box.common
+    }
+
+    /// Keeps in one place what both say of their process, if they say the same.
+    public mutating func share(with other: Party) {
+        if hasCommon(with: other) { box = other.box }
     }
 
     /// Somebody who cannot be named, and so is exempt from nobody.

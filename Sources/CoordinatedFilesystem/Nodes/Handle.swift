@@ -148,11 +148,10 @@ final class Handle: Claimant {
         if let known = state.withLock({ $0.party }) { return known }
         let party = processes.party(ofThread: thread, notAfter: opened)
         let program =
-            party.process?.number == thread
-            ? party.program
-            : ProcessInspection.program(ofThread: thread)?.shared(with: party.program)
+            party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
-            state.program = program ?? state.program
+            // Threads that have no name of their own need no room for it.
+            state.program = program == party.program ? party.program : program ?? state.program
             // Who is asked about again when the thread may be gone; nobody may yet turn out to be somebody.
             if party.process != nil { state.party = party }
         }

@@ -29,9 +29,12 @@ extension CoordinatedFilesystem {
         reply.tellInterrupts(token)
         parking.enter(
             token,
-            Parking.Spot(
-                thread: thread, abandon: { [self] end in abandonQuestion(of: thread, end) },
-                force: { [self] in forceQuestion(of: thread) }))
+            Parking.Spot(thread: thread) { [self] way in
+                switch way {
+                case .abandoned(let end): abandonQuestion(of: thread, end)
+                case .forced: forceQuestion(of: thread)
+                }
+            })
         let rest = bounces.hold(reply, about: id, token: token)
         guard rest == nil else {
             parking.leave(token)

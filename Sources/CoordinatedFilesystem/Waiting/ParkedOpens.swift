@@ -16,9 +16,12 @@ extension CoordinatedFilesystem {
     func enterParking(_ open: PendingOpen) {
         parking.enter(
             open.token,
-            Parking.Spot(
-                thread: open.thread, abandon: { [self] end in abandon(open, end) },
-                force: { [engine] in engine.force(open.claim) }))
+            Parking.Spot(thread: open.thread) { [self] way in
+                switch way {
+                case .abandoned(let end): abandon(open, end)
+                case .forced: engine.force(open.claim)
+                }
+            })
     }
 
     /// The engine's decision, told once per claim, whether or not the thread is there.

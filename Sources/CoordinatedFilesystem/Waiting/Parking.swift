@@ -13,10 +13,16 @@ final class Parking: Sendable {
     /// What to do with a request that cannot go on waiting.
     struct Spot: Sendable {
         let thread: Int32
-        /// Answer the error of this end.
-        let abandon: @Sendable (End) -> Void
+        /// One closure for all, since there is one for each request that waits.
+        let leave: @Sendable (Way) -> Void
+    }
+
+    /// How a request ceases to wait.
+    enum Way: Sendable {
+        /// The error of this end is its answer.
+        case abandoned(End)
         /// The requester is stopped, and what it waits for would keep the freezer waiting: let it through.
-        let force: @Sendable () -> Void
+        case forced
     }
 
     /// Why nobody waits for an answer any more, or may.
@@ -67,7 +73,7 @@ final class Parking: Sendable {
             state.isClosed = true
             return Array(state.spots.values)
         }
-        for spot in spots { spot.abandon(.unmounted) }
+        for spot in spots { spot.leave(.abandoned(.unmounted)) }
     }
 
     /// To be looked at after entering.
@@ -86,11 +92,11 @@ final class Parking: Sendable {
         }
         counters.identified.count()
         switch Self.verdict(on: spot.thread) {
-        case .gone: spot.abandon(.gone)
-        case .interrupted: spot.abandon(.interrupted)
+        case .gone: spot.leave(.abandoned(.gone))
+        case .interrupted: spot.leave(.abandoned(.interrupted))
         case .waitOn(let isStopped):
             let since = isStopped ? stoppedSince ?? Engine.now : nil
-            if let since, Engine.now.since(since) >= Self.longestStop { return spot.force() }
+            if let since, Engine.now.since(since) >= Self.longestStop { return spot.leave(.forced) }
             lookAgain(at: token, stoppedSince: since, after: Engine.now)
         }
     }

@@ -65,15 +65,13 @@ final class Processes: Sendable {
         guard let leader = ProcessInspection.status(ofProcess: found.process),
             leader.started == found.started
         else { return .nobody }
-        let (family, former) = (family(from: found.parent), latest.withLock { $0 })
+        let family = family(from: found.parent)
         var party = Party(
-            process: found.id, ancestors: family.map(\.process).shared(with: former.ancestors),
-            programClass: ProgramClasses.programClass(of: leader.program))
-        party.program = leader.program.shared(with: former.program)
-        party.user = found.user
-        party.session = leader.session
-        party.terminals = ([leader.terminal] + family.map(\.terminal)).shared(with: former.terminals)
+            process: found.id, ancestors: family.map(\.process),
+            programClass: ProgramClasses.programClass(of: leader.program), program: leader.program,
+            user: found.user, session: leader.session, terminals: [leader.terminal] + family.map(\.terminal))
         party.thread = thread
+        party.share(with: latest.withLock { $0 })
         latest.withLock { $0 = party }
         return party
     }
@@ -173,11 +171,6 @@ final class Processes: Sendable {
         found.known <= moment.nanoseconds
             || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
     }
-}
-
-extension Array where Element: Equatable {
-    /// The other one, and so no storage of its own, if it holds the same.
-    func shared(with other: Self) -> Self { self == other ? other : self }
 }
 
 extension Processes.Recent {
