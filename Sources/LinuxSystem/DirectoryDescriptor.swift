@@ -99,8 +99,16 @@ extension OwnedDescriptor {
     /// `openat(2)` of the directory itself, this time to be read.
     package borrowing func openForListing() throws(Errno) -> OwnedDescriptor {
         let directory = rawValue
-        return OwnedDescriptor(
-            adopting: try retryingOnInterrupt { openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+        do throws(Errno) {
+            return OwnedDescriptor(
+                adopting: try retryingOnInterrupt {
+                    openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                })
+        } catch {
+            // Who may list it but not enter it may not take that step. There is another way, which takes longer.
+            guard error == .noAccess else { throw error }
+            return try reopen(flags: O_RDONLY | O_DIRECTORY)
+        }
     }
 }
 

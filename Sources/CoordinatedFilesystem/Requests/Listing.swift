@@ -188,13 +188,11 @@ extension CoordinatedFilesystem {
         var isComplete = true
         try listing.forEach(from: offset) { name, inode, type, next in
             if isPrivate(name, in: directory.id) { return true }
-            let isAccepted: Bool
-            if page.style == .entries, !name.isSelfOrParent {
-                isAccepted = add(name, in: directory, next: next, to: &page)
-            } else {
-                let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-                isAccepted = page.add(name, inode: number, type: type, next: next)
-            }
+            let entered =
+                page.style == .entries && !name.isSelfOrParent
+                ? enter(name, in: directory, next: next, to: &page) : nil
+            let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
+            let isAccepted = entered ?? page.add(name, inode: number, type: type, next: next)
             if !isAccepted { isComplete = false }
             return isAccepted
         }
@@ -202,14 +200,16 @@ extension CoordinatedFilesystem {
     }
 
     /// Adds a name together with its inode; a name that vanished meanwhile is left out.
-    private func add(
+    ///
+    /// Returns nil if nobody may look at what it is the name of, as where a directory may be listed but not entered.
+    private func enter(
         _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
-    ) -> Bool {
+    ) -> Bool? {
         let status: FileStatus
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
         } catch {
-            return true
+            return error == .noEntry || error == .stale ? true : nil
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }

@@ -63,6 +63,22 @@ def rights_are_checked():
 
 
 @check
+def listed_but_not_entered():
+    answers = []
+    for mode in (0o600, 0o400, 0o300, 0o100, 0):
+        os.mkdir("d")
+        os.mkdir("d/e")
+        put("d/f")
+        os.chmod("d", mode)
+        answers.append((mode, attempt(lambda: sorted(os.listdir("d"))),
+                        attempt(lambda: sorted((entry.name, entry.is_dir()) for entry in os.scandir("d"))),
+                        attempt(lambda: looks("d/f")), attempt(lambda: get("d/f")), attempt(lambda: os.rmdir("d/e"))))
+        os.chmod("d", 0o700)
+        os.rename("d", f"d{mode}")
+    return answers
+
+
+@check
 def groups_count():
     put("f", b"group")
     if os.geteuid() == 0:
