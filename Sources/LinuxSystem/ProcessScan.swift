@@ -79,19 +79,41 @@ package struct ProcessScan {
         return names
     }
 
-    /// A mapping has no descriptor any more, but its line tells the device: `08:01` in hexadecimal.
     private func mappedFiles(of pid: Int32) -> Set<[UInt8]> {
-        guard let maps = Self.contents(of: "/proc/\(pid)/maps") else { return [] }
-        var files: Set<[UInt8]> = []
-        for line in maps.split(separator: UInt8(ascii: "\n")) {
-            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
-            guard fields.count == 6, Self.device(fields[3]) == mount.device else { continue }
-            files.insert(Array(fields[5].drop { $0 == UInt8(ascii: " ") }))
-        }
-        return files
+        Set(Self.mappings(of: pid).filter { $0.device == mount.device }.map(\.path))
     }
 
-    private static func device(_ field: ArraySlice<UInt8>) -> UInt64? {
+    /// A file in the memory of a process, which need not have a descriptor of it any more.
+    struct Mapping: Hashable {
+        /// As `map_files` calls it.
+        let range: String
+        let isWritable: Bool
+        let isShared: Bool
+        let device: UInt64
+        let path: [UInt8]
+
+        /// `7f1c-7f1d rw-s 00000000 08:01 1234    /a file`, with the device in hexadecimal.
+        init?(parsing line: ArraySlice<UInt8>) {
+            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
+            guard fields.count == 6, let device = ProcessScan.device(fields[3]) else { return nil }
+            let ends = String(decoding: fields[0], as: UTF8.self).split(separator: "-")
+                .compactMap { UInt64($0, radix: 16) }
+            guard ends.count == 2 else { return nil }
+            range = ends.map { String($0, radix: 16) }.joined(separator: "-")
+            isWritable = fields[1].contains(UInt8(ascii: "w"))
+            isShared = fields[1].contains(UInt8(ascii: "s"))
+            self.device = device
+            path = Array(fields[5].drop { $0 == UInt8(ascii: " ") })
+        }
+    }
+
+    /// None of a process that is gone or not ours to look into.
+    static func mappings(of pid: Int32) -> [Mapping] {
+        guard let maps = contents(of: "/proc/\(pid)/maps") else { return [] }
+        return maps.split(separator: UInt8(ascii: "\n")).compactMap { Mapping(parsing: $0) }
+    }
+
+    fileprivate static func device(_ field: ArraySlice<UInt8>) -> UInt64? {
         let numbers = String(decoding: field, as: UTF8.self).split(separator: ":")
             .compactMap { UInt32($0, radix: 16) }
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil

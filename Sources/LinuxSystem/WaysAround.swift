@@ -28,52 +28,89 @@ package struct WaysAround: Sendable {
     /// How many processes may not be looked at.
     package private(set) var hidden = 0
     private let below: Below
+    /// By their numbers, which no two mounts share, whatever namespace they are in.
+    private var mounts: [Int: MountEntry] = [:]
 
     /// `served` are processes that may have the directory open: the daemon.
     package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
         guard let below = Below(mount, in: table) else { throw .noEntry }
         self.below = below
         ways = below.ways(in: table).map { Way(path: $0) }
-        var tables: [[UInt8]: MountTable] = [:]
-        if let own = readLink("/proc/self/ns/mnt") { tables[own] = table }
-        for pid in try ProcessScan.processes() where pid != getpid() && !served.contains(pid) {
+        note(table)
+        // First all mounts: who has left a namespace, or was sent a descriptor, has what was opened in another.
+        let processes = try ProcessScan.processes().filter { $0 != getpid() && !served.contains($0) }
+        for pid in lookAtNamespaces(of: processes) { look(at: pid) }
+    }
+
+    private mutating func note(_ table: MountTable) {
+        for entry in table.entries { mounts[entry.id] = entry }
+    }
+
+    /// Returns the processes that may be looked at.
+    private mutating func lookAtNamespaces(of processes: [Int32]) -> [Int32] {
+        var known: Set<[UInt8]> = []
+        if let namespace = readLink("/proc/self/ns/mnt") { known.insert(namespace) }
+        return processes.filter { pid in
             guard let namespace = readLink("/proc/\(pid)/ns/mnt") else {
                 // Of what has ended and was not waited for, not even root may know.
                 if geteuid() != 0, Errno.last == .noAccess || Errno.last == .notPermitted { hidden += 1 }
-                continue
+                return false
             }
-            if let known = tables[namespace] {
-                look(at: pid, known)
-            } else if let text = ProcessScan.contents(of: "/proc/\(pid)/mountinfo") {
-                let other = MountTable(parsing: text)
-                tables[namespace] = other
-                ways += below.ways(in: other).map {
-                    Way(path: $0, pid: pid, program: ProcessScan.program(of: pid))
-                }
-                look(at: pid, other)
+            guard !known.contains(namespace) else { return true }
+            guard let text = ProcessScan.contents(of: "/proc/\(pid)/mountinfo") else { return false }
+            known.insert(namespace)
+            let table = MountTable(parsing: text)
+            note(table)
+            ways += below.ways(in: table).map {
+                Way(path: $0, pid: pid, program: ProcessScan.program(of: pid))
             }
+            return true
         }
     }
 
-    private mutating func look(at pid: Int32, _ table: MountTable) {
+    private mutating func look(at pid: Int32) {
         let names: [[UInt8]]
         do throws(Errno) { names = try ProcessScan.names(in: "/proc/\(pid)/fd") } catch { return }
         for (link, use) in [("cwd", BusyProcess.Use.workingDirectory), ("root", .root)] {
             let place = "/proc/\(pid)/\(link)"
             guard let path = readLink(place), let mount = ProcessScan.mountID(ofLink: place),
-                below.holds(path, on: mount, in: table)
+                below.holds(path, on: mounts[mount])
             else { continue }
             note(pid, use, path, mayWrite: false)
         }
+        var written: [[UInt8]: Bool] = [:]
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
             let fields = ProcessScan.fields(of: "/proc/\(pid)/fdinfo/\(number)")
             guard let mount = fields["mnt_id:"].flatMap({ Int($0) }),
-                let path = readLink("/proc/\(pid)/fd/\(number)"), below.holds(path, on: mount, in: table)
+                let path = readLink("/proc/\(pid)/fd/\(number)"), below.holds(path, on: mounts[mount])
             else { continue }
             let flags = fields["flags:"].flatMap { Int32($0, radix: 8) } ?? 0
-            note(pid, .open, path, mayWrite: flags & O_ACCMODE != O_RDONLY)
+            let mayWrite = flags & O_ACCMODE != O_RDONLY
+            written[path] = mayWrite || written[path] ?? false
+            note(pid, .open, path, mayWrite: mayWrite)
         }
+        // A mapping stays when its descriptor is closed; one whose file is open as well is no news.
+        for (path, mayWrite) in mapped(by: pid) where mayWrite ? written[path] != true : written[path] == nil
+        {
+            note(pid, .mapped, path, mayWrite: mayWrite)
+        }
+    }
+
+    /// The files below that a process has in its memory, in the order of their names, and whether it may write to them
+    /// there: a private mapping shows what the file holds, and changes nothing in it.
+    private func mapped(by pid: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
+        var files: [[UInt8]: Bool] = [:]
+        for mapping in ProcessScan.mappings(of: pid) where mapping.device == below.device {
+            guard files[mapping.path] != true else { continue }
+            let mayWrite = mapping.isShared && mapping.isWritable
+            guard mayWrite || files[mapping.path] == nil else { continue }
+            // Only root may ask for the mount.
+            let number = ProcessScan.mountID(ofLink: "/proc/\(pid)/map_files/\(mapping.range)")
+            let mount = number.flatMap { mounts[$0] } ?? below.likelyMount(of: mapping.path, in: mounts)
+            if below.holds(mapping.path, on: mount) { files[mapping.path] = mayWrite }
+        }
+        return files.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { ($0.key, $0.value) }
     }
 
     private mutating func note(_ pid: Int32, _ use: BusyProcess.Use, _ path: [UInt8], mayWrite: Bool) {
@@ -92,7 +129,7 @@ package struct WaysAround: Sendable {
 
 /// The directory below a mount, as a part of its file system.
 private struct Below: Sendable {
-    private let device: UInt64
+    let device: UInt64
     private let path: [UInt8]
 
     /// Nil if the mount it lies in cannot be seen.
@@ -114,13 +151,16 @@ private struct Below: Sendable {
         }
     }
 
-    /// Whether something that was reached by a mount is in it.
-    func holds(_ path: [UInt8], on mount: Int, in table: MountTable) -> Bool {
-        guard let entry = table.entry(id: mount), entry.device == device, let part = entry.part(at: path)
-        else {
-            return false
-        }
+    /// Whether something that was reached by a mount is in it; not, if the mount cannot be seen.
+    func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
+        guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
         return part.isPath(atOrBelow: self.path)
+    }
+
+    /// The mount of the same file system that a path leads to by its text.
+    func likelyMount(of path: [UInt8], in mounts: [Int: MountEntry]) -> MountEntry? {
+        mounts.values.filter { $0.device == device && path.isPath(atOrBelow: $0.mountpoint) }
+            .max { $0.mountpoint.count < $1.mountpoint.count }
     }
 }
 

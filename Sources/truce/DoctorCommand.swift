@@ -70,7 +70,7 @@ private struct Examination: Encodable {
         var pid: Int32
         var program: String
         var user: UInt32?
-        /// `open`, `working directory` or `root directory`.
+        /// `open`, `mapped`, `working directory` or `root directory`.
         var use: String
         var path: String
         var pathBytes: String?
@@ -165,7 +165,8 @@ extension Examination {
 extension Examination.Opened {
     fileprivate var sentence: String {
         let who = "\(program.shown) (pid \(pid)\(user.map { ", user \($0)" } ?? ""))"
-        let what = use == "open" ? "open to \(writes ? "write" : "read")" : "as its \(use)"
+        let isFile = use == "open" || use == "mapped"
+        let what = isFile ? "\(use) to \(writes ? "write" : "read")" : "as its \(use)"
         return "\(who) has \(path.shown) \(what), and goes around the mount"
     }
 }

@@ -37,6 +37,75 @@ extension Mounted {
             try mount.unmount()
         }
 
+        @Test("doctor names who has a file mapped since before the mount, and no descriptor of it any more")
+        func mappings() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            let board = try Board()
+            defer { board.stop() }
+            let habits = ["shared", "looking", "private"]
+            let workers = try habits.enumerated().map { index, habit in
+                let file = mount.path + "/" + habit
+                try Contents.write("text\n", to: file)
+                return try Worker(board, row: index + 1, "map", habit, file)
+            }
+            for worker in workers { try worker.waitUntilReady() }
+            try mount.mount()
+            let found = try TruceCommand.attempt("doctor", mount.path)
+            print(found.text)
+            #expect(found.ending == .exited(5), "\(found.text)\(found.errorText)")
+            for (worker, habit) in zip(workers, habits) {
+                let who = "TestWorker (pid \(worker.program.pid), user \(geteuid()))"
+                let use = habit == "shared" ? "mapped to write" : "mapped to read"
+                #expect(
+                    found.text.contains("\(who) has \(mount.path)/\(habit) \(use), and goes around"),
+                    "\(habit)")
+            }
+            try mount.unmount()
+            board.stop()
+            for worker in workers { try worker.finish() }
+        }
+
+        @Test("Who maps a file through a mount does not go around it")
+        func mappingsThrough() throws {
+            try MountedDirectory.with { mount in
+                try Contents.write("text\n", to: mount.path + "/file")
+                let board = try Board()
+                let worker = try Worker(board, row: 1, "map", "looking", mount.path + "/file")
+                defer { board.stop() }
+                try worker.waitUntilReady()
+                let found = try TruceCommand.attempt("doctor", mount.path)
+                #expect(!found.text.contains("(pid \(worker.program.pid),"), "\(found.text)")
+                board.stop()
+                try worker.finish()
+            }
+        }
+
+        @Test("doctor names who has left for another mount namespace with what was open")
+        func elsewhere() throws {
+            guard geteuid() == 0 else { return print("only root has namespaces: shown by the run as root") }
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            let leaver = try Script(
+                """
+                echo one >"$1/document"
+                exec 5<"$1/document"
+                exec unshare --mount --propagation=private bash -euc 'echo away; read -r _'
+                """
+            )
+            .start(mount.path, input: .keyboard)
+            try eventually(within: .seconds(10), "the program to be away") { leaver.text == "away\n" }
+            try mount.mount()
+            let found = try TruceCommand.attempt("doctor", mount.path)
+            print(found.text)
+            let sentence =
+                "bash (pid \(leaver.pid), user 0) has \(mount.path)/document open to read, and goes"
+            #expect(found.text.contains(sentence))
+            try leaver.type("\n")
+            try leaver.wait(within: .seconds(10)).succeeding()
+            try mount.unmount()
+        }
+
         /// Where other mount namespaces of the machine are not seen: they, too, may show the files without the mount.
         @Test(
             "doctor finds nothing odd at a mount that nobody goes around, and finds bind mounts and dead daemons"

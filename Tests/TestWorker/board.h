@@ -43,5 +43,6 @@ int look_up(const char *path);
 int open_and_read(const char *path);
 int hold(const char *habit, const char *path);
 int park(const char *path, int number);
+int map(const char *habit, const char *path);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -42,6 +43,22 @@ int hold(const char *habit, const char *path) {
     }
     wait_until_over();
     return close(descriptor) == 0 ? 0 : refuse(path);
+}
+
+// Keeps a file in its memory and no descriptor of it. HABIT is
+//     shared     what it stores is in the file
+//     looking    the same, but it may only read
+//     private    what it stores is its own
+int map(const char *habit, const char *path) {
+    bool looks = strcmp(habit, "looking") == 0;
+    int descriptor = open(path, (looks ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    if (descriptor < 0) return refuse(path);
+    int kind = strcmp(habit, "private") == 0 ? MAP_PRIVATE : MAP_SHARED;
+    void *memory = mmap(NULL, 1, looks ? PROT_READ : PROT_READ | PROT_WRITE, kind, descriptor, 0);
+    if (memory == MAP_FAILED || close(descriptor) != 0) return refuse(path);
+    count(READY);
+    wait_until_over();
+    return 0;
 }
 
 static void *open_once(void *path) {

@@ -7,6 +7,7 @@
 //     scan FILE                   looking.c
 //     hold HABIT FILE             holding.c
 //     park FILE NUMBER            holding.c
+//     map HABIT FILE              holding.c
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -47,6 +48,7 @@ static int run(int count, char **words) {
     if (count == 2 && strcmp(command, "scan") == 0) return open_and_read(words[1]);
     if (count == 3 && strcmp(command, "hold") == 0) return hold(words[1], words[2]);
     if (count == 3 && strcmp(command, "park") == 0) return park(words[1], atoi(words[2]));
+    if (count == 3 && strcmp(command, "map") == 0) return map(words[1], words[2]);
     fprintf(stderr, "TestWorker: no such command: %s\n", command);
     return 64;
 }
