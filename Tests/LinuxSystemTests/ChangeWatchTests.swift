@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Testing
+
+@Suite("Watching directories for changes")
+struct ChangeWatchTests {
+    @Test("Each thing that is done to a name is told under it")
+    func names() throws {
+        try Folder.with { folder in
+            let watch = try ChangeWatch()
+            #expect(watch.kind == .inotify)
+            let number = try watch.add(folder.descriptor())
+            try folder.write("file", "text")
+            #expect(try told(by: watch, number) == ["file": [.appeared, .written, .closed]])
+            try folder.write("file", "text")
+            #expect(try told(by: watch, number) == ["file": [.written, .closed]])
+            chmod(folder["file"], 0o600)
+            #expect(try told(by: watch, number) == ["file": [.attributes]])
+            rename(folder["file"], folder["moved"])
+            #expect(try told(by: watch, number) == ["file": [.vanished], "moved": [.appeared]])
+            unlink(folder["moved"])
+            #expect(try told(by: watch, number) == ["moved": [.vanished]])
+            mkdir(folder["directory"], 0o700)
+            #expect(try told(by: watch, number) == ["directory": [.appeared, .directory]])
+            // Of the watched directory itself, without a name.
+            chmod(folder.path, 0o750)
+            #expect(try told(by: watch, number) == ["": [.attributes, .directory]])
+            close(open(folder["directory"], O_RDONLY | O_DIRECTORY))
+            #expect(try told(by: watch, number).isEmpty)
+        }
+    }
+
+    @Test("A name is told as the bytes it consists of, however long")
+    func bytes() throws {
+        try Folder.with { folder in
+            let watch = try ChangeWatch()
+            _ = try watch.add(folder.descriptor())
+            for name in [[0xFF, 0x41, 0x0A], [UInt8](repeating: 0x61, count: 255)] {
+                let path = Array(folder.path.utf8) + [UInt8(ascii: "/")] + name
+                try #require(path.withPath { mkdir($0, 0o700) } == 0)
+                #expect(try changes(of: watch).changes.map(\.name) == [name])
+                #expect(path.withPath { rmdir($0) } == 0)
+                #expect(try changes(of: watch).changes.map(\.name) == [name])
+            }
+        }
+    }
+
+    @Test("A directory has one number for as long as it is watched")
+    func numbers() throws {
+        try Folder.with { folder in
+            mkdir(folder["inner"], 0o700)
+            let watch = try ChangeWatch()
+            let number = try watch.add(folder.descriptor())
+            let second = try watch.add(OwnedDescriptor.openDirectory(at: folder["inner"]))
+            #expect(number != second)
+            #expect(try watch.add(folder.descriptor()) == number)
+            try folder.write("inner/file", "text")
+            #expect(try told(by: watch, second).keys.sorted() == ["file"])
+            watch.remove(number)
+            #expect(try changes(of: watch).ended == [number])
+            try folder.write("file", "text")
+            #expect(try changes(of: watch).changes.isEmpty)
+            unlink(folder["inner/file"])
+            rmdir(folder["inner"])
+            #expect(try changes(of: watch).ended == [second])
+        }
+    }
+
+    @Test("While there is nothing to read, reading gives nothing and waiting takes as long as it may")
+    func nothing() throws {
+        try Folder.with { folder in
+            let watch = try ChangeWatch()
+            _ = try watch.add(folder.descriptor())
+            let nothing = try watch.read()
+            #expect(nothing.changes.isEmpty && nothing.ended.isEmpty && !nothing.hasLost)
+            #expect(!watch.wait(until: 0))
+            let end = MonotonicClock.nanoseconds + 20_000_000
+            #expect(!watch.wait(until: end))
+            #expect(MonotonicClock.nanoseconds >= end)
+            try folder.write("file", "text")
+            #expect(watch.wait(until: nil))
+            #expect(watch.wait(until: 0))
+        }
+    }
+
+    @Test("When more happens than the kernel keeps, that is said, and what comes later is told again")
+    func overflow() throws {
+        let limit = try #require(readSmallFile("/proc/sys/fs/inotify/max_queued_events"))
+        let most = try #require(Int(String(decoding: limit, as: UTF8.self).filter(\.isNumber)))
+        try Folder.with { folder in
+            let watch = try ChangeWatch()
+            let number = try watch.add(folder.descriptor())
+            for _ in 0...most / 2 {
+                mkdir(folder["directory"], 0o700)
+                rmdir(folder["directory"])
+            }
+            let all = try changes(of: watch)
+            #expect(all.hasLost)
+            #expect(all.changes.count == most)
+            try folder.write("file", "text")
+            #expect(try told(by: watch, number) == ["file": [.appeared, .written, .closed]])
+        }
+    }
+
+    @Test("Root is told of a whole file system, and by whom")
+    func fileSystem() throws {
+        try Folder.with { folder in
+            let directory = try folder.descriptor()
+            let watch: ChangeWatch
+            do throws(Errno) {
+                watch = try ChangeWatch(fileSystemOf: directory)
+            } catch {
+                print("no file system can be watched here: \(error)")
+                #expect([EPERM, ENODEV, EXDEV, EOPNOTSUPP].contains(error.rawValue))
+                return
+            }
+            #expect(watch.kind == .fanotify)
+            try folder.write("file", "text")
+            rename(folder["file"], folder["moved"])
+            mkdir(folder["inner"], 0o700)
+            chmod(folder.path, 0o750)
+            let handle = try directory.fileHandle()
+            // Others are at work on the same file system.
+            let ours = try changes(of: watch).changes.filter { $0.directory == .handle(handle) }
+            #expect(ours.allSatisfy { $0.process == getpid() })
+            #expect(
+                joined(ours) == [
+                    "file": [.appeared, .written, .closed, .vanished], "moved": [.appeared],
+                    "inner": [.appeared, .directory], "": [.attributes, .directory],
+                ])
+        }
+    }
+
+    /// All there is to read.
+    private func changes(of watch: ChangeWatch) throws -> ChangeWatch.Changes {
+        var all = try watch.read()
+        while watch.wait(until: 0) {
+            let more = try watch.read()
+            all.changes += more.changes
+            all.ended += more.ended
+            all.hasLost = all.hasLost || more.hasLost
+        }
+        return all
+    }
+
+    private func told(by watch: ChangeWatch, _ number: Int32) throws -> [String: ChangeWatch.What] {
+        let all = try changes(of: watch)
+        #expect(!all.hasLost && all.ended.isEmpty)
+        #expect(all.changes.allSatisfy { $0.directory == .watch(number) && $0.process == 0 })
+        return joined(all.changes)
+    }
+
+    private func joined(_ changes: [ChangeWatch.Change]) -> [String: ChangeWatch.What] {
+        changes.reduce(into: [:]) {
+            $0[String(decoding: $1.name, as: UTF8.self), default: []].formUnion($1.what)
+        }
+    }
+}
+
+/// A new directory, for as long as a test lasts.
+private struct Folder {
+    let path: String
+
+    static func with(_ body: (Folder) throws -> Void) throws {
+        var template = Array("/tmp/truce-watch-XXXXXX".utf8CString)
+        try #require(mkdtemp(&template) != nil)
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let folder = Folder(path: path)
+        defer {
+            for name in ["file", "moved", "inner/file"] { unlink(folder[name]) }
+            for name in ["directory", "inner"] { rmdir(folder[name]) }
+            rmdir(path)
+        }
+        try body(folder)
+    }
+
+    subscript(name: String) -> String { path + "/" + name }
+
+    func descriptor() throws -> OwnedDescriptor { try OwnedDescriptor.openDirectory(at: path) }
+
+    /// Makes a file, or writes over it.
+    func write(_ name: String, _ text: String) throws {
+        let file = open(self[name], O_WRONLY | O_CREAT, 0o600)
+        try #require(file >= 0)
+        defer { close(file) }
+        try #require(Glibc.write(file, text, text.utf8.count) == text.utf8.count)
+    }
+}
