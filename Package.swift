@@ -125,7 +125,7 @@ let package = Package(
             exclude: ["Scenarios"], settings: quick),
         tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["LinuxSystem", "TestSupport"]),
-        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination", "FuseBridge"]),
+        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination", "FuseBridge", "LinuxSystem"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
             name: "ArbitrationBenchmark",

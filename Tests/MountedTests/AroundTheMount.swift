@@ -33,6 +33,20 @@ extension Mounted {
             #expect(place.contains("subitemDidMove forMoving uncoordinated"))
         }
 
+        @Test(
+            "What is changed below just after the mount has changed it is told, and only that",
+            arguments: Watcher.both)
+        func after(by watcher: Watcher) throws {
+            guard let lab = try run("after", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(
+                document == [
+                    "didChange forMerging", "didChange updating uncoordinated", "didChange updating",
+                    "didChange updating uncoordinated", "didChange updating",
+                    "didChange forDeleting uncoordinated",
+                ])
+        }
+
         /// The kernel writes to the files below for them, and says that they did.
         @Test(
             "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
@@ -51,8 +65,9 @@ extension Mounted {
             arguments: Watcher.both)
         func burst(by watcher: Watcher) throws {
             guard let lab = try run("burst", by: watcher) else { return }
-            let document = try notices(in: lab + "/document.told")
-            #expect(document == ["didChange updating uncoordinated"])
+            for name in ["document", "missing"] {
+                #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])
+            }
         }
 
         @Test(
@@ -201,6 +216,29 @@ extension Mounted {
                 echo last >source/last
                 eventually "the last is told" has_told place '"last"' 1
             }
+            # Each is done while the mount still remembers what it did itself.
+            after() {
+                present document
+                present place
+                echo "through the mount" >>place/document
+                eventually "a write through the mount is told" has_told document didChange 1
+                echo "around it" >>source/document
+                eventually "one around it is told" has_told document didChange 2
+                echo "a save through the mount" >place/document.new
+                mv place/document.new place/document
+                eventually "a save through the mount is told" has_told document didChange 3
+                echo "a save around it" >source/document.new
+                mv source/document.new source/document
+                eventually "one around it is told" has_told document didChange 4
+                echo "another save" >place/document.new
+                mv place/document.new place/document
+                eventually "another save is told" has_told document didChange 5
+                rm source/document
+                eventually "a removal is told" has_told document didChange 6
+                # Whatever is told twice is told by now.
+                echo last >source/last
+                eventually "the last is told" has_told place '"last"' 1
+            }
             # NUMBER: what a program writes.
             write_through() {
                 for ((i = 0; i < 125; i++)); do echo "$i" >>"place/shared$1"; done
@@ -227,6 +265,8 @@ extension Mounted {
             memory() { sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' "/proc/$daemon/status"; }
             burst() {
                 present document
+                present missing
+                present place
                 stat place/document >/dev/null
                 before=$(memory)
                 kill -STOP "$daemon"
@@ -234,10 +274,14 @@ extension Mounted {
                 rm source/burst*
                 echo "longer than before" >source/document
                 echo stays >source/survivor
+                echo "here now" >source/missing
                 kill -CONT "$daemon"
                 eventually "the document is seen" has_size place/document 19
-                eventually "the survivor is seen" is_listed survivor
                 eventually "the document is told" has_told document didChange 1
+                # Before anybody lists the directory, which would find it.
+                eventually "what was missing is told" has_told missing didChange 1
+                eventually "the directory is told" has_told place '"subitem":{"path":""}' 1
+                eventually "the survivor is seen" is_listed survivor
                 "$truce" status place | grep "more than the kernel keeps"
                 for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
                 rm source/burst*

@@ -29,6 +29,9 @@ extension CoordinatedFilesystem {
             }
             connection.invalidateAttributes(of: touch.directory.id)
             seen.add(touch)
+        } else if touch.changesName, engine.isAttended {
+            // Somebody else may have done the same since; what is there in the end, tells.
+            seen.add(touch.doubtful)
         }
         guard !touch.what.isDisjoint(with: [.written, .closed, .attributes]) else { return }
         if let node {
@@ -44,17 +47,28 @@ extension CoordinatedFilesystem {
     private func takeChange(
         of node: Node, _ what: ChangeWatch.What, besides writers: Set<NodeID>, _ seen: inout SeenChanges
     ) {
-        guard let own = surroundings?.own, !writers.contains(node.id), !own.has(node.id, at: Engine.now)
-        else { return }
-        do throws(Errno) {
-            guard what.isChange(of: try node.descriptor().descriptor.status()) else { return }
-        } catch {
-            // Then its name has something to tell.
-            return
-        }
+        guard !writers.contains(node.id), isElsewhere(what, in: node) else { return }
         surroundings?.changes.add(1, ordering: .relaxed)
         doubt(node)
         seen.add(node, what)
+    }
+
+    /// Whether somebody else has changed a file, as far as its looks and what the mount did to it tell.
+    func isElsewhere(_ what: ChangeWatch.What, in node: Node) -> Bool {
+        guard let own = surroundings?.own else { return false }
+        let latest = own.latestChange(of: node.id)
+        do throws(Errno) {
+            let status = try node.descriptor().descriptor.status()
+            let isAboutContents = !what.isDisjoint(with: [.written, .closed])
+            let isExplained = own.explain(
+                node.id, looking: isAboutContents ? Stamp(status) : nil, at: Engine.now)
+            guard what.isChange(of: status), !isExplained else { return false }
+            // What was seen may be the work of a writer who has come since.
+            return handles.writers.allSatisfy { $0.node !== node } && own.latestChange(of: node.id) == latest
+        } catch {
+            // Then its name has something to tell.
+            return false
+        }
     }
 
     private func doubt(_ node: Node) {
@@ -116,6 +130,9 @@ extension CoordinatedFilesystem {
 
 extension SeenChanges.Touch {
     var changesName: Bool { !what.isDisjoint(with: [.appeared, .vanished]) }
+    /// Nothing is known to have happened, but it is worth a look.
+    var isDoubtful: Bool { what.isEmpty }
+    var doubtful: Self { Self(directory: directory, name: name, what: []) }
     /// The daemon's own directory.
     fileprivate var isPrivate: Bool { directory.isRoot && name.bytes == Array(".truce".utf8) }
 }

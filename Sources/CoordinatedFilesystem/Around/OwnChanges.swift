@@ -1,22 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
+package import Coordination
 import CoordinationEngine
-import FuseBridge
+package import FuseBridge
 import Synchronization
 
 /// What was changed through the mount a moment ago: the source tells of it as it tells of what others do.
 ///
 /// The kernel writes to the files below for the programs that write to the mount, and does so under their names; and
 /// inotify names nobody.
-final class OwnChanges: Sendable {
+package final class OwnChanges: Sendable {
     /// How long a change may explain what the source tells of.
-    static let period = Span.seconds(1)
+    package static let period = Span.seconds(1)
     /// How long the mount may take to follow what it has changed itself.
-    static let moment = Span.milliseconds(250)
+    package static let moment = Span.milliseconds(250)
+
+    /// What is about to change in a file.
+    package enum Matter: Sendable { case attributes, contents }
+
+    private struct Trace {
+        /// When the contents were changed last, and when anything was.
+        var contents: Instant?
+        var any: Instant
+        /// The last change of contents.
+        var serial: UInt64 = 0
+        /// What that has left, once it is over.
+        var left: Stamp?
+    }
 
     private struct Generation {
         var names: [Documents.Name: Instant] = [:]
-        var nodes: [NodeID: Instant] = [:]
+        var nodes: [NodeID: Trace] = [:]
     }
 
     private struct State {
@@ -24,40 +37,72 @@ final class OwnChanges: Sendable {
         /// What was noted before; nothing in it is younger than the beginning of `recent`.
         var older = Generation()
         var since: Instant
+        var serial: UInt64 = 0
 
         mutating func turn(at now: Instant) {
             guard now.since(since) > OwnChanges.period else { return }
             (older, recent, since) = (recent, Generation(), now)
         }
+
+        func trace(of node: NodeID) -> Trace? { recent.nodes[node] ?? older.nodes[node] }
     }
 
     private let state: Mutex<State>
 
-    init(at now: Instant) { state = Mutex(State(since: now)) }
+    package init(at now: Instant) { state = Mutex(State(since: now)) }
 
     /// A name is about to be given or taken away.
-    func note(_ name: Documents.Name, at now: Instant) {
+    package func note(_ name: Documents.Name, at now: Instant) {
         state.withLock { state in
             state.turn(at: now)
             state.recent.names[name] = now
         }
     }
 
-    /// Contents or attributes are about to change, or a handle to end that could change them.
-    func note(_ node: NodeID, at now: Instant) {
+    /// A file is about to be changed, or a handle to end that could change it. Returns the number of the change, for
+    /// ``settle(_:change:leaving:)``.
+    @discardableResult
+    package func note(_ node: NodeID, _ matter: Matter, at now: Instant) -> UInt64 {
         state.withLock { state in
             state.turn(at: now)
-            state.recent.nodes[node] = now
+            state.serial += 1
+            var trace = state.trace(of: node) ?? Trace(any: now)
+            trace.any = now
+            if matter == .contents { (trace.contents, trace.serial, trace.left) = (now, state.serial, nil) }
+            state.recent.nodes[node] = trace
+            return state.serial
         }
     }
 
-    func has(_ name: Documents.Name, within period: Span, at now: Instant) -> Bool {
+    /// A change of contents is over: what looks otherwise from now on was changed by somebody else. Does nothing if
+    /// another change was noted since.
+    package func settle(_ node: NodeID, change: UInt64, leaving stamp: Stamp) {
+        state.withLock { state in
+            if state.recent.nodes[node]?.serial == change {
+                state.recent.nodes[node]?.left = stamp
+            } else if state.recent.nodes[node] == nil, state.older.nodes[node]?.serial == change {
+                state.older.nodes[node]?.left = stamp
+            }
+        }
+    }
+
+    /// The number of the last change of a file's contents that is remembered, or 0.
+    package func latestChange(of node: NodeID) -> UInt64 {
+        state.withLock { $0.trace(of: node)?.serial ?? 0 }
+    }
+
+    /// Whether a name was given or taken away here within a period.
+    package func has(_ name: Documents.Name, within period: Span, at now: Instant) -> Bool {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
     }
 
-    func has(_ node: NodeID, at now: Instant) -> Bool {
-        let noted = state.withLock { $0.recent.nodes[node] ?? $0.older.nodes[node] }
-        return noted.map { !(now.since($0) > Self.period) } ?? false
+    /// Whether all that the source tells of a file may have been done here. `stamp` is what the file looks like now; nil if
+    /// only its attributes have changed.
+    package func explain(_ node: NodeID, looking stamp: Stamp?, at now: Instant) -> Bool {
+        guard let trace = state.withLock({ $0.trace(of: node) }) else { return false }
+        guard let stamp else { return !(now.since(trace.any) > Self.period) }
+        guard let noted = trace.contents, !(now.since(noted) > Self.period) else { return false }
+        return trace.left.map { stamp.hasSameContents(as: $0) } ?? true
     }
 }

@@ -14,12 +14,12 @@ extension CoordinatedFilesystem {
     func tell(of seen: SeenChanges, later: inout SeenChanges) {
         var names = FollowedNames(documents)
         var (there, missing): ([(SeenChanges.Touch, FileStatus)], [SeenChanges.Touch]) = ([], [])
-        let touches = seen.touchesInOrder + (seen.hasLost ? names.touches : [])
-        for touch in touches {
-            // What the mount does to the name just now comes first.
+        for touch in names.join(seen) {
+            let status = self.status(of: touch)
+            // What the mount does to the name just now comes first, also if it began while we looked.
             if surroundings?.own.has(touch.key, within: OwnChanges.moment, at: Engine.now) ?? false {
                 later.add(touch)
-            } else if let status = status(of: touch) {
+            } else if let status {
                 there.append((touch, status))
             } else {
                 missing.append(touch)
@@ -33,9 +33,11 @@ extension CoordinatedFilesystem {
         for (touch, status) in there { tellOfArrival(touch, status, &left) }
         // A name may lead elsewhere by now.
         names = FollowedNames(documents)
+        if seen.hasLost, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .uncoordinated } }
         for touch in missing where !left.contains(touch.key) { tellOfLoss(touch, names) }
-        for written in seen.writtenInOrder
-        where surroundings.map({ !$0.own.has(written.node.id, at: Engine.now) }) ?? false {
+        for written in seen.writtenInOrder where isElsewhere(written.what, in: written.node) {
+            // Of what is followed, that was told already.
+            if seen.hasLost, written.node.state.withLock({ $0.isFollowed }) { continue }
             noteChange(of: written.node, AccessTable.changingAttributes) { .uncoordinated }
         }
     }
@@ -50,6 +52,7 @@ extension CoordinatedFilesystem {
                 noteMove(of: former, from: origin, to: NameChange(around: touch.name, in: touch.directory))
                 guard touch.what.contains(.written) else { return true }
             }
+            guard !touch.isDoubtful else { return true }
             noteChange(of: former, .write(.updating)) { .uncoordinated }
             return true
         }
@@ -94,7 +97,9 @@ extension CoordinatedFilesystem {
             _ = fillAwaited(touch.name, in: touch.directory, with: known) { .uncoordinated }
             return
         }
-        guard known != nil || engine.isAttended || !documents.awaitsNothing else { return }
+        guard known != nil || (engine.isAttended && !touch.isDoubtful) || !documents.awaitsNothing else {
+            return
+        }
         let node = nodes.introduce(status, as: touch.name, in: touch.directory, isLocked: false)
         defer { nodes.forget(node.id, lookups: 1) }
         if fillAwaited(touch.name, in: touch.directory, with: node, by: { .uncoordinated }) {
@@ -102,7 +107,7 @@ extension CoordinatedFilesystem {
         }
         if touch.what.contains(.appeared) {
             noteCreation(of: node, change)
-        } else if !touch.changesName {
+        } else if !touch.changesName, !touch.isDoubtful {
             noteChange(of: node, AccessTable.changingAttributes) { .uncoordinated }
         }
     }
@@ -140,10 +145,21 @@ private struct FollowedNames {
     }
 
     private var followers: [Documents.Name: [Follower]] = [:]
+    /// The names that documents wait for.
+    private var awaited: [SeenChanges.Touch] = []
+    /// The root has no name that anything could happen to.
+    private(set) var haveRoot = false
 
     init(_ documents: Documents) {
         for place in documents.allPlaces {
-            let document: Node? = if case .node(let node) = place { node } else { nil }
+            var document: Node?
+            switch place {
+            case .node(let node):
+                document = node
+                if node.isRoot { haveRoot = true }
+            case .names(let names, let directory, _):
+                awaited += names.prefix(1).map { .init(directory: directory, name: $0, what: .appeared) }
+            }
             var next: Node? = place.anchor
             while let node = next, !node.isRoot {
                 let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
@@ -167,13 +183,21 @@ private struct FollowedNames {
         }
     }
 
-    /// Whatever is followed, as if something had happened to it.
-    var touches: [SeenChanges.Touch] {
-        followers.values.joined().filter(\.isItself).compactMap { follower in
-            let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
-            return parent.map {
-                SeenChanges.Touch(directory: $0, name: name, what: [.appeared, .vanished, .written])
+    /// What was seen, each name once; if some of it was lost, whatever is followed counts as seen.
+    func join(_ seen: SeenChanges) -> [SeenChanges.Touch] {
+        guard seen.hasLost else { return seen.touchesInOrder }
+        let all = touches
+        let keys = Set(all.map(\.key))
+        return seen.touchesInOrder.filter { !keys.contains($0.key) } + all
+    }
+
+    private var touches: [SeenChanges.Touch] {
+        awaited
+            + followers.values.joined().filter(\.isItself).compactMap { follower in
+                let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
+                return parent.map {
+                    SeenChanges.Touch(directory: $0, name: name, what: [.appeared, .vanished, .written])
+                }
             }
-        }
     }
 }

@@ -165,6 +165,21 @@ extension CoordinatedFilesystem {
         surroundings?.own.note(Documents.Name(name, in: directory), at: Engine.now)
     }
 
-    /// A file is about to be changed for one.
-    func noteOwn(_ node: Node) { surroundings?.own.note(node.id, at: Engine.now) }
+    /// A file is about to be changed for one. Returns the number of the change.
+    @discardableResult
+    func noteOwn(_ node: Node, _ matter: OwnChanges.Matter) -> UInt64? {
+        surroundings?.own.note(node.id, matter, at: Engine.now)
+    }
+
+    /// The contents have been changed; what else happens to them is somebody else's doing. Nobody asks for that while
+    /// nobody is told.
+    func settleOwn(_ node: Node, _ change: UInt64?) {
+        guard let change, let own = surroundings?.own, engine.isAttended, node.kind == S_IFREG else { return }
+        do throws(Errno) {
+            own.settle(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
+        } catch {
+            // Then all that is told of it for a while may be our own.
+            return
+        }
+    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
-import FuseBridge
+package import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
@@ -15,16 +15,18 @@ import Synchronization
 ///
 /// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of
 /// nodes and of their table. No system call is made under it, and the engine is not called under it.
-final class Documents: Sendable {
+package final class Documents: Sendable {
     /// A name in a directory that waits for a file.
-    struct Name: Hashable, Sendable {
+    package struct Name: Hashable, Sendable {
         let directory: NodeID
         let name: [UInt8]
 
-        init(_ name: NameBytes, in directory: Node) {
-            self.directory = directory.id
-            self.name = name.bytes
+        package init(_ name: [UInt8], in directory: NodeID) {
+            self.directory = directory
+            self.name = name
         }
+
+        init(_ name: NameBytes, in directory: Node) { self.init(name.bytes, in: directory.id) }
     }
 
     fileprivate struct State {

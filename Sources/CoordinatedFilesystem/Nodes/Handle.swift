@@ -3,20 +3,24 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
-import LinuxSystem
+package import LinuxSystem
 import Synchronization
 import VersionStore
 
 /// What is compared to tell whether a file was changed.
-struct Stamp: Hashable, Sendable {
+package struct Stamp: Hashable, Sendable {
     let size: UInt64
     let modified: FileStatus.Time
     let changed: FileStatus.Time
 
-    init(_ status: FileStatus) {
-        size = status.size
-        modified = status.modified
-        changed = status.changed
+    package init(size: UInt64, modified: FileStatus.Time, changed: FileStatus.Time) {
+        self.size = size
+        self.modified = modified
+        self.changed = changed
+    }
+
+    package init(_ status: FileStatus) {
+        self.init(size: status.size, modified: status.modified, changed: status.changed)
     }
 
     /// Whether nothing was written in between. Names that come and go change the third time only.

@@ -85,7 +85,7 @@ extension CoordinatedFilesystem {
             let isMark = strcmp(name, Packages.attribute) == 0
             if isMark { try checkOwnership(of: node, reply.caller) }
             if strcmp(name, Self.accessList) == 0 { try keepOpenFiles(of: node) }
-            noteOwn(node)
+            noteOwn(node, .attributes)
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
             if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: reply.caller) }
             reconsiderBypass(of: node)
@@ -102,7 +102,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             let isMark = strcmp(name, Packages.attribute) == 0
             if isMark { try checkOwnership(of: node, reply.caller) }
-            noteOwn(node)
+            noteOwn(node, .attributes)
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }

@@ -160,7 +160,9 @@ extension CoordinatedFilesystem {
     private func truncate(
         _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
     ) throws(Errno) {
+        let own = noteOwn(handle.node, .contents)
         try descriptor.descriptor.truncate(to: 0)
+        settleOwn(handle.node, own)
         try stripPrivileges(of: handle.node, writtenBy: caller)
         noteBaseline(of: handle, try descriptor.descriptor.status())
     }
@@ -219,11 +221,12 @@ extension CoordinatedFilesystem {
     /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
     /// order.
     func close(_ handle: Handle) {
-        if handle.mayWrite { noteOwn(handle.node) }
+        let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile()
         leaveRoute(handle)
+        settleOwn(handle.node, change)
         let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
         guard handle.isClaimed, handle.mayWrite || handle.truncates,
             hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil

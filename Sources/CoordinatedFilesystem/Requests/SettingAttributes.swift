@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
     ) {
-        noteOwn(node)
+        let own = noteOwn(node, change.size != nil || change.changesTimes ? .contents : .attributes)
         do throws(Errno) {
             let descriptor = try node.descriptor()
             let caller = reply.caller
@@ -67,6 +67,7 @@ extension CoordinatedFilesystem {
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
+            settleOwn(node, own)
             let valid = validity(of: node, to: caller.thread)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
