@@ -27,6 +27,8 @@ package struct WaysAround: Sendable {
     package private(set) var ways: [Way] = []
     /// How many processes may not be looked at.
     package private(set) var hidden = 0
+    /// Whether `/proc` does not even list those: `hidepid` in proc(5).
+    package let hasUnlisted: Bool
     private let below: Below
     /// By their numbers, which no two mounts share, whatever namespace they are in.
     private var mounts: [Int: MountEntry] = [:]
@@ -35,6 +37,7 @@ package struct WaysAround: Sendable {
     package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
         guard let below = Below(mount, in: table) else { throw .noEntry }
         self.below = below
+        hasUnlisted = geteuid() != 0 && table.top(at: Array("/proc".utf8))?.listsOwnProcessesOnly ?? false
         ways = below.ways(in: table).map { Way(path: $0) }
         note(table)
         // First all mounts: who has left a namespace, or was sent a descriptor, has what was opened in another.
@@ -165,6 +168,11 @@ private struct Below: Sendable {
 }
 
 extension MountEntry {
+    /// Of `/proc`; a group may be let see all, which is not asked for.
+    fileprivate var listsOwnProcessesOnly: Bool {
+        ["2", "4", "invisible", "ptraceable"].contains { fileSystemOptions.contains("hidepid=\($0)") }
+    }
+
     /// Which part of the file system is at a path.
     fileprivate func part(at path: [UInt8]) -> [UInt8]? { path.replacing(mountpoint, by: root) }
     /// Where a part of the file system is.

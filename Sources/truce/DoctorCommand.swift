@@ -92,8 +92,11 @@ private struct Examination: Encodable {
     var around: AroundForm?
     var opened: [Opened] = []
     var ways: [Way] = []
-    /// How many processes may not be looked at.
+    /// How many processes may not be looked at, and whether there may be more that are not even listed.
     var hidden = 0
+    var unlisted = false
+    /// Whether only its user and root may ask the daemon.
+    var denied = false
 
     init(of mount: MountEntry) throws(CommandFailure) {
         let table = try MountFinder.table()
@@ -101,19 +104,30 @@ private struct Examination: Encodable {
         inPlace = mount.source == mount.mountpoint
         dead = DeadMounts.isDead(mount.mountpoint, in: table)
         guard !dead else { return }
-        var client = try DaemonClient(to: mount)
-        let status = try client.status()
-        inPlace = status.options.inPlace
-        around = status.around
-        if inPlace { try look(around: mount, in: table, servedBy: status.pid) }
+        let status = try Self.status(of: mount)
+        if let status { (inPlace, around) = (status.options.inPlace, status.around) }
+        denied = status == nil
+        if inPlace { try look(around: mount, in: table, servedBy: status?.pid) }
     }
 
+    /// Nil if the daemon tells only its own user and root.
+    private static func status(of mount: MountEntry) throws(CommandFailure) -> StatusForm? {
+        var client = try DaemonClient(to: mount)
+        do throws(CommandFailure) {
+            return try client.status()
+        } catch {
+            guard error.status == .denied else { throw error }
+            return nil
+        }
+    }
+
+    /// A daemon that is not known is another user's, and cannot be looked at.
     private mutating func look(
-        around mount: MountEntry, in table: MountTable, servedBy daemon: Int32
+        around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
     ) throws(CommandFailure) {
         let found: WaysAround
         do throws(Errno) {
-            found = try WaysAround(mount, in: table, servedBy: [daemon])
+            found = try WaysAround(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
         } catch {
             throw CommandFailure(.failed, "the ways around '\(mountpoint)' cannot be looked for: \(error)")
         }
@@ -128,7 +142,7 @@ private struct Examination: Encodable {
             let program = way.pid.map { _ in String(decoding: way.program, as: UTF8.self) }
             return Way(path: form.path, pathBytes: form.pathBytes, pid: way.pid, program: program)
         }
-        hidden = found.hidden
+        (hidden, unlisted) = (found.hidden, found.hasUnlisted)
     }
 
     var isOdd: Bool { !findings.isEmpty }
@@ -137,10 +151,20 @@ private struct Examination: Encodable {
 extension Examination {
     var text: String {
         var lines = ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"]
-        lines += findings.isEmpty ? ["nothing is odd"] : findings
+        lines += findings.isEmpty ? [unseen == nil ? "nothing is odd" : "nothing odd can be seen"] : findings
         if let around, around.watch != "none" { lines.append(around.text) }
-        if hidden > 0 { lines.append("processes of others that may not be looked at: \(hidden)") }
+        if let unseen { lines.append(unseen) }
         return lines.joined(separator: "\n  ") + "\n"
+    }
+
+    /// What would have been looked at if its caller might.
+    private var unseen: String? {
+        if denied, !inPlace {
+            return "may not ask its daemon whether changes around the mount are noticed; root can"
+        }
+        guard hidden > 0 || unlisted else { return nil }
+        let processes = unlisted ? "what others run" : "\(hidden) processes of others"
+        return "could not look at \(processes), nor at mounts that only they see; root can"
     }
 
     /// In a sentence each.

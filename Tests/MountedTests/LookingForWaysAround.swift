@@ -106,6 +106,71 @@ extension Mounted {
             try mount.unmount()
         }
 
+        @Test("doctor tells a user what is the user's own, and says what it could not look at")
+        func byOthers() throws {
+            guard geteuid() == 0 else {
+                return print("only root can act as others: shown by the run as root")
+            }
+            let mount = try MountedDirectory(["allow_other"])
+            defer { mount.abandon() }
+            try Self.furnish.run(mount.path)
+            let roots = try Script("exec 5>>\"$1/document\"; echo open; read -r _").start(
+                mount.path, input: .keyboard)
+            let users = try Self.users.start(mount.path, input: .keyboard)
+            try eventually(within: .seconds(10), "the files to be open: \(users.errorText)") {
+                roots.text == "open\n" && users.text == "open\n"
+            }
+            try mount.mount()
+            let binary = try Lab.variable("TRUCE_BINARY")
+            let own = try Self.asUser.attempt("12345", binary, mount.path)
+            print(own.text)
+            #expect(own.ending == .exited(5), "\(own.text)\(own.errorText)")
+            let who = "shell (pid \(users.pid), user 12345) has \(mount.path)"
+            #expect(own.text.contains("\(who)/document open to read, and goes around the mount"))
+            #expect(own.text.contains("\(who)/shell mapped to read, and goes around the mount"))
+            let other = try Self.asUser.attempt("12346", binary, mount.path)
+            #expect(
+                other.ending == .exited(0) && other.text.contains("nothing odd can be seen"), "\(other.text)")
+            let hidden = try Self.withoutOthers.attempt("12346", binary, mount.path)
+            #expect(hidden.text.contains("could not look at what others run, "), "\(hidden.text)")
+            for outcome in [own, other] {
+                #expect(outcome.text.contains(#/could not look at [1-9][0-9]* processes of others, /#))
+                #expect(!outcome.text.contains("(pid \(roots.pid),"), "\(outcome.text)")
+            }
+            #expect(!other.text.contains("(pid \(users.pid),"), "\(other.text)")
+            for program in [roots, users] {
+                try program.type("\n")
+                try program.wait(within: .seconds(10)).succeeding()
+            }
+            try mount.unmount()
+        }
+
+        private static let furnish = Script(
+            """
+            cd "$1"
+            echo one >document
+            cp "$(command -v bash)" shell
+            """)
+
+        /// A program that is a file of the directory, and has another one open.
+        private static let users = Script(
+            """
+            exec setpriv --reuid=12345 --regid=12345 --clear-groups "$1/shell" -euc '
+                exec 5<"$1/document"
+                echo open
+                read -r _' shell "$1"
+            """)
+
+        private static let asUser = Script(
+            "exec setpriv --reuid=\"$1\" --regid=\"$1\" --clear-groups \"$2\" doctor \"$3\"")
+
+        private static let withoutOthers = Script(
+            """
+            exec unshare --mount --pid --fork --propagation=private bash -euc '
+                mount -t proc -o hidepid=invisible proc /proc
+                exec setpriv --reuid="$1" --regid="$1" --clear-groups "$2" doctor "$3"' bash "$1" "$2" "$3"
+            """)
+
         /// Where other mount namespaces of the machine are not seen: they, too, may show the files without the mount.
         @Test(
             "doctor finds nothing odd at a mount that nobody goes around, and finds bind mounts and dead daemons"
