@@ -33,6 +33,19 @@ extension Mounted {
             #expect(place.contains("subitemDidMove forMoving uncoordinated"))
         }
 
+        @Test("A document goes and comes with the directories it is in", arguments: Watcher.both)
+        func directories(by watcher: Watcher) throws {
+            guard let lab = try run("directories", by: watcher) else { return }
+            let document = try notices(in: lab + "/deep.told")
+            #expect(
+                document == [
+                    "didMove forMoving uncoordinated", "didChange updating uncoordinated",
+                    "didMove forMoving uncoordinated", "didChange forDeleting uncoordinated",
+                    "didChange updating uncoordinated", "didChange forDeleting uncoordinated",
+                    "didChange updating uncoordinated",
+                ])
+        }
+
         @Test(
             "What is changed below just after the mount has changed it is told, and only that",
             arguments: Watcher.both)
@@ -149,10 +162,10 @@ extension Mounted {
             }
             trap finish EXIT
 
-            # NAME: presents something in the place from now on.
+            # NAME [PATH]: presents something in the place from now on.
             present() {
                 local path=place
-                [[ $1 = place ]] || path=place/$1
+                [[ $1 = place ]] || path=place/${2:-$1}
                 : >"$1.errors"
                 "$truce" present --json "$path" >"$1.told" 2>"$1.errors" &
                 for ((try = 0; try < 1000; try++)); do
@@ -215,6 +228,27 @@ extension Mounted {
                 # Whatever is told twice is told by now.
                 echo last >source/last
                 eventually "the last is told" has_told place '"last"' 1
+            }
+            directories() {
+                mkdir source/folder/inner
+                echo one >source/folder/inner/deep
+                present deep folder/inner/deep
+                mv source/folder source/other
+                eventually "a move of a directory is told" has_told deep didMove 1
+                echo "longer than before" >source/other/inner/deep
+                eventually "a write there is told" has_told deep didChange 1
+                mv source/other/inner source/folder
+                eventually "a move elsewhere is told" has_told deep didMove 2
+                rm -r source/folder
+                eventually "a removal is told" has_told deep didChange 2
+                mkdir elsewhere
+                echo again >elsewhere/deep
+                mv elsewhere source/folder
+                eventually "that it is there again is told" has_told deep didChange 3
+                mv source/folder elsewhere
+                eventually "a move out of the source is told" has_told deep didChange 4
+                mv elsewhere source/folder
+                eventually "and one back" has_told deep didChange 5
             }
             # Each is done while the mount still remembers what it did itself.
             after() {

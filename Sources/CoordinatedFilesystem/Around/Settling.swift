@@ -34,7 +34,11 @@ extension CoordinatedFilesystem {
         // A name may lead elsewhere by now.
         names = FollowedNames(documents)
         if seen.hasLost, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .uncoordinated } }
-        for touch in missing where !left.contains(touch.key) { tellOfLoss(touch, names) }
+        missing = missing.filter { !left.contains($0.key) }
+        for touch in missing { tellOfLoss(touch, names) }
+        // By now what was lost is awaited: not in directories that are gone as well, but under their names.
+        names = FollowedNames(documents)
+        for touch in missing { names.leave(touch.key, of: documents) }
         for written in seen.writtenInOrder where isElsewhere(written.what, in: written.node) {
             // Of what is followed, that was told already.
             if seen.hasLost, written.node.state.withLock({ $0.isFollowed }) { continue }
@@ -114,13 +118,7 @@ extension CoordinatedFilesystem {
 
     /// Nothing is under a name any more.
     private func tellOfLoss(_ touch: SeenChanges.Touch, _ names: FollowedNames) {
-        for (node, isItself) in names.losses(at: touch.key) {
-            if isItself || node.kind != S_IFDIR {
-                lose(node, touch)
-            } else {
-                documents.lost(node, called: touch.name, in: touch.directory)
-            }
-        }
+        for node in names.losses(at: touch.key) { lose(node, touch) }
         guard !names.isFollowed(touch.key), touch.what.contains(.vanished), !touch.what.contains(.appeared)
         else { return }
         noteDeletion(ofUnknown: NameChange(around: touch.name, in: touch.directory))
@@ -141,7 +139,9 @@ private struct FollowedNames {
     private struct Follower {
         let node: Node
         let document: Node?
-        let isItself: Bool
+        /// The document, or the directory in which it is awaited.
+        let anchor: Node
+        var isItself: Bool { node === document }
     }
 
     private var followers: [Documents.Name: [Follower]] = [:]
@@ -165,7 +165,7 @@ private struct FollowedNames {
                 let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
                 next = parent
                 guard hasName, let parent else { continue }
-                let follower = Follower(node: node, document: document, isItself: node === document)
+                let follower = Follower(node: node, document: document, anchor: place.anchor)
                 followers[Documents.Name(name, in: parent), default: []].append(follower)
             }
         }
@@ -176,10 +176,18 @@ private struct FollowedNames {
 
     func isFollowed(_ name: Documents.Name) -> Bool { followers[name]?.contains(where: \.isItself) ?? false }
 
-    /// Documents that are gone if a name is; and the directory that is, if something is awaited in it.
-    func losses(at name: Documents.Name) -> [(node: Node, isItself: Bool)] {
-        (followers[name] ?? []).map { follower in
-            follower.document.map { ($0, true) } ?? (follower.node, false)
+    /// Documents that are gone if a name is.
+    func losses(at name: Documents.Name) -> [Node] { (followers[name] ?? []).compactMap(\.document) }
+
+    /// What is awaited in a directory that is gone, or below it, is awaited together with that from now on.
+    func leave(_ name: Documents.Name, of documents: Documents) {
+        for follower in followers[name] ?? [] where follower.document == nil {
+            var next: Node? = follower.anchor
+            while let directory = next {
+                let (name, parent) = directory.state.withLock { ($0.name, $0.parent) }
+                if let parent { documents.lost(directory, called: name, in: parent) }
+                next = directory === follower.node ? nil : parent
+            }
         }
     }
 
