@@ -51,6 +51,21 @@ struct OwnChangesTests {
         }
     }
 
+    @Test("When nothing happens any more, all is forgotten within two looks")
+    func forgetting() {
+        #expect(!own.forget(at: Self.at(0)))
+        own.note(name, at: Self.at(500))
+        #expect(own.forget(at: Self.at(1000)))
+        #expect(own.forget(at: Self.at(1001)))
+        #expect(own.has(name, within: OwnChanges.period, at: Self.at(1500)))
+        #expect(!own.forget(at: Self.at(2002)))
+        own.note(file, .contents, at: Self.at(2500))
+        #expect(own.forget(at: Self.at(3003)))
+        #expect(own.explain(file, looking: nil, at: Self.at(3500)))
+        #expect(!own.forget(at: Self.at(4004)))
+        #expect(own.latestChange(of: file) == 0)
+    }
+
     @Test("Until a change is over it explains whatever the file looks like, for a second")
     func underWay() {
         own.note(file, .contents, at: Self.at(0))

@@ -44,12 +44,25 @@ package final class OwnChanges: Sendable {
             (older, recent, since) = (recent, Generation(), now)
         }
 
+        var isEmpty: Bool {
+            recent.names.isEmpty && recent.nodes.isEmpty && older.names.isEmpty && older.nodes.isEmpty
+        }
+
         func trace(of node: NodeID) -> Trace? { recent.nodes[node] ?? older.nodes[node] }
     }
 
     private let state: Mutex<State>
 
     package init(at now: Instant) { state = Mutex(State(since: now)) }
+
+    /// Forgets what explains nothing any more: after a hundred thousand removals that is megabytes. Returns whether
+    /// something is left.
+    package func forget(at now: Instant) -> Bool {
+        state.withLock { state in
+            state.turn(at: now)
+            return !state.isEmpty
+        }
+    }
 
     /// A name is about to be given or taken away.
     package func note(_ name: Documents.Name, at now: Instant) {

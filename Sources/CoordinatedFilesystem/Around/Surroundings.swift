@@ -138,8 +138,8 @@ final class Surroundings: Sendable {
         return (former.name, former.directory)
     }
 
-    /// Something cannot be watched; said once.
-    private func report(_ shortage: String) {
+    /// Something cannot be watched; said once, and whenever somebody asks.
+    func report(_ shortage: String) {
         let isFirst = state.withLock { state in
             defer { if state.shortage == nil { state.shortage = shortage } }
             return state.shortage == nil
@@ -162,13 +162,15 @@ final class Surroundings: Sendable {
 extension CoordinatedFilesystem {
     /// A name is about to be given or taken away for a program of the mount.
     func noteOwn(_ name: NameBytes, in directory: Node) {
-        surroundings?.own.note(Documents.Name(name, in: directory), at: Engine.now)
+        guard let surroundings, surroundings.watch != nil else { return }
+        surroundings.own.note(Documents.Name(name, in: directory), at: Engine.now)
     }
 
     /// A file is about to be changed for one. Returns the number of the change.
     @discardableResult
     func noteOwn(_ node: Node, _ matter: OwnChanges.Matter) -> UInt64? {
-        surroundings?.own.note(node.id, matter, at: Engine.now)
+        guard let surroundings, surroundings.watch != nil else { return nil }
+        return surroundings.own.note(node.id, matter, at: Engine.now)
     }
 
     /// The contents have been changed; what else happens to them is somebody else's doing. Nobody asks for that while

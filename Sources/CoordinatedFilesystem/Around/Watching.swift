@@ -31,7 +31,9 @@ final class Watching: Sendable {
         var (seen, ignored) = (SeenChanges(), IgnoredDirectories())
         do throws(Errno) {
             while true {
-                if watch.wait(until: seen.due?.nanoseconds) {
+                let hasOwn = surroundings.own.forget(at: Engine.now)
+                let idle = hasOwn ? Engine.now + OwnChanges.period + .milliseconds(1) : nil
+                if watch.wait(until: [seen.due, idle].compactMap(\.self).min()?.nanoseconds) {
                     let changes = try gather()
                     take(changes, &seen, &ignored)
                 }
@@ -39,7 +41,7 @@ final class Watching: Sendable {
                 seen = tell(of: seen)
             }
         } catch {
-            filesystem.engine.log("changes around the mount are noticed no more: \(error)")
+            surroundings.report("they are told no more: \(error)")
         }
     }
 
