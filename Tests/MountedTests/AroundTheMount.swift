@@ -46,6 +46,17 @@ extension Mounted {
                 ])
         }
 
+        @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
+        func exchange(by watcher: Watcher) throws {
+            guard let lab = try run("exchange", by: watcher) else { return }
+            for name in ["document", "second"] {
+                let told = try notices(in: lab + "/\(name).told")
+                #expect(told == Array(repeating: "didChange updating uncoordinated", count: 4))
+                let lines = try Contents.text(of: lab + "/\(name).told").split(separator: "\n")
+                #expect(lines.allSatisfy { $0.contains("\"path\":\"\(name)\"") }, "\(lines)")
+            }
+        }
+
         @Test(
             "What is changed below just after the mount has changed it is told, and only that",
             arguments: Watcher.both)
@@ -249,6 +260,32 @@ extension Mounted {
                 eventually "a move out of the source is told" has_told deep didChange 4
                 mv elsewhere source/folder
                 eventually "and one back" has_told deep didChange 5
+            }
+            # Whether each of the two is told of a change, the first time and of a write of its own.
+            both_are_told() {
+                eventually "the one is told" has_told document didChange "$1"
+                eventually "the other is told" has_told second didChange "$1"
+                echo "number $1 of the one" >source/document
+                eventually "a write to the one is told" has_told document didChange $(($1 + 1))
+                echo "number $1 of the other" >source/second
+                eventually "a write to the other is told" has_told second didChange $(($1 + 1))
+            }
+            exchange() {
+                present document
+                present second
+                # It finds all of it done.
+                kill -STOP "$daemon"
+                mv source/document source/aside
+                mv source/second source/document
+                mv source/aside source/second
+                kill -CONT "$daemon"
+                both_are_told 1
+                kill -STOP "$daemon"
+                mv source/second source/third
+                mv source/document source/second
+                echo new >source/document
+                kill -CONT "$daemon"
+                both_are_told 3
             }
             # Each is done while the mount still remembers what it did itself.
             after() {

@@ -13,7 +13,7 @@ import Synchronization
 extension CoordinatedFilesystem {
     func tell(of seen: SeenChanges, later: inout SeenChanges) {
         var names = FollowedNames(documents)
-        var (there, missing): ([(SeenChanges.Touch, FileStatus)], [SeenChanges.Touch]) = ([], [])
+        var (there, missing): ([Found], [SeenChanges.Touch]) = ([], [])
         for touch in names.join(seen) {
             let status = self.status(of: touch)
             // What the mount does to the name just now comes first, also if it began while we looked.
@@ -26,7 +26,7 @@ extension CoordinatedFilesystem {
             }
         }
         var left: Set<Documents.Name> = []
-        there = there.filter { touch, status in
+        there = tellOfExchanges(there, names).filter { touch, status in
             guard let former = names.document(at: touch.key) else { return true }
             return !tellOfDocument(at: former, touch, status, &left)
         }
@@ -135,7 +135,7 @@ extension CoordinatedFilesystem {
 }
 
 /// The names that lead to documents somebody follows.
-private struct FollowedNames {
+struct FollowedNames {
     private struct Follower {
         let node: Node
         let document: Node?
