@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+
+extension Mounted.AroundTheMount {
+    /// As root, or as a user where they may mount: in a mount namespace whose /dev/fuse is for everybody.
+    static let scenarios = Script(
+        """
+        if [[ $1 = user && $UID = 0 ]]; then
+            exec unshare --mount --propagation=private bash -euc '
+                mount -t tmpfs none /dev
+                mknod -m 666 /dev/null c 1 3
+                mknod -m 666 /dev/fuse c 10 229
+                text=$1
+                shift
+                exec setpriv --reuid=65534 --regid=65534 --clear-groups \\
+                    bash -euo pipefail -c "$text" script "$@"' \\
+                bash "$BASH_EXECUTION_STRING" "$@"
+        fi
+        if [[ $1 = container ]]; then
+            exec unshare --user --map-root-user --mount --propagation=private bash -euc '
+                echo 4 >/proc/sys/user/max_inotify_watches
+                text=$1
+                shift 2
+                exec bash -euo pipefail -c "$text" script contained "$@"' \
+                bash "$BASH_EXECUTION_STRING" "$@"
+        fi
+        truce=$2 scenario=$4
+        cd "$3"
+        mkdir -m 700 run
+        mkdir source place source/folder
+        export XDG_RUNTIME_DIR=$PWD/run
+        echo one >source/document
+        echo one >source/second
+        "$truce" mount source place -o data="$5" >log
+        daemon=$(sed "s/.*pid \\([0-9]*\\).*/\\1/" log)
+        finish() {
+            "$truce" unmount place
+            for ((try = 0; try < 1000; try++)); do
+                [[ -d /proc/$daemon ]] || return 0
+                sleep 0.01
+            done
+            echo "the daemon goes on"
+            exit 1
+        }
+        trap finish EXIT
+
+        # NAME [PATH]: presents something in the place from now on.
+        present() {
+            local path=place
+            [[ $1 = place ]] || path=place/${2:-$1}
+            : >"$1.errors"
+            "$truce" present --json "$path" >"$1.told" 2>"$1.errors" &
+            for ((try = 0; try < 1000; try++)); do
+                if [[ $(<"$1.errors") = *presenting* ]]; then return; fi
+                sleep 0.01
+            done
+            echo "$1 is not presented: $(<"$1.errors")"
+            exit 1
+        }
+        # WHAT COMMAND...: how long it takes until the command succeeds.
+        eventually() {
+            local what=$1 start=${EPOCHREALTIME/./}
+            shift
+            for ((try = 0; try < 2000; try++)); do
+                if "$@"; then
+                    echo "$what after $(((${EPOCHREALTIME/./} - start) / 1000)) ms"
+                    return
+                fi
+                sleep 0.002
+            done
+            echo "$what: never"
+            exit 1
+        }
+        has_size() { [[ $(stat --format %s "$1") = "$2" ]]; }
+        is_gone() { ! stat "$1" >/dev/null 2>&1; }
+        is_listed() { [[ $'\\n'$(ls place)$'\\n' = *$'\\n'"$1"$'\\n'* ]]; }
+        has_told() { (($(grep -c "$2" "$1.told") >= $3)); }
+
+        changes() {
+            present document
+            present second
+            present place
+            stat place/document place/second >/dev/null
+            ls place >/dev/null
+            echo "longer than before" >source/document
+            eventually "a write is seen" has_size place/document 19
+            eventually "and told" has_told document didChange 1
+            echo "a save" >source/document.new
+            mv source/document.new source/document
+            eventually "a save is seen" has_size place/document 7
+            eventually "and told" has_told document didChange 2
+            mv source/document source/moved
+            eventually "a move is seen" is_listed moved
+            eventually "and told" has_told document didMove 1
+            mv source/moved source/folder/moved
+            eventually "a move elsewhere is seen" is_gone place/moved
+            eventually "and told" has_told document didMove 2
+            rm source/folder/moved
+            eventually "a removal is seen" is_gone place/folder/moved
+            eventually "and told" has_told document forDeleting 1
+            echo made >source/made
+            eventually "a new file is seen" is_listed made
+            eventually "and told" has_told place subitemDidAppear 1
+            cp source/made source/second
+            eventually "cp is told" has_told second didChange 1
+            sed -i s/made/edited/ source/second
+            eventually "sed is told" has_told second didChange 2
+            vim -u NONE -es -c "set backup backupcopy=no" -c "call setline(1, 'by vim')" -c wq source/second
+            eventually "vim is told" has_told second didChange 3
+            # Whatever is told twice is told by now.
+            echo last >source/last
+            eventually "the last is told" has_told place '"last"' 1
+        }
+        directories() {
+            mkdir source/folder/inner
+            echo one >source/folder/inner/deep
+            present deep folder/inner/deep
+            mv source/folder source/other
+            eventually "a move of a directory is told" has_told deep didMove 1
+            echo "longer than before" >source/other/inner/deep
+            eventually "a write there is told" has_told deep didChange 1
+            mv source/other/inner source/folder
+            eventually "a move elsewhere is told" has_told deep didMove 2
+            rm -r source/folder
+            eventually "a removal is told" has_told deep didChange 2
+            mkdir elsewhere
+            echo again >elsewhere/deep
+            mv elsewhere source/folder
+            eventually "that it is there again is told" has_told deep didChange 3
+            mv source/folder elsewhere
+            eventually "a move out of the source is told" has_told deep didChange 4
+            mv elsewhere source/folder
+            eventually "and one back" has_told deep didChange 5
+        }
+        # Whether each of the two is told of a change, the first time and of a write of its own.
+        both_are_told() {
+            eventually "the one is told" has_told document didChange "$1"
+            eventually "the other is told" has_told second didChange "$1"
+            echo "number $1 of the one" >source/document
+            eventually "a write to the one is told" has_told document didChange $(($1 + 1))
+            echo "number $1 of the other" >source/second
+            eventually "a write to the other is told" has_told second didChange $(($1 + 1))
+        }
+        exchange() {
+            present document
+            present second
+            # It finds all of it done.
+            kill -STOP "$daemon"
+            mv source/document source/aside
+            mv source/second source/document
+            mv source/aside source/second
+            kill -CONT "$daemon"
+            both_are_told 1
+            kill -STOP "$daemon"
+            mv source/second source/third
+            mv source/document source/second
+            echo new >source/document
+            kill -CONT "$daemon"
+            both_are_told 3
+        }
+        # Each is done while the mount still remembers what it did itself.
+        after() {
+            present document
+            present place
+            echo "through the mount" >>place/document
+            eventually "a write through the mount is told" has_told document didChange 1
+            echo "around it" >>source/document
+            eventually "one around it is told" has_told document didChange 2
+            echo "a save through the mount" >place/document.new
+            mv place/document.new place/document
+            eventually "a save through the mount is told" has_told document didChange 3
+            echo "a save around it" >source/document.new
+            mv source/document.new source/document
+            eventually "one around it is told" has_told document didChange 4
+            echo "another save" >place/document.new
+            mv place/document.new place/document
+            eventually "another save is told" has_told document didChange 5
+            rm source/document
+            eventually "a removal is told" has_told document didChange 6
+            # Whatever is told twice is told by now.
+            echo last >source/last
+            eventually "the last is told" has_told place '"last"' 1
+        }
+        # NUMBER: what a program writes.
+        write_through() {
+            for ((i = 0; i < 125; i++)); do echo "$i" >>"place/shared$1"; done
+            exec 4>>"place/held$1"
+            for ((i = 0; i < 125; i++)); do echo "$i" >&4; done
+            exec 4>&-
+            mv "place/shared$1" "place/moved$1"
+            chmod 600 "place/moved$1"
+            rm "place/held$1"
+        }
+        through() {
+            present place
+            for number in 1 2 3 4; do
+                write_through "$number" &
+                writers[number]=$!
+            done
+            wait "${writers[@]}"
+            # Whatever was seen before it is told before it.
+            "$truce" status place | grep "around the mount"
+            echo last >source/last
+            eventually "a file made below is told" has_told place '"last"' 1
+        }
+        # In kB.
+        memory() { sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' "/proc/$daemon/status"; }
+        burst() {
+            present document
+            present missing
+            present place
+            stat place/document >/dev/null
+            before=$(memory)
+            kill -STOP "$daemon"
+            for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
+            rm source/burst*
+            echo "longer than before" >source/document
+            echo stays >source/survivor
+            echo "here now" >source/missing
+            kill -CONT "$daemon"
+            eventually "the document is seen" has_size place/document 19
+            eventually "the document is told" has_told document didChange 1
+            # Before anybody lists the directory, which would find it.
+            eventually "what was missing is told" has_told missing didChange 1
+            eventually "the directory is told" has_told place '"subitem":{"path":""}' 1
+            eventually "the survivor is seen" is_listed survivor
+            "$truce" status place | grep "more than the kernel keeps"
+            for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
+            rm source/burst*
+            echo last >source/last
+            eventually "a burst later" is_listed last
+            [[ $(ls source) = $(ls place) ]]
+            after=$(memory)
+            read -ra times <"/proc/$daemon/stat"
+            echo "the daemon has grown from $before kB to $after kB; $(((times[13] + times[14]) * 10)) ms of CPU"
+            ((after < before + 65536))
+        }
+        limit() {
+            mkdir source/{1..8}
+            echo one >source/8/file
+            ls -R place >/dev/null
+            stat place/8/file >/dev/null
+            echo longer >source/8/file
+            eventually "a write is seen" has_size place/8/file 7
+            "$truce" status place | grep "not all"
+            status=0
+            "$truce" doctor place || status=$?
+            ((status == 5))
+        }
+        "$scenario"
+        "$truce" status place | grep "around the mount"
+        """)
+}
