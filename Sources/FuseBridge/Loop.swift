@@ -33,8 +33,10 @@ struct Loop: @unchecked Sendable {
             let start = MonotonicClock.lastTick
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             fuse_session_process_buf(session, &buffer)
-            let taken = MonotonicClock.lastTick - start
-            if taken > Self.longestRequest { root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(taken) } }
+            let now = MonotonicClock.lastTick
+            if now > start + Self.longestRequest {
+                root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
+            }
         }
     }
 }

@@ -12,6 +12,9 @@ package enum MonotonicClock {
     }
 
     /// The moment of the kernel's last tick, at most 10 ms ago: it is read from memory, without asking a counter.
+    ///
+    /// Kernels before 6.15 may give an earlier moment than a little before, by some microseconds, after the clock's rate was
+    /// corrected ("timekeeping: Prevent coarse clocks going backwards").
     package static var lastTick: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
