@@ -46,7 +46,7 @@ struct OwnChangesTests {
                 own.note(Documents.Name(Array("other".utf8), in: NodeID(2)), at: Self.at(later))
                 #expect(own.has(noted, within: OwnChanges.period, at: Self.at(later)), "\(moment), \(later)")
                 let look = Self.look(size: later, written: 1)
-                #expect(own.explain(changed, looking: look, at: Self.at(later)), "\(moment), \(later)")
+                #expect(own.changes(of: changed).explain(look, at: Self.at(later)), "\(moment), \(later)")
             }
         }
     }
@@ -61,31 +61,31 @@ struct OwnChangesTests {
         #expect(!own.forget(at: Self.at(2002)))
         own.note(file, .contents, at: Self.at(2500))
         #expect(own.forget(at: Self.at(3003)))
-        #expect(own.explain(file, looking: nil, at: Self.at(3500)))
+        #expect(own.changes(of: file).explain(nil, at: Self.at(3500)))
         #expect(!own.forget(at: Self.at(4004)))
-        #expect(own.latestChange(of: file) == 0)
+        #expect(own.changes(of: file).latest == 0)
     }
 
     @Test("Until a change is over it explains whatever the file looks like, for a second")
     func underWay() {
         own.note(file, .contents, at: Self.at(0))
-        #expect(own.explain(file, looking: Self.look(size: 1, written: 1), at: Self.at(1000)))
-        #expect(own.explain(file, looking: nil, at: Self.at(1000)))
-        #expect(!own.explain(file, looking: Self.look(size: 1, written: 1), at: Self.at(1001)))
-        #expect(!own.explain(file, looking: nil, at: Self.at(1001)))
-        #expect(!own.explain(NodeID(8), looking: nil, at: Self.at(0)))
+        #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1000)))
+        #expect(own.changes(of: file).explain(nil, at: Self.at(1000)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1001)))
+        #expect(!own.changes(of: file).explain(nil, at: Self.at(1001)))
+        #expect(!own.changes(of: NodeID(8)).explain(nil, at: Self.at(0)))
     }
 
     @Test("Once a change is over it explains what it has left, and nothing else")
     func over() {
         let change = own.note(file, .contents, at: Self.at(0))
         own.settle(file, change: change, leaving: Self.look(size: 10, written: 5))
-        #expect(own.explain(file, looking: Self.look(size: 10, written: 5), at: Self.at(900)))
-        #expect(!own.explain(file, looking: Self.look(size: 11, written: 5), at: Self.at(900)))
-        #expect(!own.explain(file, looking: Self.look(size: 10, written: 6), at: Self.at(900)))
+        #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 11, written: 5), at: Self.at(900)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 10, written: 6), at: Self.at(900)))
         // A link or a rename changes this time, too.
-        #expect(own.explain(file, looking: Self.look(size: 10, written: 5, changed: 9), at: Self.at(900)))
-        #expect(own.explain(file, looking: nil, at: Self.at(900)))
+        #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5, changed: 9), at: Self.at(900)))
+        #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }
 
     @Test("What an earlier change has left says nothing once another has begun")
@@ -93,13 +93,13 @@ struct OwnChangesTests {
         let first = own.note(file, .contents, at: Self.at(0))
         let second = own.note(file, .contents, at: Self.at(10))
         own.settle(file, change: first, leaving: Self.look(size: 1, written: 1))
-        #expect(own.explain(file, looking: Self.look(size: 2, written: 2), at: Self.at(20)))
+        #expect(own.changes(of: file).explain(Self.look(size: 2, written: 2), at: Self.at(20)))
         own.settle(file, change: second, leaving: Self.look(size: 2, written: 2))
         own.settle(file, change: first, leaving: Self.look(size: 1, written: 1))
-        #expect(own.explain(file, looking: Self.look(size: 2, written: 2), at: Self.at(20)))
-        #expect(!own.explain(file, looking: Self.look(size: 1, written: 1), at: Self.at(20)))
+        #expect(own.changes(of: file).explain(Self.look(size: 2, written: 2), at: Self.at(20)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(20)))
         own.note(file, .contents, at: Self.at(30))
-        #expect(own.explain(file, looking: Self.look(size: 3, written: 3), at: Self.at(30)))
+        #expect(own.changes(of: file).explain(Self.look(size: 3, written: 3), at: Self.at(30)))
     }
 
     @Test("What a change has left is noted also when others were noted for long")
@@ -107,22 +107,32 @@ struct OwnChangesTests {
         let change = own.note(file, .contents, at: Self.at(900))
         own.note(name, at: Self.at(1100))
         own.settle(file, change: change, leaving: Self.look(size: 1, written: 1))
-        #expect(!own.explain(file, looking: Self.look(size: 2, written: 1), at: Self.at(1200)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 2, written: 1), at: Self.at(1200)))
         own.note(file, .attributes, at: Self.at(1300))
-        #expect(own.explain(file, looking: Self.look(size: 1, written: 1), at: Self.at(1400)))
-        #expect(!own.explain(file, looking: Self.look(size: 2, written: 1), at: Self.at(1400)))
+        #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1400)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 2, written: 1), at: Self.at(1400)))
     }
 
     @Test("A change of attributes explains no change of contents, and is no later change of them")
     func attributes() {
         own.note(file, .attributes, at: Self.at(0))
-        #expect(own.explain(file, looking: nil, at: Self.at(500)))
-        #expect(!own.explain(file, looking: Self.look(size: 1, written: 1), at: Self.at(500)))
-        #expect(own.latestChange(of: file) == 0)
+        #expect(own.changes(of: file).explain(nil, at: Self.at(500)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(500)))
+        #expect(own.changes(of: file).latest == 0)
         let change = own.note(file, .contents, at: Self.at(500))
         own.note(file, .attributes, at: Self.at(600))
-        #expect(own.latestChange(of: file) == change)
+        #expect(own.changes(of: file).latest == change)
         own.note(file, .contents, at: Self.at(700))
-        #expect(own.latestChange(of: file) > change)
+        #expect(own.changes(of: file).latest > change)
+    }
+
+    @Test("What was under way when somebody asked explains whatever is seen then, though it is over by now")
+    func asked() {
+        let change = own.note(file, .contents, at: Self.at(0))
+        let known = own.changes(of: file)
+        own.settle(file, change: change, leaving: Self.look(size: 2, written: 2))
+        #expect(known.explain(Self.look(size: 1, written: 1), at: Self.at(10)))
+        #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(10)))
+        #expect(known.latest == change && own.changes(of: file).latest == change)
     }
 }

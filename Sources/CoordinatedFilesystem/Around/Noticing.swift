@@ -56,15 +56,15 @@ extension CoordinatedFilesystem {
     /// Whether somebody else has changed a file, as far as its looks and what the mount did to it tell.
     func isElsewhere(_ what: ChangeWatch.What, in node: Node) -> Bool {
         guard let own = surroundings?.own else { return false }
-        let latest = own.latestChange(of: node.id)
+        // Before the look: what is under way now explains whatever that shows.
+        let known = own.changes(of: node.id)
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let isAboutContents = !what.isDisjoint(with: [.written, .closed])
-            let isExplained = own.explain(
-                node.id, looking: isAboutContents ? Stamp(status) : nil, at: Engine.now)
+            let isExplained = known.explain(isAboutContents ? Stamp(status) : nil, at: Engine.now)
             guard what.isChange(of: status), !isExplained else { return false }
             // What was seen may be the work of a writer who has come since.
-            return handles.writers.allSatisfy { $0.node !== node } && own.latestChange(of: node.id) == latest
+            return !handles.hasWriter(on: node) && own.changes(of: node.id).latest == known.latest
         } catch {
             // Then its name has something to tell.
             return false
@@ -144,7 +144,7 @@ extension ChangeWatch.What {
     /// Whoever could write to a file and closes it need not have written.
     fileprivate func isChange(of status: FileStatus) -> Bool {
         guard isDisjoint(with: [.written, .attributes]) else { return true }
-        let changed = status.changed.seconds * 1_000_000_000 + Int64(status.changed.nanoseconds)
-        return WallClock.nanoseconds() - changed < Self.lately
+        let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
+        return WallClock.nanoseconds() &- changed < Self.lately
     }
 }

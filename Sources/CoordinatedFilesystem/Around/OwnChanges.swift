@@ -17,7 +17,7 @@ package final class OwnChanges: Sendable {
     /// What is about to change in a file.
     package enum Matter: Sendable { case attributes, contents }
 
-    private struct Trace {
+    fileprivate struct Trace {
         /// When the contents were changed last, and when anything was.
         var contents: Instant?
         var any: Instant
@@ -99,9 +99,9 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// The number of the last change of a file's contents that is remembered, or 0.
-    package func latestChange(of node: NodeID) -> UInt64 {
-        state.withLock { $0.trace(of: node)?.serial ?? 0 }
+    /// What is remembered of a file, as it is now.
+    package func changes(of node: NodeID) -> Changes {
+        Changes(trace: state.withLock { $0.trace(of: node) })
     }
 
     /// Whether a name was given or taken away here within a period.
@@ -109,13 +109,23 @@ package final class OwnChanges: Sendable {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
     }
+}
 
-    /// Whether all that the source tells of a file may have been done here. `stamp` is what the file looks like now; nil if
-    /// only its attributes have changed.
-    package func explain(_ node: NodeID, looking stamp: Stamp?, at now: Instant) -> Bool {
-        guard let trace = state.withLock({ $0.trace(of: node) }) else { return false }
-        guard let stamp else { return !(now.since(trace.any) > Self.period) }
-        guard let noted = trace.contents, !(now.since(noted) > Self.period) else { return false }
-        return trace.left.map { stamp.hasSameContents(as: $0) } ?? true
+extension OwnChanges {
+    /// What was done to a file through the mount.
+    package struct Changes: Sendable {
+        fileprivate let trace: Trace?
+
+        /// The number of the last change of its contents, or 0.
+        package var latest: UInt64 { trace?.serial ?? 0 }
+
+        /// Whether all that the source tells of the file may have been done here. `stamp` is what the file looked like
+        /// afterwards; nil if only its attributes have changed.
+        package func explain(_ stamp: Stamp?, at now: Instant) -> Bool {
+            guard let trace else { return false }
+            guard let stamp else { return !(now.since(trace.any) > OwnChanges.period) }
+            guard let noted = trace.contents, !(now.since(noted) > OwnChanges.period) else { return false }
+            return trace.left.map { stamp.hasSameContents(as: $0) } ?? true
+        }
     }
 }

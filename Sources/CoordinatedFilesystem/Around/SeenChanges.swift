@@ -55,8 +55,10 @@ struct SeenChanges {
     }
 
     mutating func add(_ touch: Touch) {
-        hasNews = true
         let key = touch.key
+        // What the mount itself does to many names is no reason to take everything for changed.
+        guard !touch.isDoubtful || touches[key] != nil || order.count < Self.capacity else { return }
+        hasNews = true
         if touches[key] == nil {
             guard order.count < Self.capacity else { return overflow() }
             order.append(key)

@@ -202,6 +202,11 @@ final class HandleTable: Sendable {
     func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
     /// Those that may write.
     var writers: [Handle] { handles.withLock { handles in handles.values.filter(\.mayWrite) } }
+    /// Whether one that may write is a node's; quick where nobody has it open, which is nearly always.
+    func hasWriter(on node: Node) -> Bool {
+        guard node.state.withLock({ $0.opens > 0 }) else { return false }
+        return handles.withLock { handles in handles.values.contains { $0.node === node && $0.mayWrite } }
+    }
     /// Those of a node.
     func all(on node: Node) -> [Handle] {
         handles.withLock { handles in handles.values.filter { $0.node === node } }
