@@ -110,7 +110,8 @@ package struct WaysAround: Sendable {
             guard mayWrite || files[mapping.path] == nil else { continue }
             // Only root may ask for the mount.
             let number = ProcessScan.mountID(ofLink: "/proc/\(pid)/map_files/\(mapping.range)")
-            let mount = number.flatMap { mounts[$0] } ?? below.likelyMount(of: mapping.path, in: mounts)
+            let mount =
+                if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
             if below.holds(mapping.path, on: mount) { files[mapping.path] = mayWrite }
         }
         return files.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { ($0.key, $0.value) }
