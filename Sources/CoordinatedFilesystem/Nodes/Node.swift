@@ -12,14 +12,15 @@ import Synchronization
 struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
-    let born: FileStatus.Time
     let mount: UInt64
+    /// Last, because it ends in the middle of a word: what follows the key in a node fills that.
+    let born: FileStatus.Time
 
     init(_ status: FileStatus) {
         device = status.device
         inode = status.inode
-        born = status.born
         mount = status.mount
+        born = status.born
     }
 }
 
