@@ -78,12 +78,14 @@ final class Processes: Sendable {
 
     /// The party of a thread that is in a request just now.
     func currentParty(ofThread thread: Int32) -> Party {
-        remembered(thread, \.party) { found in party(of: found, thread: thread) } ?? .nobody
+        remembered(thread, { $0.party }, { $0.party = $1 }) { found in
+            party(of: found, thread: thread)
+        } ?? .nobody
     }
 
     /// Who saves, for the recogniser.
     func actor(ofThread thread: Int32) -> Actor? {
-        remembered(thread, \.actor) { found in
+        remembered(thread, { $0.actor }, { $0.actor = $1 }) { found in
             guard let leader = ProcessInspection.status(ofProcess: found.process),
                 leader.started == found.started
             else { return nil }
@@ -93,15 +95,15 @@ final class Processes: Sendable {
     }
 
     /// Answers from memory if the same thread was asked about a moment ago: `git checkout` and `rm -r` ask
-    /// ten thousand times in a row.
+    /// ten thousand times in a row. Not by a key path, which takes longer than all the rest.
     private func remembered<Answer: Sendable>(
-        _ thread: Int32, _ field: any WritableKeyPath<Recent, Answer?> & Sendable,
+        _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
         _ look: (ThreadTable.Found) -> Answer?
     ) -> Answer? {
         guard let found = self.look(thread) else { return nil }
         let (now, process) = (Engine.now, found.id)
         let known: Answer? = recent.withLock { recent in
-            recent.isAbout(thread, of: process, at: now) ? recent[keyPath: field] : nil
+            recent.isAbout(thread, of: process, at: now) ? recall(recent) : nil
         }
         if let known { return known }
         let answer = look(found)
@@ -109,14 +111,16 @@ final class Processes: Sendable {
             if !recent.isAbout(thread, of: process, at: now) {
                 recent = Recent(thread: thread, process: process, moment: now)
             }
-            recent[keyPath: field] = answer
+            keep(&recent, answer)
         }
         return answer
     }
 
     /// The name of a thread's program; empty if it is gone.
     func program(ofThread thread: Int32) -> [UInt8] {
-        remembered(thread, \.program) { _ in ProcessInspection.program(ofThread: thread) } ?? []
+        remembered(thread, { $0.program }, { $0.program = $1 }) { _ in
+            ProcessInspection.program(ofThread: thread)
+        } ?? []
     }
 
     func isAlive(_ process: ProcessID) -> Bool {
