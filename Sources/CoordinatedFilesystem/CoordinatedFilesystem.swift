@@ -77,10 +77,20 @@ final class CoordinatedFilesystem: Filesystem {
         _ = try node.pin()
         nodes = NodeTable(
             root: node, context: context, surroundings: surroundings)
+        budget.findKeepers { [unowned nodes, unowned handles, unowned listings] keeper in
+            switch keeper {
+            case .node(let id): nodes[id]
+            case .file(let id): handles[id]
+            case .listing(let id): listings[id]
+            }
+        }
         trimming = Trimming(of: nodes, engine: engine)
         places = Places(engine: engine, departed: departed)
         documents = Documents(nodes: nodes, places: places)
     }
+
+    // A node may outlive the tables: whoever made a claim is remembered for a while.
+    deinit { nodes.root.budget.findKeepers { _ in nil } }
 
     /// How long the kernel may believe names and attributes.
     func validity(of node: Node) -> Validity {

@@ -2,30 +2,6 @@
 import CFuse
 package import LinuxSystem
 
-/// Names an inode to the kernel, from the reply that introduces it to the last FORGET.
-package struct NodeID: Hashable, Sendable {
-    package let rawValue: UInt64
-    package init(_ rawValue: UInt64) { self.rawValue = rawValue }
-    package static let root = NodeID(1)
-    package func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
-}
-
-/// Names an open file or directory between its OPEN and its RELEASE.
-package struct HandleID: Hashable, Sendable {
-    package let rawValue: UInt64
-    package init(_ rawValue: UInt64) { self.rawValue = rawValue }
-    package func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
-}
-
-/// How a dictionary spreads the numbers of files and handles, each of which is looked for in every request.
-///
-/// Without the secret that dictionaries mix in, which costs more than the rest of the search: a file's number is its file
-/// system's and a handle's is ours, and who makes a billion files to find some that meet in one place has them searched
-/// one after another, in microseconds. The upper half is folded in, because a product's lower bits do not depend on it.
-private func spread(_ number: UInt64) -> Int {
-    Int(truncatingIfNeeded: ((number ^ number >> 32) &* 0x9E37_79B9_7F4A_7C15) >> 32)
-}
-
 /// Who sent a request.
 package struct Caller: Sendable {
     package let user: UInt32

@@ -127,12 +127,3 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_statfs(take(), &out)
     }
 }
-
-/// Lets a `Reply` wait inside a dictionary or an escaping closure, neither of which can hold a
-/// non-copyable value directly (Swift 6.3).
-package final class Parked<Value: ~Copyable & Sendable>: @unchecked Sendable {
-    // @unchecked: `value` is taken at most once, by the one outcome that settles the claim.
-    private var value: Value?
-    package init(_ value: consuming Value) { self.value = consume value }
-    package func take() -> Value? { value.take() }
-}

@@ -8,6 +8,11 @@ import Testing
         #expect(Repository.files.flatMap(DependencyLaws.findings) == [])
     }
 
+    @Test("What is public for the compiler's sake is there")
+    func specialised() {
+        #expect(DependencyLaws.specialised.subtracting(Repository.files.map(\.path)) == [])
+    }
+
     @Test("The law is stated for the pure rooms, the bridges and the two doors into the engine")
     func statedLaws() throws {
         for room in DependencyLaws.pureRooms {

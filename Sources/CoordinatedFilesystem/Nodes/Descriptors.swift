@@ -17,6 +17,24 @@ final class SharedDescriptor: Sendable {
     deinit { budget.closed() }
 }
 
+/// Who keeps a descriptor, by number.
+///
+/// Not by a weak reference: the references of an object that has one are counted elsewhere, which made a tenth of what
+/// a request executes.
+enum KeeperID: Hashable, Sendable {
+    case node(NodeID)
+    case file(HandleID)
+    case listing(HandleID)
+
+    /// As the numbers are spread themselves.
+    func _rawHashValue(seed: Int) -> Int {
+        switch self {
+        case .node(let id): id._rawHashValue(seed: seed)
+        case .file(let id), .listing(let id): id._rawHashValue(seed: seed)
+        }
+    }
+}
+
 /// Keeps a descriptor at hand that it can do without: it opens it again when it is needed.
 protocol DescriptorKeeper: AnyObject, Sendable {
     var hasDescriptor: Bool { get }
@@ -30,20 +48,29 @@ protocol DescriptorKeeper: AnyObject, Sendable {
 /// through its node; a listing through its directory. First in, first out: what is in steady use pays one `openat` per
 /// trip through the queue, which needs no bookkeeping on the way.
 final class DescriptorBudget: Sendable {
-    fileprivate struct Queue {
-        var entries: [Entry] = []
-        var head = 0
-    }
-
     private let limit: Int
     private let handles: FileHandles?
     private let count = Atomic<Int>(0)
-    private let queue = Mutex(Queue())
+    private let queue = Mutex(OnceQueue<KeeperID>())
+    private let finder = Mutex<Finder?>(nil)
+
+    /// Who a number stands for; nil if it has ended.
+    ///
+    /// A structure, because a bare closure comes out of a `Mutex` and goes back in a wrapper more each time.
+    struct Finder: Sendable {
+        let find: @Sendable (KeeperID) -> (any DescriptorKeeper)?
+    }
 
     /// `handles` finds files that have no name; nil where that is not possible.
     init(limit: Int, handles: FileHandles?) {
         self.limit = limit
         self.handles = handles
+    }
+
+    /// Says how keepers are found: they keep the budget, so it comes before them. What `find` asks must live until
+    /// another is said.
+    func findKeepers(by find: @escaping @Sendable (KeeperID) -> (any DescriptorKeeper)?) {
+        finder.withLock { $0 = Finder(find: find) }
     }
 
     func opened() { count.add(1, ordering: .relaxed) }
@@ -53,8 +80,8 @@ final class DescriptorBudget: Sendable {
     var open: Int { count.load(ordering: .relaxed) }
 
     /// Somebody keeps a descriptor; others lose theirs if there are too many.
-    func cached(_ keeper: any DescriptorKeeper) {
-        queue.withLock { $0.entries.append(Entry(keeper: keeper)) }
+    func cached(_ keeper: KeeperID) {
+        queue.withLock { $0.push(keeper) }
         // What must stay goes to the end of the queue, so the number of tries is bounded.
         for _ in 0..<8 {
             let isFull = open > limit
@@ -62,12 +89,14 @@ final class DescriptorBudget: Sendable {
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
-            guard let victim = entry.keeper, victim.hasDescriptor else { continue }
+            guard let victim = find(entry), victim.hasDescriptor else { continue }
             if !isFull || !victim.dropDescriptor() {
-                queue.withLock { $0.entries.append(Entry(keeper: victim)) }
+                queue.withLock { $0.push(entry) }
             }
         }
     }
+
+    private func find(_ id: KeeperID) -> (any DescriptorKeeper)? { finder.withLock { $0 }?.find(id) }
 
     func handle(of descriptor: SharedDescriptor, known key: FileKey) -> FileHandle? {
         handles?.handle(of: descriptor, known: key)
@@ -83,25 +112,5 @@ final class DescriptorBudget: Sendable {
     func path(ofInode inode: UInt64) throws(Errno) -> SharedDescriptor {
         guard let handles else { throw .stale }
         return SharedDescriptor(try handles.path(ofInode: inode), of: self)
-    }
-}
-
-/// Does not keep what has ended alive.
-private struct Entry {
-    weak var keeper: (any DescriptorKeeper)?
-}
-
-extension DescriptorBudget.Queue {
-    fileprivate var count: Int { entries.count - head }
-
-    fileprivate mutating func pop() -> Entry? {
-        guard head < entries.count else { return nil }
-        let entry = entries[head]
-        head += 1
-        if head > entries.count / 2 {
-            entries.removeFirst(head)
-            head = 0
-        }
-        return entry
     }
 }

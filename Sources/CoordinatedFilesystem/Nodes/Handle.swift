@@ -72,6 +72,8 @@ final class Handle: Claimant {
         var descriptor: SharedFile?
         /// Whether this process moves the data.
         var movesData = false
+        /// It has left the table: a descriptor would never be closed for want of room.
+        var isClosed = false
         /// What another handle's fsync found out while this one had no descriptor to be told by.
         var owedError: Errno?
         /// What the file looked like when writing became possible.
@@ -199,7 +201,10 @@ final class HandleTable: Sendable {
 
     subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
     var isEmpty: Bool { handles.withLock { $0.isEmpty } }
-    func insert(_ handle: Handle) { handles.withLock { $0[handle.id] = handle } }
+    func insert(_ handle: Handle) {
+        handles.withLock { $0[handle.id] = handle }
+        if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
+    }
     /// Those that may write.
     var writers: [Handle] { handles.withLock { handles in handles.values.filter(\.mayWrite) } }
     /// Whether one that may write is a node's; quick where nobody has it open, which is nearly always.

@@ -169,14 +169,15 @@ final class Node: DescriptorKeeper {
 
     /// Keeps a descriptor, unless another thread was faster.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
-        let kept: SharedDescriptor? = state.withLock { state in
-            if let cached = state.descriptor { return cached }
+        let (kept, isNew) = state.withLock { state in
+            if let cached = state.descriptor { return (cached, false) }
+            // Nobody would find it in order to let the descriptor go.
+            if state.isForgotten, state.pins == 0 { return (descriptor, false) }
             state.descriptor = descriptor
-            return nil
+            return (descriptor, true)
         }
-        if let kept { return kept }
-        budget.cached(self)
-        return descriptor
+        if isNew { budget.cached(.node(id)) }
+        return kept
     }
 
     var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }

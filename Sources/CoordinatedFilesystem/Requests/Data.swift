@@ -134,11 +134,10 @@ extension Handle: DescriptorKeeper {
     var file: SharedFile? { state.withLock { $0.descriptor } }
     var hasDescriptor: Bool { file != nil }
 
-    /// Keeps the file that this process reads and writes for the handle.
+    /// Keeps the file that this process reads and writes for the handle, which is not in the table yet.
     func keepFile(_ file: consuming OwnedDescriptor) {
         let shared = SharedFile(file, of: node.budget)
         state.withLock { ($0.descriptor, $0.movesData) = (shared, true) }
-        node.budget.cached(self)
     }
 
     func dropDescriptor() -> Bool {
@@ -154,8 +153,11 @@ extension Handle: DescriptorKeeper {
     }
 
     /// Whoever uses the file just now keeps it open until then.
-    func closeFile() {
-        let file = state.withLock { $0.descriptor.take() }
+    func closeFile(forGood: Bool = false) {
+        let file = state.withLock { state in
+            if forGood { state.isClosed = true }
+            return state.descriptor.take()
+        }
         withExtendedLifetime(file) {}
     }
 
@@ -176,10 +178,10 @@ extension Handle: DescriptorKeeper {
         let opened = SharedFile(try reopen(), of: node.budget)
         let kept = state.withLock { state in
             if let file = state.descriptor { return file }
-            state.descriptor = opened
+            if !state.isClosed { state.descriptor = opened }
             return opened
         }
-        if kept === opened { node.budget.cached(self) }
+        if kept === opened { node.budget.cached(.file(id)) }
         return kept
     }
 

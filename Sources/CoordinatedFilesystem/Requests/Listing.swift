@@ -7,6 +7,7 @@ import Synchronization
 /// Directories being listed, by handle.
 final class ListingTable: Sendable {
     final class Listing: DescriptorKeeper {
+        let handle: HandleID
         let directory: Node
         /// Opened again when it had to go: the offset says where to go on.
         private let stream: Mutex<DirectoryStream?>
@@ -15,7 +16,10 @@ final class ListingTable: Sendable {
         let isKept: Bool
 
         /// If the kernel has the names already, the directory is opened when it asks all the same.
-        init(_ directory: Node, _ names: KeptNames<Stamp>.Answer) throws(Errno) {
+        init(
+            _ handle: HandleID, of directory: Node, _ names: KeptNames<Stamp>.Answer
+        ) throws(Errno) {
+            self.handle = handle
             self.directory = directory
             isKept = names != .passing
             let opens = names != .kept
@@ -66,30 +70,29 @@ final class ListingTable: Sendable {
                     return (isNew, error)
                 }
             }
-            if isNew { directory.budget.cached(self) }
+            if isNew { directory.budget.cached(.listing(handle)) }
             if let error { throw error }
         }
     }
 
     private struct State {
         var listings: [HandleID: Listing] = [:]
-        var nextHandle: UInt64 = 1
         var keptNames = KeptNames<Stamp>()
     }
 
     private let state = Mutex(State())
+    private let handlesGiven = Atomic<UInt64>(0)
 
     var isEmpty: Bool { state.withLock { $0.listings.isEmpty } }
 
     subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
 
-    func insert(_ listing: Listing) -> HandleID {
-        state.withLock { state in
-            defer { state.nextHandle += 1 }
-            let handle = HandleID(state.nextHandle)
-            state.listings[handle] = listing
-            return handle
-        }
+    /// A number for one more.
+    func nextHandle() -> HandleID { HandleID(handlesGiven.add(1, ordering: .relaxed).newValue) }
+
+    func insert(_ listing: Listing) {
+        state.withLock { $0.listings[listing.handle] = listing }
+        if listing.hasDescriptor { listing.directory.budget.cached(.listing(listing.handle)) }
     }
 
     func remove(_ handle: HandleID) {
@@ -121,9 +124,8 @@ extension CoordinatedFilesystem {
         var names = KeptNames<Stamp>.Answer.passing
         do throws(Errno) {
             names = try openNames(of: directory)
-            let listing = try ListingTable.Listing(directory, names)
-            if listing.hasDescriptor { directory.budget.cached(listing) }
-            let handle = listings.insert(listing)
+            let handle = listings.nextHandle()
+            listings.insert(try ListingTable.Listing(handle, of: directory, names))
             let isOpen = reply.openedDirectory(
                 handle, keepingNames: names != .passing, droppingKept: names == .fresh)
             if !isOpen {

@@ -224,7 +224,7 @@ extension CoordinatedFilesystem {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         // The journal may remember the handle for long; its file must not stay open as long.
-        handle.closeFile()
+        handle.closeFile(forGood: true)
         leaveRoute(handle)
         settleOwn(handle.node, change)
         let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
