@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
+import Synchronization
 import Testing
 
 import func TestSupport.eventually
@@ -36,6 +37,33 @@ import func TestSupport.eventually
         #expect(sync.isGranted)
         for claim in [batch, read] { stage.engine.end(claim) }
         stage.engine.remove(presenter)
+    }
+
+    @Test(
+        "a claim whose presenter answers before the claim is known to wait is granted as one that has waited")
+    func answeredAtOnce() throws {
+        let stage = try Stage()
+        let answering = Mutex<(mailbox: Mailbox?, presenter: PresenterID?)>((nil, nil))
+        // On the thread that claims, which in a program of its own is a matter of who runs first.
+        let mailbox = Mailbox {
+            let (mailbox, presenter) = answering.withLock { $0 }
+            for case .request(let question, _, _, _) in mailbox?.take().map(\.content) ?? [] {
+                presenter.map { stage.engine.answer(question, of: $0, .done) }
+            }
+        }
+        let (presenter, _) = stage.present(1, by: StandIn("nvim", 640), in: mailbox)
+        answering.withLock { $0 = (mailbox, presenter) }
+        let cat = StandIn("cat", 32)
+        let request = Request(stage.engine.makeClaimID(), .handle, .init(ItemID(1), .read(), at: Place()))
+        cat.set([(.read(), 1)])
+        guard case .granted(let grant) = stage.engine.claim(request, by: cat) else {
+            Issue.record("it waits")
+            return
+        }
+        #expect(grant.basis == .waited)
+        stage.engine.end(request.claim)
+        stage.engine.remove(presenter)
+        answering.withLock { $0 = (nil, nil) }
     }
 
     @Test("who presents a directory is told of what is in it, with the name it had when it was told of")

@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Opens a file that nobody kept waiting, unless a rename or an unlink was faster than the claim.
+    /// Opens a file that this thread need not wait for, unless a rename or an unlink was faster than the claim.
     private func admitAtOnce(
         _ handle: Handle, _ grant: Grant, hasBeenStale: Bool, reply: consuming Reply
     ) {
@@ -44,10 +44,10 @@ extension CoordinatedFilesystem {
             engine.end(handle.claim)
             return begin(handle.node, flags: handle.flags, hasBeenStale: hasBeenStale, reply: reply)
         }
-        // Reading what lost its name just now is what a moment earlier would have given.
-        guard !hasName, handle.mayWrite || handle.truncates else {
-            return finish(handle, grant: grant, reply: reply)
-        }
+        // Reading what lost its name just now is what a moment earlier would have given; but not if it has waited all
+        // the same, so shortly that this thread did not see it: then its presenter may have saved what is to be read.
+        let isLate = grant.basis != .free || handle.mayWrite || handle.truncates
+        guard !hasName, isLate else { return finish(handle, grant: grant, reply: reply) }
         let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
         admit(open, grant, reply: reply)
     }
