@@ -44,14 +44,17 @@ package final class ThreadTable: Sendable {
     package var count: Int { state.withLock { $0.entries.count } }
 
     /// Nil for numbers that are nobody's: a thread that is gone, or one that has no number in our pid namespace.
-    package func find(_ thread: Int32) -> Found? {
+    package func find(_ thread: Int32) -> Found? { look(thread)?.found }
+
+    /// The same, and what its process is like, if that was read for it just now.
+    package func look(_ thread: Int32) -> (found: Found, leader: ProcessInspection.ProcessStatus?)? {
         guard thread > 0 else { return nil }
-        if let found = remembered(thread)?.current { return found }
-        let entry = Entry(of: thread, isHeld: isHolding)
+        if let found = remembered(thread)?.current { return (found, nil) }
+        let made = Entry.make(of: thread, isHeld: isHolding)
         // What is let go of is closed after the lock.
-        let former = state.withLock { $0.replace(thread, by: entry) }
+        let former = state.withLock { $0.replace(thread, by: made?.entry) }
         withExtendedLifetime(former) {}
-        return entry?.found
+        return made.map { ($0.entry.found, $0.leader) }
     }
 
     private func remembered(_ thread: Int32) -> Entry? {
@@ -73,15 +76,22 @@ package final class ThreadTable: Sendable {
         let found: Found
         private let held: Pidfd?
 
-        init?(of thread: Int32, isHeld: Bool) {
+        private init(_ found: Found, heldBy held: Pidfd?) {
+            self.found = found
+            self.held = held
+        }
+
+        static func make(
+            of thread: Int32, isHeld: Bool
+        ) -> (entry: Entry, leader: ProcessInspection.ProcessStatus)? {
             let known = MonotonicClock.nanoseconds
             let descriptor = isHeld ? clinux_pidfd_of_thread(thread) : -1
             var first = clinux_thread()
+            var held: Pidfd?
             if descriptor >= 0, clinux_pidfd_look(descriptor, &first) == 0 {
                 held = Pidfd(descriptor)
             } else {
                 if descriptor >= 0 { close(descriptor) }
-                held = nil
                 guard let status = ProcessInspection.status(ofThread: thread), let user = status.user else {
                     return nil
                 }
@@ -92,11 +102,13 @@ package final class ThreadTable: Sendable {
                 let leader = thread == first.process
                     ? own : ProcessInspection.status(ofProcess: first.process)
             else { return nil }
-            found = Found(
+            let found = Found(
                 process: first.process, started: leader.started, threadStarted: own.started,
                 parent: leader.parent, user: first.user, known: known)
+            let entry = Entry(found, heldBy: held)
             // Read by numbers: they were this thread's if it is still alive.
-            guard held == nil || current != nil else { return nil }
+            guard held == nil || entry.current != nil else { return nil }
+            return (entry, leader)
         }
 
         var current: Found? {

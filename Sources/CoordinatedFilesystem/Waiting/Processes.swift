@@ -51,20 +51,19 @@ final class Processes: Sendable {
     /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
     /// belongs to a younger thread by now.
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
-        guard let found = look(thread), hasStarted(found, before: moment) else { return .nobody }
-        return party(of: found, thread: thread)
+        guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
+        return party(of: looked, thread: thread)
     }
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
     func party(ofProcess process: Int32) -> Party {
-        guard let found = look(process), found.process == process else { return .nobody }
-        return party(of: found)
+        guard let looked = look(process), looked.found.process == process else { return .nobody }
+        return party(of: looked)
     }
 
-    private func party(of found: ThreadTable.Found, thread: Int32 = 0) -> Party {
-        guard let leader = ProcessInspection.status(ofProcess: found.process),
-            leader.started == found.started
-        else { return .nobody }
+    private func party(of looked: Looked, thread: Int32 = 0) -> Party {
+        guard let leader = leader(of: looked) else { return .nobody }
+        let found = looked.found
         let family = family(from: found.parent)
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
@@ -78,17 +77,14 @@ final class Processes: Sendable {
 
     /// The party of a thread that is in a request just now.
     func currentParty(ofThread thread: Int32) -> Party {
-        remembered(thread, { $0.party }, { $0.party = $1 }) { found in
-            party(of: found, thread: thread)
-        } ?? .nobody
+        remembered(thread, { $0.party }, { $0.party = $1 }) { party(of: $0, thread: thread) } ?? .nobody
     }
 
     /// Who saves, for the recogniser.
     func actor(ofThread thread: Int32) -> Actor? {
-        remembered(thread, { $0.actor }, { $0.actor = $1 }) { found in
-            guard let leader = ProcessInspection.status(ofProcess: found.process),
-                leader.started == found.started
-            else { return nil }
+        remembered(thread, { $0.actor }, { $0.actor = $1 }) { looked in
+            guard let leader = leader(of: looked) else { return nil }
+            let found = looked.found
             let parent = found.parent > 1 ? threads.find(found.parent)?.id : nil
             return Actor(process: found.id, parent: parent, session: leader.session)
         }
@@ -98,15 +94,15 @@ final class Processes: Sendable {
     /// ten thousand times in a row. Not by a key path, which takes longer than all the rest.
     private func remembered<Answer: Sendable>(
         _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
-        _ look: (ThreadTable.Found) -> Answer?
+        _ look: (Looked) -> Answer?
     ) -> Answer? {
-        guard let found = self.look(thread) else { return nil }
-        let (now, process) = (Engine.now, found.id)
+        guard let looked = self.look(thread) else { return nil }
+        let (now, process) = (Engine.now, looked.found.id)
         let known: Answer? = recent.withLock { recent in
             recent.isAbout(thread, of: process, at: now) ? recall(recent) : nil
         }
         if let known { return known }
-        let answer = look(found)
+        let answer = look(looked)
         recent.withLock { recent in
             if !recent.isAbout(thread, of: process, at: now) {
                 recent = Recent(thread: thread, process: process, moment: now)
@@ -124,7 +120,7 @@ final class Processes: Sendable {
     }
 
     func isAlive(_ process: ProcessID) -> Bool {
-        guard let found = look(process.number), found.id == process else { return false }
+        guard look(process.number)?.found.id == process else { return false }
         let state = ProcessInspection.status(ofThread: process.number)?.state
         return state != UInt8(ascii: "Z") && state != UInt8(ascii: "X")
     }
@@ -135,9 +131,18 @@ final class Processes: Sendable {
         return ProcessInspection.supplementaryGroups(ofThread: thread)
     }
 
-    private func look(_ thread: Int32) -> ThreadTable.Found? {
+    private typealias Looked = (found: ThreadTable.Found, leader: ProcessInspection.ProcessStatus?)
+
+    private func look(_ thread: Int32) -> Looked? {
         counters.identified.count()
-        return threads.find(thread)
+        return threads.look(thread)
+    }
+
+    /// What a process is like now, which need not be read twice in a row; nil if it is gone.
+    private func leader(of looked: Looked) -> ProcessInspection.ProcessStatus? {
+        if let leader = looked.leader { return leader }
+        let leader = ProcessInspection.status(ofProcess: looked.found.process)
+        return leader?.started == looked.found.started ? leader : nil
     }
 
     /// From the parent upwards. Whoever takes in orphans is nobody's family: of all that it has below itself it does
@@ -197,7 +202,7 @@ extension Processes {
     /// A position that cannot be read is always the same, so its reader counts as standing still.
     func observeReader(thread: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
-        guard let process = look(thread)?.process else { return unknown }
+        guard let process = look(thread)?.found.process else { return unknown }
         let positions = readPositions(of: process, inode: node.number)
         guard let first = positions.first else { return unknown }
         let size: UInt64
