@@ -77,7 +77,7 @@ package final class Engine: Sendable {
     ///
     /// If the claim waits, ``whenSettled(_:tell:)`` must follow. The two are apart so that the
     /// closure, and whatever it keeps alive, is made only for those that wait. A claim may have waited, and presenters may
-    /// have answered it, before this returns: the basis of its grant is `free` only if nothing happened in between.
+    /// have answered it, before this returns: the basis of its grant is `free` only if it never waited.
     package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in

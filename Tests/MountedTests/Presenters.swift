@@ -115,7 +115,7 @@ extension Mounted {
             }
         }
 
-        private static func writeNotes(in directory: String) throws {
+        static func writeNotes(in directory: String) throws {
             try Contents.write("saved\n", to: directory + "/notes.md")
         }
 

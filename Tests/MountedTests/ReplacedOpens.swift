@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import TestSupport
 import Testing
 
@@ -40,6 +41,8 @@ extension Mounted {
                 foundAway: "put"),
         ]
 
+        /// `O_PATH` of `<fcntl.h>`, which Swift does not see.
+        private static let onlyPath: CInt = 0o10_000_000
         private static let names = ["document", "new", "away"]
 
         @Test("Who waits for a file opens what is under its name when the wait is over", arguments: cases)
@@ -62,6 +65,34 @@ extension Mounted {
                     "\(example.testDescription): \(try waiter.answer()), \(try mount.counters.estale) ESTALE")
                 // Changes of names pass who has the file open.
                 checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// By a link of `/proc`, which leads to a file whatever it is called: an open that comes after the replacement of
+        /// what it found.
+        @Test(
+            "Who comes too late for a file is sent to the one that has its name, where anybody shows anything"
+        )
+        func late() throws {
+            try MountedDirectory.with(prepare: Presenters.writeNotes) { mount in
+                let (other, document) = (try Actor(), mount.path + "/document")
+                try other.must("put", document, "old")
+                let found = open(document, Self.onlyPath | O_CLOEXEC)
+                try #require(found >= 0)
+                defer { close(found) }
+                let link = "/proc/\(getpid())/fd/\(found)"
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("rename", mount.path + "/new", document)
+                #expect(try Program("cat").run(link).text == "old")
+                #expect(try mount.counters.estale == 0)
+                let presenter = try Presenters.present(mount)
+                // It comes again at once, and finds no other by this link.
+                #expect(try Program("cat").run(link).text == "old")
+                #expect(try mount.counters.estale == 1)
+                #expect(try Program("cat").run(document).text == "new")
+                #expect(try mount.counters.estale == 1)
+                try presenter.end()
+                checkForced(try mount.status())
             }
         }
     }

@@ -21,6 +21,17 @@ extension CoordinatedFilesystem {
         begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
     }
 
+    /// The file under the name that another one was opened by and has lost on the way here.
+    private func successor(of node: Node) -> Node? {
+        let (directory, name, hasName) = node.state.withLock { ($0.parent, $0.name, $0.hasName) }
+        guard !hasName, let directory else { return nil }
+        do throws(Errno) {
+            return nodes[FileKey(try directory.status(of: name))]
+        } catch {
+            return nil
+        }
+    }
+
     /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
     func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
         let caller = reply.caller
@@ -38,25 +49,33 @@ extension CoordinatedFilesystem {
     private func admitAtOnce(
         _ handle: Handle, _ grant: Grant, hasBeenStale: Bool, reply: consuming Reply
     ) {
-        let (item, hasName) = handle.node.state.withLock { ($0.item, $0.hasName) }
-        if hasName, item != handle.item {
-            // The file has become another document: the claim is about something nobody uses any more.
+        let node = handle.node
+        let (item, hasName) = node.state.withLock { ($0.item, $0.hasName) }
+        if !hasName, engine.isAttended, !hasBeenStale, handle.thread > 0, let successor = successor(of: node)
+        {
             engine.end(handle.claim)
-            return begin(handle.node, flags: handle.flags, hasBeenStale: hasBeenStale, reply: reply)
+            let next = makeHandle(on: node, successor.item, flags: handle.flags, by: handle.thread)
+            return sendOn(next, reply: reply)
         }
-        // Reading what lost its name just now is what a moment earlier would have given; but not if it has waited all
-        // the same, so shortly that this thread did not see it: then its presenter may have saved what is to be read.
-        let isLate = grant.basis != .free || handle.mayWrite || handle.truncates
-        guard !hasName, isLate else { return finish(handle, grant: grant, reply: reply) }
-        let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
-        admit(open, grant, reply: reply)
+        let admittance = Admittance(
+            basis: grant.basis, hasName: hasName, isSameDocument: item == handle.item,
+            isChange: handle.mayWrite || handle.truncates)
+        switch admittance {
+        case .open: finish(handle, grant: grant, reply: reply)
+        case .claimAgain:
+            engine.end(handle.claim)
+            begin(node, flags: handle.flags, hasBeenStale: hasBeenStale, reply: reply)
+        case .lookAgain:
+            let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
+            admit(open, grant, reply: reply)
+        }
     }
 
     func makeHandle(
-        _ claim: ClaimID? = nil, on node: Node, flags: Int32, by thread: Int32
+        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by thread: Int32
     ) -> Handle {
         Handle(
-            claim ?? engine.makeClaimID(), on: node, node.item, flags: flags, by: thread,
+            claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: thread,
             isClaimed: isCoordinated(node, flags: flags), processes: processes)
     }
 

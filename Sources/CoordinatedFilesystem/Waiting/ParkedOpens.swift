@@ -46,8 +46,7 @@ extension CoordinatedFilesystem {
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
-        engine.counters.stale.count()
-        engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
+        noteStale(open, handle)
         // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
         // given; what is written to it is kept, because nobody will find it.
         // Nobody's thread (the kernel itself) does not come back at all.
@@ -58,9 +57,26 @@ extension CoordinatedFilesystem {
         // The claim ends: held for the retry, it would keep the next writer out of a name it has made
         // already, with the directory's lock taken.
         engine.end(open.claim)
+        sendBack(open, reply: reply)
+    }
+
+    /// Has the kernel look again at once for a file that has lost its name to another one: who shows the document may have
+    /// saved it for somebody else just now, and whoever came a moment earlier would have waited for that.
+    func sendOn(_ handle: Handle, reply: consuming Reply) {
+        let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: true)
+        noteStale(open, handle)
+        sendBack(open, reply: reply)
+    }
+
+    private func sendBack(_ open: PendingOpen, reply: consuming Reply) {
         open.state.withLock { $0.hasBeenStale = true }
         sendAway(open, for: Self.retryExpected)
         reply.fail(.stale)
+    }
+
+    private func noteStale(_ open: PendingOpen, _ handle: Handle) {
+        engine.counters.stale.count()
+        engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
     }
 
     /// Whether a handle's file is no longer the document, or is called by no name any more.
