@@ -76,8 +76,9 @@ int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor) {
     return backing > 0 ? backing : errno > 0 ? -errno : -EIO;
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct) {
-    struct fuse_file_info info = {.fh = handle, .noflush = 1, .backing_id = backing, .direct_io = direct};
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps) {
+    struct fuse_file_info info = {
+        .fh = handle, .noflush = 1, .backing_id = backing, .direct_io = direct, .keep_cache = keeps};
     return fuse_reply_open(request, &info);
 }
 
@@ -138,8 +139,8 @@ _Static_assert(sizeof(struct entry_out) == 128, "fuse_entry_out");
 _Static_assert(sizeof(struct create_out) == 144, "fuse_entry_out + fuse_open_out");
 _Static_assert(sizeof(struct backing_map) == 16, "fuse_backing_map");
 
-// FOPEN_DIRECT_IO, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
-enum { direct_io = 1 << 0, no_flush = 1 << 5, passthrough = 1 << 7 };
+// FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
+enum { direct_io = 1 << 0, keep_cache = 1 << 1, no_flush = 1 << 5, passthrough = 1 << 7 };
 
 static struct open_out opened(uint64_t handle, int32_t backing) {
     return (struct open_out){
@@ -156,19 +157,22 @@ static struct attributes_out attributes(const struct stat *status) {
         .gid = status->st_gid, .rdev = (uint32_t)status->st_rdev, .blksize = (uint32_t)status->st_blksize};
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct) {
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps) {
     struct open_out out = opened(handle, backing);
     if (direct) out.open_flags |= direct_io;
+    if (keeps) out.open_flags |= keep_cache;
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 
+static uint32_t nanoseconds_of(double timeout) { return (uint32_t)((timeout - (double)(uint64_t)timeout) * 1e9); }
+
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing) {
-    // Timeouts are whole seconds here.
     struct create_out out = {
         .entry = {.nodeid = entry->ino, .generation = entry->generation,
                   .entry_valid = (uint64_t)entry->entry_timeout, .attr_valid = (uint64_t)entry->attr_timeout,
-                  .attr = attributes(&entry->attr)},
+                  .entry_valid_nsec = nanoseconds_of(entry->entry_timeout),
+                  .attr_valid_nsec = nanoseconds_of(entry->attr_timeout), .attr = attributes(&entry->attr)},
         .open = opened(handle, backing)};
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }

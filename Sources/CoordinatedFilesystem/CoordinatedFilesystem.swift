@@ -19,6 +19,7 @@ final class CoordinatedFilesystem: Filesystem {
     let documents: Documents
     let handles = HandleTable()
     let listings = ListingTable()
+    let keptContents = KeptContents()
     let processes: Processes
     let bounces = Bounces()
     let returns = Returns()

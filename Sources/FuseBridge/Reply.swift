@@ -86,12 +86,14 @@ package struct Reply: ~Copyable, @unchecked Sendable {
 
     /// Opens a file. With a backing file the kernel then moves the data itself.
     ///
-    /// A file that is not mappable has no shared mappings: mmap(2) says ENODEV. Returns whether the opener was still
-    /// there. If it was not, no RELEASE will come.
+    /// A file that is not mappable has no shared mappings: mmap(2) says ENODEV. `keepingContents`: the kernel goes on with what it
+    /// has of the file, and otherwise drops that. Returns whether the opener was still there. If it was not, no RELEASE
+    /// will come.
     package consuming func opened(
-        _ handle: HandleID, backing: BackingID?, isMappable: Bool = true
+        _ handle: HandleID, backing: BackingID?, isMappable: Bool = true, keepingContents: Bool = false
     ) -> Bool {
-        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, !isMappable) != -ENOENT
+        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, !isMappable, keepingContents)
+            != -ENOENT
     }
 
     /// ``entry(_:generation:_:names:attributes:)`` and ``opened(_:backing:)`` in one.

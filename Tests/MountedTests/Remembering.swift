@@ -31,6 +31,26 @@ extension Mounted {
             }
         }
 
+        /// Reading changes a file's times, so the kernel would ask for each file's attributes again.
+        @Test("A directory whose files were opened is listed anew once, for their attributes")
+        func attributes() throws {
+            try MountedDirectory.with { mount in
+                let place = mount.path + "/place"
+                try Script("mkdir \"$1\"; cd \"$1\"; touch f{01..20}").run(place)
+                func list() throws -> UInt64 {
+                    #expect(try Self.names(place).count == 20)
+                    return try mount.status().counters.listed
+                }
+                let listed = try list()
+                try Script("cat \"$1\"/f01").run(place)
+                #expect(try list() == listed, "for one file")
+                try Script("cat \"$1\"/f*").run(place)
+                #expect(try list() > listed)
+                let again = try list()
+                #expect(try list() == again)
+            }
+        }
+
         @Test(
             "What is made and removed around the mount is listed the next time, and no name is missed or made up"
         )

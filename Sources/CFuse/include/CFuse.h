@@ -33,8 +33,8 @@ int32_t cfuse_backing_keep(int device, int descriptor);
 void cfuse_backing_close(int device, int32_t backing);
 
 /// Answer an open without asking for FLUSH. The kernel moves the data itself if `backing` is not 0, and
-/// keeps none of it, nor maps it for others, if `direct`.
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct);
+/// keeps none of it, nor maps it for others, if `direct`; what it has of it from before it drops unless it `keeps` that.
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps);
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing);
 

@@ -74,6 +74,8 @@ final class Handle: Claimant {
         var movesData = false
         /// It has left the table: a descriptor would never be closed for want of room.
         var isClosed = false
+        /// The kernel keeps what it reads through this handle.
+        var keepsContents = false
         /// What another handle's fsync found out while this one had no descriptor to be told by.
         var owedError: Errno?
         /// What the file looked like when writing became possible.
@@ -120,6 +122,8 @@ final class Handle: Claimant {
     let isClaimed: Bool
     private unowned let processes: Processes
     let state = Mutex(State())
+    /// The kernel drops what it had of the file, and has not come to read yet.
+    let hasContentsToBegin = Atomic(false)
 
     init(
         _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by thread: Int32, isClaimed: Bool,

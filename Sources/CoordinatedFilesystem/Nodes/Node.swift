@@ -60,6 +60,8 @@ final class Node: DescriptorKeeper {
         var backing: BackingID?
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
         var dataRoute: DataRoute?
+        /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
+        var opensBelow: UInt16 = 0
         var hasName = true
         /// Somebody follows the document under the name it is known by, whatever other names it has.
         var isFollowed = false

@@ -12,6 +12,7 @@ extension CoordinatedFilesystem {
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        noteReading(by: handle)
         if let file = handle.file {
             var bytes = [UInt8](repeating: 0, count: Int(range.length))
             let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }

@@ -11,23 +11,24 @@ import Synchronization
 extension CoordinatedFilesystem {
     func enterRoute(
         _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
-        for reply: borrowing Reply
+        isNew: Bool, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
-        let known: DataRoute? = node.state.withLock { state in
+        let known: Entrance? = node.state.withLock { state in
             guard state.opens > 0, let route = state.dataRoute else { return nil }
             return state.enter(handle, by: route)
         }
-        let route: DataRoute
+        let entrance: Entrance
         if let known {
-            route = known
+            entrance = known
         } else {
             let wanted = try chooseRoute(of: node, through: descriptor, knowing: status, for: reply)
             // Another thread may have decided meanwhile; both backing ids are then the same one.
-            route = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
+            entrance = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
         }
-        if case .backing = route, handle.mayBeMapped { connection.invalidateAttributes(of: node.id) }
-        return route
+        // What was answered before is believed for long; of a new file nothing was.
+        if entrance.isFirstMapper, !isNew { connection.invalidateAttributes(of: node.id) }
+        return entrance.route
     }
 
     /// Which way data goes, for people.
@@ -35,19 +36,21 @@ extension CoordinatedFilesystem {
 
     func leaveRoute(_ handle: Handle) {
         let node = handle.node
-        node.state.withLock { $0.leave(handle) }
+        let wasLastMapper = node.state.withLock { $0.leave(handle) }
         node.closeBackingIfUnused()
         // What was answered before the last store to a mapping does not hold any more.
-        if handle.mayBeMapped { connection.invalidateAttributes(of: node.id) }
+        if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
     /// How long whoever asks may believe the attributes of a node.
-    ///
-    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be
-    /// one, nobody is to believe the file's times.
     func validity(of node: Node, to thread: Int32) -> Validity {
-        if node.state.withLock({ $0.mappers > 0 }) { return .none }
-        return bounces.validity(validity(of: node), to: thread, about: node.id)
+        whileMapped(node, bounces.validity(validity(of: node), to: thread, about: node.id))
+    }
+
+    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one, the
+    /// file's times are believed for a moment only (D87).
+    func whileMapped(_ node: Node, _ valid: Validity) -> Validity {
+        node.state.withLock { $0.mappers > 0 } ? valid.atMost(.tick) : valid
     }
 
     private func chooseRoute(
@@ -150,18 +153,30 @@ extension CoordinatedFilesystem {
 
 extension Node.State {
     /// Counts a handle whose data goes the way of all that are open.
-    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> DataRoute {
+    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> Entrance {
         opens += 1
         dataRoute = route
-        if case .backing = route, handle.mayBeMapped { mappers += 1 }
-        return route
+        guard case .backing = route, handle.mayBeMapped else {
+            return Entrance(route: route, isFirstMapper: false)
+        }
+        mappers += 1
+        return Entrance(route: route, isFirstMapper: mappers == 1)
     }
 
-    fileprivate mutating func leave(_ handle: Handle) {
+    /// Whether it was the last one that may have been mapped.
+    fileprivate mutating func leave(_ handle: Handle) -> Bool {
+        defer { if opens == 0 { dataRoute = nil } }
         opens -= 1
-        if case .backing = dataRoute, handle.mayBeMapped { mappers -= 1 }
-        if opens == 0 { dataRoute = nil }
+        guard case .backing = dataRoute, handle.mayBeMapped else { return false }
+        mappers -= 1
+        return mappers == 0
     }
+}
+
+/// The way a handle's data goes, and whether it is the first of its file whose stores to a mapping nobody would see.
+private struct Entrance {
+    let route: DataRoute
+    let isFirstMapper: Bool
 }
 
 extension Handle {

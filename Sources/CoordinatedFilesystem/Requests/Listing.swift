@@ -17,7 +17,7 @@ final class ListingTable: Sendable {
 
         /// If the kernel has the names already, the directory is opened when it asks all the same.
         init(
-            _ handle: HandleID, of directory: Node, _ names: KeptNames<Stamp>.Answer
+            _ handle: HandleID, of directory: Node, _ names: KernelCache<Stamp>.Answer
         ) throws(Errno) {
             self.handle = handle
             self.directory = directory
@@ -77,7 +77,7 @@ final class ListingTable: Sendable {
 
     private struct State {
         var listings: [HandleID: Listing] = [:]
-        var keptNames = KeptNames<Stamp>()
+        var keptNames = KernelCache<Stamp>()
     }
 
     private let state = Mutex(State())
@@ -105,13 +105,29 @@ final class ListingTable: Sendable {
         _ = listing
     }
 
-    // See ``KeptNames``.
-    func openNames(of directory: NodeID, looking look: Stamp) -> KeptNames<Stamp>.Answer {
+    // See ``KernelCache``.
+    func openNames(of directory: NodeID, looking look: Stamp) -> KernelCache<Stamp>.Answer {
         state.withLock { $0.keptNames.open(directory, looking: look) }
     }
     func beginNames(of directory: NodeID) { state.withLock { $0.keptNames.begin(directory) } }
     func closeNames(of directory: NodeID) { state.withLock { $0.keptNames.close(directory) } }
     func doubtNames(of directory: NodeID) { state.withLock { $0.keptNames.doubt(directory) } }
+}
+
+extension Node {
+    /// A file's attributes will be asked for anew, because reading and writing changes its times.
+    func noteOpened() {
+        parent?.state.withLock { if $0.opensBelow < .max { $0.opensBelow += 1 } }
+    }
+
+    /// Whether so many files of a directory that takes `size` bytes were opened that listing it had better tell their attributes,
+    /// too: more than a few, and about a sixteenth of them (D88).
+    fileprivate func hasWornAttributes(size: UInt64) -> Bool {
+        let opens = UInt64(state.withLock { $0.opensBelow })
+        return opens >= 8 && opens * 512 >= size
+    }
+
+    fileprivate func noteListed() { state.withLock { $0.opensBelow = 0 } }
 }
 
 /// Vacated names are listed after the real ones, from this offset on; no file system uses such offsets
@@ -121,7 +137,7 @@ private let firstVacatedOffset = Int.max - (1 << 20)
 extension CoordinatedFilesystem {
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
-        var names = KeptNames<Stamp>.Answer.passing
+        var names = KernelCache<Stamp>.Answer.passing
         do throws(Errno) {
             names = try openNames(of: directory)
             let handle = listings.nextHandle()
@@ -146,10 +162,15 @@ extension CoordinatedFilesystem {
     ///
     /// Not while a name is missing in the middle of somebody's save, which is listed for all others; and not where a
     /// directory may change without a trace in its times.
-    private func openNames(of directory: Node) throws(Errno) -> KeptNames<Stamp>.Answer {
+    private func openNames(of directory: Node) throws(Errno) -> KernelCache<Stamp>.Answer {
         guard isOurs(directory), episodes.isQuiet else { return .passing }
-        let look = Stamp(try directory.descriptor().descriptor.status())
-        return listings.openNames(of: directory.id, looking: look)
+        let status = try directory.descriptor().descriptor.status()
+        let isWorn = directory.hasWornAttributes(size: status.size)
+        let names: KernelCache<Stamp>.Answer =
+            isWorn ? .passing : listings.openNames(of: directory.id, looking: Stamp(status))
+        // The kernel asks for names and attributes together.
+        if names != .kept { directory.noteListed() }
+        return names
     }
 
     /// Has the kernel ask again: what it was told is not for everybody, or not true any more.

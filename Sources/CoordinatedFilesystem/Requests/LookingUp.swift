@@ -105,7 +105,7 @@ extension CoordinatedFilesystem {
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         // Before the file is looked at: what is found may be out of date already.
-        let valid = node.state.withLock { $0.mappers > 0 } ? .none : valid
+        let valid = whileMapped(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
         } catch {

@@ -157,14 +157,19 @@ extension CoordinatedFilesystem {
                 throw error
             }
             handles.insert(handle)
+            node.noteOpened()
             let isOpen: Bool
             switch route {
             case .backing(let backing): isOpen = reply.opened(handle.id, backing: backing)
             case .daemon:
                 let isMappable = !handle.state.withLock { $0.isAppendOnly }
-                isOpen = reply.opened(handle.id, backing: nil, isMappable: isMappable)
+                let keeps = mayKeepContents(for: handle)
+                isOpen = reply.opened(
+                    handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps)
             }
             if !isOpen {
+                // The kernel has not dropped what it has.
+                keptContents.doubt(node)
                 close(handle)
             } else if handle.isClaimed, handle.isForExecution {
                 // A running program is protected by ETXTBSY; it need not keep writers waiting for hours.
@@ -201,18 +206,19 @@ extension CoordinatedFilesystem {
         looking former: FileStatus? = nil, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         var known = former
+        let isNew = created != nil
         if handle.mayWrite || handle.truncates {
             let status = if let former { former } else { try descriptor.descriptor.status() }
             known = status
             // Who has just made it could open it, whatever its mode says.
-            if created == nil {
-                try checkProtection(status, of: handle, through: descriptor)
-            } else {
+            if isNew {
                 lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
+            } else {
+                try checkProtection(status, of: handle, through: descriptor)
             }
             noteBaseline(of: handle, status)
         }
-        let route = try enterRoute(handle, through: descriptor, knowing: known, for: reply)
+        let route = try enterRoute(handle, through: descriptor, knowing: known, isNew: isNew, for: reply)
         do throws(Errno) {
             if case .backing = route { try checkMapping(of: handle) }
             if case .daemon = route {
@@ -242,6 +248,7 @@ extension CoordinatedFilesystem {
     func close(_ handle: Handle) {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
+        closeContents(of: handle)
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
         leaveRoute(handle)

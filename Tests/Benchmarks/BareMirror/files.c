@@ -28,7 +28,7 @@ static void serve_open(fuse_req_t request, fuse_ino_t id, struct fuse_file_info 
     } else if (info->flags & O_TRUNC && truncate(path.bytes, 0) != 0) {
         fuse_reply_err(request, errno);
     } else {
-        cfuse_reply_open(request, 0, backing, false);
+        cfuse_reply_open(request, 0, backing, false, false);
     }
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// What the kernel remembers of files is what is in them, whoever moves their data.
+    @Suite struct RememberingContents {
+        private static let rounds = 50
+
+        @Test("A file is read once until it changes, whichever way it does")
+        func changes() throws {
+            try MountedDirectory.with(prepare: { try Script("seq 5000 >\"$1\"/file").run($0) }) { mount in
+                let read = try mount.status().counters.read
+                #expect(try Self.isRead(in: mount))
+                let first = try mount.status().counters.read
+                for _ in 0..<Self.rounds { #expect(try Self.isRead(in: mount)) }
+                #expect(try mount.status().counters.read == first, "read again")
+                for step in [
+                    "printf more >>file", "printf other | dd of=file conv=notrunc status=none",
+                    "truncate --size=3000 file", "truncate --size=9000 file", "seq 100 >file",
+                    "seq 300 >new; cp new file",
+                    "seq 7 >new; mv new file", "sed -i s/1/2/ file", "fallocate --length 4096 file",
+                    "fallocate --punch-hole --offset 0 --length 2 file",
+                    "python3 -c 'import mmap; f = open(\"file\", \"r+b\"); m = mmap.mmap(f.fileno(), 0); m[2:4] = b\"!!\"'",
+                    "python3 -c 'import os; os.copy_file_range(os.open(\"new\", 0), os.open(\"file\", 1), 3)'",
+                    "touch --date=2001-01-01 file", "ln file link; printf more >>link",
+                ] {
+                    try Script("cd \"$1\"; seq 9 >new; eval \"$2\"").run(mount.path, step)
+                    #expect(try Self.isRead(in: mount), "after \(step)")
+                    #expect(try Self.isRead(in: mount), "the second time after \(step)")
+                }
+                let dataPath = try Lab.dataPath
+                #expect(try mount.status().counters.read > read || dataPath == .passthrough)
+            }
+        }
+
+        @Test("What is written around the mount is read by the next who opens the file")
+        func around() throws {
+            try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
+                for round in 100..<100 + Self.rounds {
+                    try Script("printf %s \"$2\" | dd of=\"$1\" conv=notrunc status=none").run(
+                        mount.below + "/file", "\(round)")
+                    #expect(try Program("cat").run(mount.path + "/file").text == "\(round)")
+                }
+            }
+        }
+
+        @Test(
+            "Whoever reads while others write leaves nothing that is out of date, around the mount or through it"
+        )
+        func contended() throws {
+            try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
+                for place in [mount.path, mount.below] {
+                    let reading = try Program("python3").run(
+                        "-c",
+                        """
+                        import os, sys, threading
+                        through, written = sys.argv[1] + "/file", sys.argv[2] + "/file"
+                        def get():
+                            with open(through, "rb", buffering=0) as file: return file.read()
+                        def read():
+                            while not ended: get()
+                        for round in range(40):
+                            ended = False
+                            readers = [threading.Thread(target=read) for _ in range(3)]
+                            for reader in readers: reader.start()
+                            for step in range(25):
+                                last = b"%08d" % (round * 100 + step) * 2048
+                                descriptor = os.open(written, os.O_WRONLY)
+                                os.write(descriptor, last)
+                                os.close(descriptor)
+                                if step % 5 == 0 and get() != last: print("in between", round, step)
+                            ended = True
+                            for reader in readers: reader.join()
+                            for look in range(2):
+                                if get() != last: print("afterwards", round, look)
+                        """, mount.path, place)
+                    #expect(reading.text == "", "written to \(place)")
+                }
+            }
+        }
+
+        @Test("The time of a store to a mapping is seen a moment later")
+        func mapped() throws {
+            try MountedDirectory.with { mount in
+                let seen = try Program("python3").run(
+                    "-c",
+                    """
+                    import mmap, os, sys, time
+                    descriptor = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+                    os.write(descriptor, bytes(20 * mmap.PAGESIZE))
+                    os.fsync(descriptor)
+                    memory, longest = mmap.mmap(descriptor, 0), 0
+                    for page in range(20):
+                        former = os.fstat(descriptor).st_mtime_ns
+                        memory[page * mmap.PAGESIZE] = 1
+                        began = time.monotonic()
+                        # Who moves the data hears of a store when the page is written back.
+                        memory.flush()
+                        while os.fstat(descriptor).st_mtime_ns == former and time.monotonic() < began + 11: pass
+                        longest = max(longest, time.monotonic() - began)
+                        if longest > 10: sys.exit("the time of a store was not seen")
+                    print(f"{longest * 1000:.1f} ms")
+                    """, mount.path)
+                print("the time of a store to a mapping was seen after \(seen.text)")
+            }
+        }
+
+        /// Whether reading tells what there is.
+        private static func isRead(in mount: MountedDirectory) throws -> Bool {
+            try Program("cat").run(mount.path + "/file").text
+                == Program("cat").run(mount.below + "/file").text
+        }
+    }
+}
