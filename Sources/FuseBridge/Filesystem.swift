@@ -22,11 +22,6 @@ package struct Validity: Sendable {
     package static let long = Self(seconds: 3600)
     /// For sources that can change behind the mount's back.
     package static let brief = Self(seconds: 1)
-    /// The least that the kernel believes at all: it counts in ticks of its clock and begins with the next one, so one to two
-    /// of them, 4 to 8 ms where it ticks 250 times a second.
-    package static let tick = Self(seconds: 0.001)
-
-    package func atMost(_ other: Self) -> Self { seconds <= other.seconds ? self : other }
 }
 
 /// What a SETATTR asks to change; nil and ``TimeChange/keep`` leave things as they are.

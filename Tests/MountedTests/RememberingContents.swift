@@ -81,32 +81,6 @@ extension Mounted {
             }
         }
 
-        @Test("The time of a store to a mapping is seen a moment later")
-        func mapped() throws {
-            try MountedDirectory.with { mount in
-                let seen = try Program("python3").run(
-                    "-c",
-                    """
-                    import mmap, os, sys, time
-                    descriptor = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
-                    os.write(descriptor, bytes(20 * mmap.PAGESIZE))
-                    os.fsync(descriptor)
-                    memory, longest = mmap.mmap(descriptor, 0), 0
-                    for page in range(20):
-                        former = os.fstat(descriptor).st_mtime_ns
-                        memory[page * mmap.PAGESIZE] = 1
-                        began = time.monotonic()
-                        # Who moves the data hears of a store when the page is written back.
-                        memory.flush()
-                        while os.fstat(descriptor).st_mtime_ns == former and time.monotonic() < began + 11: pass
-                        longest = max(longest, time.monotonic() - began)
-                        if longest > 10: sys.exit("the time of a store was not seen")
-                    print(f"{longest * 1000:.1f} ms")
-                    """, mount.path)
-                print("the time of a store to a mapping was seen after \(seen.text)")
-            }
-        }
-
         /// Whether reading tells what there is.
         private static func isRead(in mount: MountedDirectory) throws -> Bool {
             try Program("cat").run(mount.path + "/file").text

@@ -47,10 +47,10 @@ extension CoordinatedFilesystem {
         whileMapped(node, bounces.validity(validity(of: node), to: thread, about: node.id))
     }
 
-    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one, the
-    /// file's times are believed for a moment only (D87).
+    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one,
+    /// nobody is to believe the file's times (D87).
     func whileMapped(_ node: Node, _ valid: Validity) -> Validity {
-        node.state.withLock { $0.mappers > 0 } ? valid.atMost(.tick) : valid
+        node.state.withLock { $0.mappers > 0 } ? .none : valid
     }
 
     private func chooseRoute(
