@@ -66,6 +66,18 @@ int clinux_statx(int directory, const char *name, struct clinux_status *out) {
     return 0;
 }
 
+int clinux_records_birth(int descriptor) {
+    struct statx s;
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &s) != 0) return -1;
+    return (s.stx_mask & STATX_BTIME) != 0;
+}
+
+bool clinux_has_no_writer(int descriptor) {
+    if (fcntl(descriptor, F_SETLEASE, F_RDLCK) != 0) return false;
+    fcntl(descriptor, F_SETLEASE, F_UNLCK);
+    return true;
+}
+
 int clinux_statfs(int descriptor, struct clinux_filesystem *out) {
     struct statfs s;
     if (fstatfs(descriptor, &s) != 0) return -1;

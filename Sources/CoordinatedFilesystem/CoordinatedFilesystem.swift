@@ -69,7 +69,7 @@ final class CoordinatedFilesystem: Filesystem {
         mountsBelow = MountsBelow(
             source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
-        (hasFineTimes, isLocal) = (FileTimes.areFine(on: source), source.isLocal)
+        (hasFineTimes, isLocal) = (try FileTimes.areFine(below: root), source.isLocal)
         let departed = DepartedDirectories()
         let context = Node.Context(
             budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow)

@@ -156,11 +156,11 @@ package final class Engine: Sendable {
         let now = Self.now
         let ending = state.withLock { state in
             var ending = Ending(state.claims.removeValue(forKey: claim))
-            if let entry = ending.entry {
-                ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
-            }
-            state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
             ending.closings = state.closed(claim)
+            // Whoever ends a claim before it answers ends it again when all is done.
+            guard let entry = ending.entry else { return ending }
+            ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
+            state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
             if state.effects.isEmpty { return ending }
             ending.isDone = state.effects.allSatisfy(\.isOnlySaid)

@@ -84,6 +84,13 @@ extension OwnedDescriptor {
         return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
     }
 
+    /// Whether nobody has the file open to write, or mapped to store to, at this moment; no as well where that cannot be told.
+    ///
+    /// A lease, which the kernel gives out only then, tells. It is held for a moment: who opens the file to write meanwhile
+    /// waits for that, and with `O_NONBLOCK` is refused. The descriptor is one that only reads, the file the process's own
+    /// unless it has `CAP_LEASE`, and `SIGIO` must not end the process.
+    package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
+
     /// `fcntl(2)` with `F_SETFL`.
     package borrowing func setStatusFlags(_ flags: CInt) throws(Errno) {
         let descriptor = rawValue

@@ -46,8 +46,11 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
     public func withName<Result: ~Copyable, Failure: Error>(
         _ body: (borrowing FileName) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        let terminated = bytes + [0]
-        return try terminated.span.withUnsafeBufferPointer { (buffer) throws(Failure) in
+        // Not in a longer array of its own, which costs as much as the system call.
+        try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count + 1) {
+            (buffer) throws(Failure) in
+            let end = buffer.initialize(fromContentsOf: bytes)
+            buffer.initializeElement(at: end, to: 0)
             guard let start = UnsafeRawPointer(buffer.baseAddress) else {
                 preconditionFailure("a name ends in a zero byte")
             }

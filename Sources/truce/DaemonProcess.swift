@@ -81,6 +81,8 @@ struct DaemonProcess: Sendable {
     private func prepareProcess() throws(CommandFailure) {
         signal(SIGHUP, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
+        // Somebody opened a file around the mount while it was looked whether anybody had.
+        signal(SIGIO, SIG_IGN)
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Modes arrive complete; and a relative path must not keep a directory busy.

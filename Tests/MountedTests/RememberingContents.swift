@@ -81,6 +81,41 @@ extension Mounted {
             }
         }
 
+        /// A file's times change before its contents do.
+        @Test("Whoever reads in the middle of a long write leaves nothing of what was there before")
+        func underWay() throws {
+            try MountedDirectory.with(prepare: { try Program("truncate").run("--size=64M", $0 + "/file") }) {
+                mount in
+                for place in [mount.path, mount.below] {
+                    let reading = try Program("python3").run(
+                        "-c",
+                        """
+                        import os, sys, threading
+                        through, written, size = sys.argv[1] + "/file", sys.argv[2] + "/file", 1 << 26
+                        def last():
+                            descriptor = os.open(through, os.O_RDONLY)
+                            os.fstat(descriptor)
+                            found = os.pread(descriptor, 1, size - 1)
+                            os.close(descriptor)
+                            return found
+                        def read():
+                            while not ended: last()
+                        for round in b"abcdef":
+                            ended = False
+                            readers = [threading.Thread(target=read) for _ in range(2)]
+                            for reader in readers: reader.start()
+                            descriptor = os.open(written, os.O_WRONLY | os.O_CREAT, 0o644)
+                            os.pwrite(descriptor, bytes([round]) * size, 0)
+                            os.close(descriptor)
+                            ended = True
+                            for reader in readers: reader.join()
+                            if last() != bytes([round]): print("after", chr(round))
+                        """, mount.path, place)
+                    #expect(reading.text == "", "written to \(place)")
+                }
+            }
+        }
+
         /// Whether reading tells what there is.
         private static func isRead(in mount: MountedDirectory) throws -> Bool {
             try Program("cat").run(mount.path + "/file").text

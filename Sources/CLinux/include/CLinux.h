@@ -6,6 +6,7 @@
 // flattened into our own here. Only what is missing in Swift is declared.
 #include "CLinuxCommand.h"
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
@@ -37,6 +38,10 @@ struct clinux_filesystem {
 
 // An empty name means the descriptor itself. Symbolic links are never followed.
 int clinux_statx(int directory, const char *name, struct clinux_status *out);
+// Whether the file system has room for when a file was made; -1 and errno if that cannot be told.
+int clinux_records_birth(int descriptor);
+// Takes a lease, which nobody gets while somebody may write, and gives it back.
+bool clinux_has_no_writer(int descriptor);
 int clinux_statfs(int descriptor, struct clinux_filesystem *out);
 int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve);
 extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_MAGICLINKS

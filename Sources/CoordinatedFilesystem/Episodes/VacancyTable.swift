@@ -127,7 +127,7 @@ extension VacancyTable {
     }
 
     private mutating func remove(_ name: [UInt8], in directory: NodeNumber) -> Vacancy? {
-        guard let vacancy = names[directory]?.removeValue(forKey: name) else { return nil }
+        guard count > 0, let vacancy = names[directory]?.removeValue(forKey: name) else { return nil }
         if names[directory]?.isEmpty == true { names[directory] = nil }
         count -= 1
         trim(vacancy.actor)

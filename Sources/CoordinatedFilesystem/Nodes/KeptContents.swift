@@ -18,6 +18,7 @@ final class KeptContents: Sendable {
     func begin(_ node: Node) { cache.withLock { $0.begin(node.id) } }
     func close(_ node: Node) { cache.withLock { $0.close(node.id) } }
     func doubt(_ node: Node) { cache.withLock { $0.doubt(node.id) } }
+    func giveUp(_ node: Node) { cache.withLock { $0.giveUp(node.id) } }
 }
 
 extension CoordinatedFilesystem {
@@ -29,7 +30,12 @@ extension CoordinatedFilesystem {
             return false
         }
         do throws(Errno) {
-            let answer = keptContents.open(handle.node, looking: Stamp(try file.file.status()))
+            var answer = keptContents.open(handle.node, looking: Stamp(try file.file.status()))
+            // Times change when a write begins, not when it is done, and only by the first store to a page that is mapped.
+            if answer == .fresh, !file.file.hasNoWriter() {
+                keptContents.giveUp(handle.node)
+                answer = .passing
+            }
             handle.state.withLock { $0.keepsContents = answer != .passing }
             handle.hasContentsToBegin.store(answer == .fresh, ordering: .relaxed)
             return answer == .kept

@@ -25,10 +25,17 @@ package struct KernelCache<Look: Equatable> {
     }
 
     private var entries: [NodeID: Entry] = [:]
-    /// What is known of those that nobody is reading; the kernel has forgotten many of them.
+    /// How many are known, unless more are read; of those that nobody is reading the kernel has forgotten many.
     private let capacity: Int
+    /// How many there may be until some are given up.
+    private var limit: Int
 
-    package init(capacity: Int = 1 << 14) { self.capacity = capacity }
+    package init(capacity: Int = 1 << 14) {
+        self.capacity = capacity
+        limit = capacity
+    }
+
+    package var count: Int { entries.count }
 
     /// Unless it is answered by `passing`, ``close(_:)`` follows.
     package mutating func open(_ node: NodeID, looking look: Look) -> Answer {
@@ -47,7 +54,7 @@ package struct KernelCache<Look: Equatable> {
             entries[node]?.look = nil
             return .passing
         }
-        if entries.count >= capacity { entries = entries.filter { $0.value.readers > 0 } }
+        if entries.count >= limit { makeRoom() }
         entries[node] = Entry(look: look, readers: 1)
         return .fresh
     }
@@ -56,6 +63,23 @@ package struct KernelCache<Look: Equatable> {
     package mutating func begin(_ node: NodeID) { entries[node]?.hasBegun = true }
 
     package mutating func close(_ node: NodeID) { entries[node]?.readers -= 1 }
+
+    /// Whoever was told ``Answer/fresh`` is told ``Answer/passing`` after all.
+    package mutating func giveUp(_ node: NodeID) {
+        doubt(node)
+        close(node)
+    }
+
+    /// In no order: a search that goes through more than there is room for, again and again, finds the others.
+    private mutating func makeRoom() {
+        var spare = entries.count - capacity / 2
+        entries = entries.filter { _, entry in
+            guard entry.readers == 0, spare > 0 else { return true }
+            spare -= 1
+            return false
+        }
+        limit = max(capacity, 2 * entries.count)
+    }
 
     /// What was told is not for everybody, or not for long.
     package mutating func doubt(_ node: NodeID) { entries[node]?.look = nil }

@@ -14,21 +14,21 @@ extension CoordinatedFilesystem {
         isNew: Bool, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
-        let known: Entrance? = node.state.withLock { state in
+        let known: DataRoute? = node.state.withLock { state in
             guard state.opens > 0, let route = state.dataRoute else { return nil }
             return state.enter(handle, by: route)
         }
-        let entrance: Entrance
+        let route: DataRoute
         if let known {
-            entrance = known
+            route = known
         } else {
             let wanted = try chooseRoute(of: node, through: descriptor, knowing: status, for: reply)
             // Another thread may have decided meanwhile; both backing ids are then the same one.
-            entrance = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
+            route = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
         }
         // What was answered before is believed for long; of a new file nothing was.
-        if entrance.isFirstMapper, !isNew { connection.invalidateAttributes(of: node.id) }
-        return entrance.route
+        if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
+        return route
     }
 
     /// Which way data goes, for people.
@@ -153,14 +153,11 @@ extension CoordinatedFilesystem {
 
 extension Node.State {
     /// Counts a handle whose data goes the way of all that are open.
-    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> Entrance {
+    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> DataRoute {
         opens += 1
         dataRoute = route
-        guard case .backing = route, handle.mayBeMapped else {
-            return Entrance(route: route, isFirstMapper: false)
-        }
-        mappers += 1
-        return Entrance(route: route, isFirstMapper: mappers == 1)
+        if case .backing = route, handle.mayBeMapped { mappers += 1 }
+        return route
     }
 
     /// Whether it was the last one that may have been mapped.
@@ -171,12 +168,6 @@ extension Node.State {
         mappers -= 1
         return mappers == 0
     }
-}
-
-/// The way a handle's data goes, and whether it is the first of its file whose stores to a mapping nobody would see.
-private struct Entrance {
-    let route: DataRoute
-    let isFirstMapper: Bool
 }
 
 extension Handle {

@@ -166,11 +166,7 @@ extension CoordinatedFilesystem {
         guard isOurs(directory), episodes.isQuiet else { return .passing }
         let status = try directory.descriptor().descriptor.status()
         let isWorn = directory.hasWornAttributes(size: status.size)
-        let names: KernelCache<Stamp>.Answer =
-            isWorn ? .passing : listings.openNames(of: directory.id, looking: Stamp(status))
-        // The kernel asks for names and attributes together.
-        if names != .kept { directory.noteListed() }
-        return names
+        return isWorn ? .passing : listings.openNames(of: directory.id, looking: Stamp(status))
     }
 
     /// Has the kernel ask again: what it was told is not for everybody, or not true any more.
@@ -187,6 +183,8 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
         engine.counters.listed.count()
         if listing.isKept, offset == 0 { listings.beginNames(of: id) }
+        // The kernel asks for names and attributes together.
+        if offset == 0 { directory.noteListed() }
         var isComplete = true
         if offset < firstVacatedOffset || offset == Int.max {
             do throws(Errno) {

@@ -19,6 +19,8 @@ final class Processes: Sendable {
         var thread: Int32 = 0
         var process: ProcessID?
         var moment = Instant(nanoseconds: 0)
+        /// When it was found last that the number is still this thread's.
+        var confirmed = Instant(nanoseconds: 0)
         var program: [UInt8]?
         var actor: Actor?
         var party: Party?
@@ -33,6 +35,8 @@ final class Processes: Sendable {
     }
 
     fileprivate static let memory = Span.milliseconds(100)
+    /// Meanwhile no number is given away: there are hundreds, and a process takes more than ten microseconds to come and go.
+    private static let moment = Span.milliseconds(1)
     /// How long it is remembered what an ancestor is called and which terminal it has.
     ///
     /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
@@ -99,13 +103,15 @@ final class Processes: Sendable {
         guard let looked = self.look(thread) else { return nil }
         let (now, process) = (Engine.now, looked.found.id)
         let known: Answer? = recent.withLock { recent in
-            recent.isAbout(thread, of: process, at: now) ? recall(recent) : nil
+            guard recent.isAbout(thread, of: process, at: now) else { return nil }
+            recent.confirmed = now
+            return recall(recent)
         }
         if let known { return known }
         let answer = look(looked)
         recent.withLock { recent in
             if !recent.isAbout(thread, of: process, at: now) {
-                recent = Recent(thread: thread, process: process, moment: now)
+                recent = Recent(thread: thread, process: process, moment: now, confirmed: now)
             }
             keep(&recent, answer)
         }
@@ -114,7 +120,11 @@ final class Processes: Sendable {
 
     /// The name of a thread's program; empty if it is gone.
     func program(ofThread thread: Int32) -> [UInt8] {
-        remembered(thread, { $0.program }, { $0.program = $1 }) { _ in
+        // Each file that is unlinked asks, mostly for the same program.
+        let known = recent.withLock { recent in
+            recent.thread == thread && Engine.now.since(recent.confirmed) < Self.moment ? recent.program : nil
+        }
+        return known ?? remembered(thread, { $0.program }, { $0.program = $1 }) { _ in
             ProcessInspection.program(ofThread: thread)
         } ?? []
     }
