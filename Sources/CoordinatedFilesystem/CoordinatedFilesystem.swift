@@ -32,6 +32,8 @@ final class CoordinatedFilesystem: Filesystem {
     let agreement: @Sendable () -> ConnectionFeatures
     /// Whether a change that follows a look at a file always shows in its times.
     let hasFineTimes: Bool
+    /// A store to a mapping of it changes a file's times.
+    let timesShowStores: Bool
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
     let mountsBelow: MountsBelow
@@ -70,6 +72,7 @@ final class CoordinatedFilesystem: Filesystem {
             source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
         (hasFineTimes, isLocal) = (try FileTimes.areFine(below: root), source.isLocal)
+        timesShowStores = try FileTimes.showStores(below: root)
         let departed = DepartedDirectories()
         let context = Node.Context(
             budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow)

@@ -5,15 +5,22 @@ import Glibc
 /// How finely a file system tells changes apart.
 package enum FileTimes {
     /// From include/uapi/linux/magic.h; the four that use multigrain times since Linux 6.13.
-    private static let multigrain: Set<Int64> = [ext, 0x5846_5342, 0x9123_683E, 0x0102_1994]
+    private static let multigrain: Set<Int64> = [ext, 0x5846_5342, 0x9123_683E, tmpfs]
     /// ext4, and ext2 and ext3 of old, whose small inodes have room neither for parts of a second nor for the time of birth.
     private static let ext: Int64 = 0xEF53
+    private static let tmpfs: Int64 = 0x0102_1994
 
     /// Whether a change on the file system of `root` that follows a look at the times always shows in them.
     package static func areFine(below root: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         let magic = try root.filesystemStatus().magic
         guard multigrain.contains(magic), kernel >= (6, 13) else { return false }
         return magic != ext || clinux_records_birth(root.rawValue) == 1
+    }
+
+    /// Whether the first store to a page that is mapped shows in them as well. What has no disk to be written to need not know of
+    /// it: tmpfs maps a page that was read so that it can be stored to.
+    package static func showStores(below root: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        try root.filesystemStatus().magic != tmpfs
     }
 
     private static var kernel: (Int, Int) {

@@ -84,6 +84,11 @@ struct KernelCacheTests {
         #expect(kept > 0)
         #expect(cache.open(node, looking: 1) == .kept)
         #expect(cache.open(node, looking: 2) == .passing)
+        for other in UInt64(2000)..<5000 {
+            #expect(cache.open(NodeID(other), looking: 1) == .fresh)
+            cache.close(NodeID(other))
+        }
+        for other in UInt64(1000)..<1150 { #expect(cache.open(NodeID(other), looking: 1) == .fresh) }
     }
 
     @Test("However many are read at once, all of them are remembered, and room is not looked for at each")

@@ -116,6 +116,31 @@ extension Mounted {
             }
         }
 
+        @Test("A store around the mount is read where it changes no time, as on tmpfs")
+        func unshown() throws {
+            guard geteuid() == 0 else {
+                return print("only root can mount a tmpfs: shown by the run as root")
+            }
+            try SmallFilesystem.with("size=8m") { small in
+                try Script("echo before >\"$1\"/file").run(small.source)
+                let below = open(small.source, O_RDONLY | O_DIRECTORY)
+                defer { close(below) }
+                try small.mount()
+                #expect(try Program("cat").run(small.source + "/file").text == "before\n")
+                for word in ["first!", "second"] {
+                    try Program("python3").run(
+                        "-c",
+                        """
+                        import mmap, os, sys
+                        memory = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 0)
+                        memory[0]
+                        memory[0:6] = sys.argv[2].encode()
+                        """, "/proc/\(getpid())/fd/\(below)/file", word)
+                    #expect(try Program("cat").run(small.source + "/file").text == word + "\n")
+                }
+            }
+        }
+
         /// Whether reading tells what there is.
         private static func isRead(in mount: MountedDirectory) throws -> Bool {
             try Program("cat").run(mount.path + "/file").text

@@ -26,11 +26,14 @@ extension CoordinatedFilesystem {
     ///
     /// Only for those who read it. Who may write needs what there is, and leaves a file that looks otherwise.
     func mayKeepContents(for handle: Handle) -> Bool {
-        guard isOurs(handle.node), !handle.mayWrite, !handle.truncates, let file = handle.file else {
-            return false
-        }
+        guard isOurs(handle.node), timesShowStores, !handle.mayWrite, !handle.truncates,
+            let file = handle.file
+        else { return false }
         do throws(Errno) {
-            var answer = keptContents.open(handle.node, looking: Stamp(try file.file.status()))
+            let status = try file.file.status()
+            // Without a time of birth it has no parts of seconds either, on a file system that was made for smaller inodes.
+            guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
+            var answer = keptContents.open(handle.node, looking: Stamp(status))
             // Times change when a write begins, not when it is done, and only by the first store to a page that is mapped.
             if answer == .fresh, !file.file.hasNoWriter() {
                 keptContents.giveUp(handle.node)

@@ -35,7 +35,8 @@ final class Processes: Sendable {
     }
 
     fileprivate static let memory = Span.milliseconds(100)
-    /// Meanwhile no number is given away: there are hundreds, and a process takes more than ten microseconds to come and go.
+    /// How long the number of a thread that was just seen is taken for that thread's where only its program's name counts. Numbers
+    /// are given in turn, so it could be another's if hundreds came and went meanwhile.
     private static let moment = Span.milliseconds(1)
     /// How long it is remembered what an ancestor is called and which terminal it has.
     ///
