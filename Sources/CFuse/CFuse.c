@@ -164,15 +164,13 @@ int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool 
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 
-static uint32_t nanoseconds_of(double timeout) { return (uint32_t)((timeout - (double)(uint64_t)timeout) * 1e9); }
-
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing) {
+    // Timeouts are whole seconds here.
     struct create_out out = {
         .entry = {.nodeid = entry->ino, .generation = entry->generation,
                   .entry_valid = (uint64_t)entry->entry_timeout, .attr_valid = (uint64_t)entry->attr_timeout,
-                  .entry_valid_nsec = nanoseconds_of(entry->entry_timeout),
-                  .attr_valid_nsec = nanoseconds_of(entry->attr_timeout), .attr = attributes(&entry->attr)},
+                  .attr = attributes(&entry->attr)},
         .open = opened(handle, backing)};
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }

@@ -71,8 +71,8 @@ final class CoordinatedFilesystem: Filesystem {
         mountsBelow = MountsBelow(
             source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
-        (hasFineTimes, isLocal) = (try FileTimes.areFine(below: root), source.isLocal)
-        timesShowStores = try FileTimes.showStores(below: root)
+        (hasFineTimes, isLocal) = (FileTimes.areFine(on: source, below: root), source.isLocal)
+        timesShowStores = FileTimes.showStores(on: source)
         let departed = DepartedDirectories()
         let context = Node.Context(
             budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow)

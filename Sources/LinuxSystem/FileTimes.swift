@@ -10,18 +10,17 @@ package enum FileTimes {
     private static let ext: Int64 = 0xEF53
     private static let tmpfs: Int64 = 0x0102_1994
 
-    /// Whether a change on the file system of `root` that follows a look at the times always shows in them.
-    package static func areFine(below root: borrowing OwnedDescriptor) throws(Errno) -> Bool {
-        let magic = try root.filesystemStatus().magic
-        guard multigrain.contains(magic), kernel >= (6, 13) else { return false }
-        return magic != ext || clinux_records_birth(root.rawValue) == 1
+    /// Whether a change on a file system, that of `root`, which follows a look at the times always shows in them.
+    package static func areFine(
+        on filesystem: FilesystemStatus, below root: borrowing OwnedDescriptor
+    ) -> Bool {
+        guard multigrain.contains(filesystem.magic), kernel >= (6, 13) else { return false }
+        return filesystem.magic != ext || clinux_records_birth(root.rawValue) == 1
     }
 
     /// Whether the first store to a page that is mapped shows in them as well. What has no disk to be written to need not know of
     /// it: tmpfs maps a page that was read so that it can be stored to.
-    package static func showStores(below root: borrowing OwnedDescriptor) throws(Errno) -> Bool {
-        try root.filesystemStatus().magic != tmpfs
-    }
+    package static func showStores(on filesystem: FilesystemStatus) -> Bool { filesystem.magic != tmpfs }
 
     private static var kernel: (Int, Int) {
         var name = utsname()

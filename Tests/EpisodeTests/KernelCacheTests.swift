@@ -91,7 +91,7 @@ struct KernelCacheTests {
         for other in UInt64(1000)..<1150 { #expect(cache.open(NodeID(other), looking: 1) == .fresh) }
     }
 
-    @Test("However many are read at once, all of them are remembered, and room is not looked for at each")
+    @Test("However many are read at once, all of them are remembered, and no longer than that")
     func manyReaders() {
         var cache = KernelCache<Int>(capacity: 10)
         for other in UInt64(1000)..<2000 { #expect(cache.open(NodeID(other), looking: 1) == .fresh) }

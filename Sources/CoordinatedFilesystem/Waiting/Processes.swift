@@ -37,7 +37,7 @@ final class Processes: Sendable {
     fileprivate static let memory = Span.milliseconds(100)
     /// How long the number of a thread that was just seen is taken for that thread's where only its program's name counts. Numbers
     /// are given in turn, so it could be another's if hundreds came and went meanwhile.
-    private static let moment = Span.milliseconds(1)
+    private static let confirmationLasts = Span.milliseconds(1)
     /// How long it is remembered what an ancestor is called and which terminal it has.
     ///
     /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
@@ -123,7 +123,8 @@ final class Processes: Sendable {
     func program(ofThread thread: Int32) -> [UInt8] {
         // Each file that is unlinked asks, mostly for the same program.
         let known = recent.withLock { recent in
-            recent.thread == thread && Engine.now.since(recent.confirmed) < Self.moment ? recent.program : nil
+            recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
+                ? recent.program : nil
         }
         return known ?? remembered(thread, { $0.program }, { $0.program = $1 }) { _ in
             ProcessInspection.program(ofThread: thread)
