@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -125,6 +126,19 @@ int clinux_clone_mount(int directory) {
 }
 
 void clinux_release_free_memory(void) { malloc_trim(0); }
+
+int clinux_processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : get_nprocs();
+}
+
+int clinux_running(int load_average) {
+    char text[128];
+    ssize_t length = pread(load_average, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    int running;
+    return sscanf(text, "%*s %*s %*s %d/", &running) == 1 ? running : -1;
+}
 
 const int32_t CLINUX_HANDLE_SIZE = sizeof(struct file_handle) + MAX_HANDLE_SZ;
 

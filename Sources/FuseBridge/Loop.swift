@@ -4,20 +4,21 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Reads requests and serves them, on as many threads as call ``run()``.
+/// Reads requests and serves them, on as many threads as call ``run(as:)``.
 ///
-/// libfuse's own loop would do, but it starts and ends threads as it sees fit, and it takes its
-/// configuration through macros.
+/// libfuse's own loop would do, but it starts and ends threads as it sees fit, it takes its configuration through macros, and
+/// its threads always sleep until a request comes.
 struct Loop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer
     let root: Unmanaged<SessionRoot>
+    let polling: BusyPolling
 
     /// The source's own calls are taken not to block; one that takes longer than this is told of.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// Returns when the connection has ended.
-    func run() {
+    /// Returns when the connection has ended. `thread` is a number of its own, from 1.
+    func run(as thread: Int) {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
@@ -26,14 +27,17 @@ struct Loop: @unchecked Sendable {
         }
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
+        var reader = RequestReader(session, polling, thread: thread)
         while fuse_session_exited(session) == 0 {
-            let received = fuse_session_receive_buf(session, &buffer)
+            let received = reader.receive(&buffer)
             if received == -EINTR || received == -EAGAIN { continue }
             guard received > 0 else { return }
-            let start = MonotonicClock.lastTick
+            let start = MonotonicClock.nanoseconds
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
+            polling.began(by: thread, at: start)
             fuse_session_process_buf(session, &buffer)
-            let now = MonotonicClock.lastTick
+            let now = MonotonicClock.nanoseconds
+            polling.served(by: thread, from: start, to: now)
             if now > start + Self.longestRequest {
                 root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
             }

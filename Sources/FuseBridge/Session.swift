@@ -109,11 +109,11 @@ package struct Session: ~Copyable, @unchecked Sendable {
         _ filesystem: any Filesystem, threads: Int, until end: ServiceEnd
     ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        let loop = Loop(session: session, root: root)
+        let loop = Loop(session: session, root: root, polling: BusyPolling(of: session))
         end.expect(threads)
-        for _ in 0..<threads {
+        for thread in 1...threads {
             try JoinableThread {
-                loop.run()
+                loop.run(as: thread)
                 end.threadEnded()
             }.detach()
         }

@@ -9,6 +9,9 @@ package enum OwnProcess {
     /// `geteuid(2)`: the user whose rights it has.
     package static var user: UInt32 { geteuid() }
 
+    /// How many processors the calling thread may run on.
+    package static var processors: Int { Int(clinux_processors()) }
+
     /// `malloc_trim(3)`: gives pages back that are free but for what glibc keeps between the blocks in use.
     ///
     /// Takes about a second for each 5 GB, during which other threads may wait for memory.

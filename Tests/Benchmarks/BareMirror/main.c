@@ -7,14 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-// As many as the daemon has.
-enum { THREADS = 2 };
 
 static struct fuse_session *session;
 
@@ -23,7 +19,8 @@ static int fail(const char *what, const char *name) {
     return 1;
 }
 
-static void *serve(void *unused) {
+// By one thread: those beside it would only take turns with it.
+static void serve(void) {
     struct fuse_buf buffer = {0};
     while (!fuse_session_exited(session)) {
         int count = fuse_session_receive_buf(session, &buffer);
@@ -32,15 +29,6 @@ static void *serve(void *unused) {
         fuse_session_process_buf(session, &buffer);
     }
     free(buffer.mem);
-    return unused;
-}
-
-static int run(void) {
-    pthread_t other;
-    if (pthread_create(&other, NULL, serve, NULL) != 0) return fail("cannot start", "a thread");
-    serve(NULL);
-    pthread_join(other, NULL);
-    return 0;
 }
 
 static void allow_descriptors(void) {
@@ -71,7 +59,7 @@ int main(int argc, char **argv) {
     if (session == NULL) return fail("cannot begin", "a session");
     if (fuse_session_mount(session, mountpoint) != 0) return fail("cannot mount on", mountpoint);
     if (take_transport(session) != 0 || fuse_daemonize(stays) != 0) return fail("cannot serve", mountpoint);
-    int status = run();
+    serve();
     fuse_session_unmount(session);
-    return status;
+    return 0;
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import CFuse
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Has one of the threads that serve look for the next request, rather than sleep until it comes, as long as requests come
+/// one soon after the other.
+///
+/// To wake a thread on an idle processor takes longer than most requests do, and whoever makes the request pays for the
+/// interrupt besides. The kernel wakes who sleeps in `read(2)` even if somebody else looks, so the other threads stay away
+/// meanwhile: they nap, and look after each nap whether they are needed. Nobody has to wake them.
+///
+/// Nothing but speed depends on it. A thread looks for ``longest`` and no more; when it has been with one request, or
+/// without the processor, for ``longestAlone``, the others serve as they would without it, from the end of their naps.
+/// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
+///
+/// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
+/// threads were seen to wait for one, or the poller had to; not where several threads make requests, which keep each other's
+/// processors awake; and not where requests take so long that to be woken is little beside it.
+final class BusyPolling: Sendable {
+    /// For how long a thread looks before it sleeps. Times are in nanoseconds of ``MonotonicClock``.
+    static let longest: UInt64 = 100_000
+    /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
+    private static let longestAlone: UInt64 = 500_000
+    private static let nap = 1_000_000
+    /// For how long nobody polls after threads were seen to wait for a processor; and after one thread was not enough, or
+    /// had to wait for its processor.
+    private static let shortPause: UInt64 = 1_000_000
+    private static let pause: UInt64 = 5_000_000
+
+    private let descriptor: CInt
+    private let load: LoadGauge?
+    private let isWanted = Atomic<Bool>(false)
+    /// The thread that looks, or serves what it has found; 0 if there is none.
+    private let poller = Atomic<Int>(0)
+    /// How many threads look, or sleep in `read`.
+    private let readers = Atomic<Int>(0)
+    /// When a request was served last, and since when the poller serves one; 0 if it does not.
+    private let lastEnd = Atomic<UInt64>(0)
+    private let servingSince = Atomic<UInt64>(0)
+    private let notBefore = Atomic<UInt64>(0)
+
+    init(of session: OpaquePointer) {
+        descriptor = fuse_session_fd(session)
+        load = OwnProcess.processors > 1 ? LoadGauge() : nil
+    }
+
+    /// Whether more threads want to run than can.
+    var isCrowded: Bool { load?.isCrowded ?? true }
+
+    /// Requests come quickly: one thread is to look for them.
+    func want(at now: UInt64) {
+        guard load != nil, now >= notBefore.load(ordering: .relaxed) else { return }
+        guard !isCrowded else { return wait(until: now + Self.shortPause) }
+        // Who began while another thread ended it is not to go on as if the descriptor were set for it.
+        if !isWanted.load(ordering: .relaxed) { poller.store(0, ordering: .relaxed) }
+        isWanted.store(true, ordering: .relaxed)
+    }
+
+    /// Whether a thread is to look for requests; naps while another one does.
+    func isTurn(of thread: Int) -> Bool {
+        while isWanted.load(ordering: .relaxed) {
+            if poller.load(ordering: .relaxed) == thread || begin(thread) { return true }
+            var time = timespec(tv_sec: 0, tv_nsec: Self.nap)
+            nanosleep(&time, nil)
+            endIfStuck(at: MonotonicClock.nanoseconds)
+        }
+        return false
+    }
+
+    private func begin(_ thread: Int) -> Bool {
+        // Those that sleep would be woken by each request. They come here by the next ones.
+        guard readers.load(ordering: .relaxed) == 0,
+            poller.compareExchange(expected: 0, desired: thread, ordering: .acquiringAndReleasing).exchanged
+        else { return false }
+        setBlocking(false)
+        return true
+    }
+
+    private func endIfStuck(at now: UInt64) {
+        let start = servingSince.load(ordering: .relaxed)
+        let since = start == 0 ? lastEnd.load(ordering: .relaxed) : start
+        if now > since + Self.longestAlone { end(at: now) }
+    }
+
+    /// All threads sleep in `read` again, when they have served what they serve.
+    func end() {
+        isWanted.store(false, ordering: .relaxed)
+        poller.store(0, ordering: .relaxed)
+        servingSince.store(0, ordering: .relaxed)
+        setBlocking(true)
+    }
+
+    /// Ends for a while: more threads are needed.
+    func end(at now: UInt64) {
+        wait(until: now + Self.pause)
+        end()
+    }
+
+    /// Ends for a moment, since others find no processor.
+    func endForOthers(at now: UInt64) {
+        wait(until: now + Self.shortPause)
+        end()
+    }
+
+    private func wait(until moment: UInt64) { notBefore.max(moment, ordering: .relaxed) }
+
+    private func setBlocking(_ blocks: Bool) {
+        let flags = fcntl(descriptor, F_GETFL)
+        _ = fcntl(descriptor, F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
+    }
+
+    /// Reads while others know that somebody does.
+    func reading<Result>(_ read: () -> Result) -> Result {
+        readers.add(1, ordering: .relaxed)
+        defer { readers.subtract(1, ordering: .relaxed) }
+        return read()
+    }
+
+    /// Sleeps until a request comes.
+    func sleep(_ read: () -> CInt) -> CInt {
+        reading {
+            while true {
+                let received = read()
+                guard received == -EAGAIN else { return received }
+                // Left behind by a poller that was taken to be stuck.
+                setBlocking(true)
+            }
+        }
+    }
+
+    /// For how long nothing was served when a request came.
+    func pause(before now: UInt64) -> UInt64 {
+        let end = lastEnd.load(ordering: .relaxed)
+        return now > end ? now - end : 0
+    }
+
+    func began(by thread: Int, at now: UInt64) {
+        if poller.load(ordering: .relaxed) == thread { servingSince.store(now, ordering: .relaxed) }
+    }
+
+    func served(by thread: Int, from start: UInt64, to now: UInt64) {
+        lastEnd.store(now, ordering: .relaxed)
+        let wasPoller = poller.load(ordering: .relaxed) == thread
+        if wasPoller { servingSince.store(0, ordering: .relaxed) }
+        guard now > start + Self.longestAlone else { return }
+        wait(until: now + Self.pause)
+        if wasPoller { end() }
+    }
+}

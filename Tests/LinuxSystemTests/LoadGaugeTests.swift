@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Whether threads wait for a processor")
+struct LoadGaugeTests {
+    private final class Work: Sendable {
+        let isOver = Atomic<Bool>(false)
+    }
+
+    @Test("One more thread than there are processors is a crowd")
+    func crowd() throws {
+        let gauge = try #require(LoadGauge())
+        let work = Work()
+        defer { work.isOver.store(true, ordering: .relaxed) }
+        for _ in 0...OwnProcess.processors {
+            try JoinableThread { while !work.isOver.load(ordering: .relaxed) {} }.detach()
+        }
+        let took = try eventually(within: .seconds(10), "a crowd") { gauge.isCrowded }
+        print("a crowd was seen after \(took)")
+    }
+}
