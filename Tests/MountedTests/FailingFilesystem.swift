@@ -128,7 +128,7 @@ final class FailingFilesystem {
         }
         // The kernel tells of a close when it has time.
         try eventually(within: .seconds(10), "the end of all claims in \(source)") {
-            let output = try TruceCommand.run("ps", "--json").output
+            let output = try TruceCommand.run("ps", "--json", source).output
             let mounts = try JSONDecoder().decode(Census.self, from: Data(output)).mounts
             return mounts.first { $0.mount.mountpoint == source }?.claims.isEmpty ?? false
         }

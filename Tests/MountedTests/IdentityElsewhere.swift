@@ -89,11 +89,17 @@ extension Mounted {
             let data = try Lab.dataPath == .daemon ? "daemon" : "auto"
             let daemon = try elsewhere.start(
                 try Lab.variable("TRUCE_BINARY"), source, place, data, String(reader), input: .keyboard)
-            try eventually(within: .seconds(20), "the mount\n\(daemon.errorText)") {
-                daemon.text.hasSuffix("mounted\n") || daemon.hasEnded
-            }
             defer { daemon.endInput() }
-            try body(place)
+            do {
+                // The daemon's own line may come after it: `mountpoint` can see a mount that is not served yet.
+                try eventually(within: .seconds(20), "the mount\n\(daemon.text)\(daemon.errorText)") {
+                    daemon.text.split(separator: "\n").contains("mounted") || daemon.hasEnded
+                }
+                try body(place)
+            } catch {
+                _ = try TruceCommand.attempt("unmount", "--lazy", place)
+                throw error
+            }
             try daemon.type("\n")
             try daemon.wait(within: .seconds(20)).succeeding()
         }
