@@ -73,9 +73,10 @@ package final class ControlServer: Sendable {
         self.service = service
     }
 
-    /// Closes every connection, gives back what they had in the engine, and ends the threads.
+    /// Closes every connection, and gives back what they had in the engine.
     ///
-    /// Must not be called on one of them.
+    /// Must not be called on one of the threads, which stay: NIO has libdispatch end them, whose watch over its own threads
+    /// ends the process where `/proc` does not show them, as that of another pid namespace; and files may still be open.
     package func stop() throws {
         let loop = listener.eventLoop
         listener.close(promise: nil)
@@ -85,9 +86,16 @@ package final class ControlServer: Sendable {
         }.wait()
         // What they had is given back on the desk, in order; nothing is put there after that.
         try service.desk.runIfActive(eventLoop: loop) {}.wait()
-        try service.stop()
+        try service.readers.runIfActive(eventLoop: loop) {}.wait()
+        service.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
+    }
+
+    /// For who goes on without it after ``stop()``.
+    package func endThreads() throws {
+        try service.desk.syncShutdownGracefully()
+        try service.readers.syncShutdownGracefully()
         try group.syncShutdownGracefully()
     }
 

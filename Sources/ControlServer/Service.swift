@@ -37,12 +37,6 @@ struct Service: Sendable {
     /// timers' thread does as well. For the same reason, an end that nobody waits for is there as well, and the
     /// beginning of an access to what needs no looking for.
     let desk: NIOThreadPool
-
-    func stop() throws {
-        try desk.syncShutdownGracefully()
-        try readers.syncShutdownGracefully()
-        watch.stop()
-    }
 }
 
 /// Counts from one.

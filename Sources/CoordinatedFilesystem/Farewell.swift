@@ -21,10 +21,9 @@ struct Farewell: Sendable {
     private let lastRequest: @Sendable () -> UInt64
 
     init(
-        from mountpoint: String, _ filesystem: CoordinatedFilesystem,
+        from mount: MountEntry, _ filesystem: CoordinatedFilesystem,
         lastRequest: @escaping @Sendable () -> UInt64
-    ) throws(Errno) {
-        guard let mount = try MountTable.current().top(at: Array(mountpoint.utf8)) else { throw .noEntry }
+    ) {
         self.mount = mount
         self.filesystem = filesystem
         self.lastRequest = lastRequest
@@ -35,7 +34,8 @@ struct Farewell: Sendable {
         let watch = try MountTableWatch()
         try JoinableThread {
             while isMounted { watch.wait() }
-            look(end)
+            // As a rule the kernel is about to end the connection.
+            lookLater(end)
         }.detach()
     }
 
@@ -60,6 +60,10 @@ struct Farewell: Sendable {
                 "unmounted here and used by nobody: the daemon ends, though the mount is kept elsewhere")
             return end.come()
         }
+        lookLater(end)
+    }
+
+    private func lookLater(_ end: ServiceEnd) {
         filesystem.engine.timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { look(end) }
     }
 

@@ -41,6 +41,8 @@ package final class Mount: StatusSource {
     private let session: Session
     private let filesystem: CoordinatedFilesystem
     private let end: ServiceEnd
+    /// As it was when it had been made.
+    private let entry: MountEntry
     package let engine: Engine
 
     /// Mounts; requests wait in the kernel until ``serve()``.
@@ -67,10 +69,11 @@ package final class Mount: StatusSource {
         } catch {
             throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
         }
+        entry = try Self.made(at: mountpoint)
         do throws(Errno) {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
-                configuration: configuration, mountNumber: try Self.number(of: mountpoint),
+                configuration: configuration, mountNumber: UInt64(entry.id),
                 descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
         } catch {
             _ = Self.detach(mountpoint)
@@ -80,7 +83,7 @@ package final class Mount: StatusSource {
 
     /// Blocks until the mount is gone and nobody uses it; see ``Farewell``.
     package func serve() throws(Errno) {
-        try Farewell(from: mountpoint, filesystem, lastRequest: session.lastRequest).prepare(end)
+        try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, until: end)
         // The last handles may have left something to keep.
@@ -156,10 +159,20 @@ extension Mount {
         return dead
     }
 
-    /// The number by which `/proc/PID/fdinfo` names the new mount.
-    private static func number(of mountpoint: String) throws(Errno) -> UInt64 {
-        guard let entry = try MountTable.current().top(at: Array(mountpoint.utf8)) else { throw .noEntry }
-        return UInt64(entry.id)
+    /// The new mount.
+    private static func made(at mountpoint: String) throws(MountError) -> MountEntry {
+        let found: MountEntry?
+        do throws(Errno) {
+            found = try MountTable.current().top(at: Array(mountpoint.utf8))
+        } catch {
+            _ = detach(mountpoint)
+            throw MountError(message: "cannot find the mount at \(mountpoint): \(error)", errno: error)
+        }
+        guard let found, found.isTruce else {
+            throw MountError(
+                message: "\(mountpoint) was unmounted before it could be served", errno: .noEntry)
+        }
+        return found
     }
 
     private static func take(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: false) }

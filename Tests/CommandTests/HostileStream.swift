@@ -149,6 +149,7 @@ private final class HostileServer {
 
     func end() throws {
         try server.stop()
+        try server.endThreads()
         try socket.take()?.remove()
         guard documents.finders == 0, engine.census(of: nil) == Census() else {
             throw Complaint("a server that has ended left \(engine.census(of: nil))")

@@ -30,6 +30,7 @@ func withServer(
         try body(RunningServer(path: socket.path, engine: engine, documents: documents, log: log))
     }
     try server.stop()
+    try server.endThreads()
     try socket.remove()
     try result.get()
     // Whatever the clients left, the server gave back when it ended.

@@ -13,6 +13,7 @@ extension Mounted {
             defer { mount.abandon() }
             let crowd = try Crowd(in: mount)
             let (pid, socket) = (try mount.daemonPID, try mount.socket())
+            let threads = try Self.threads(of: pid)
             let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
             print("those who waited were told \(took.milliseconds) ms after SIGTERM")
             #expect(took < .seconds(10))
@@ -22,6 +23,8 @@ extension Mounted {
             let again = try TruceCommand.attempt("mount", mount.path)
             try Wrong("mount", code: 1, "already mounted by truce by pid \(pid)").check(again, in: mount.path)
             try crowd.holder.must("write", "h", " and more")
+            // libdispatch's, which would end the process where `/proc` does not show them.
+            #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
             try crowd.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
@@ -30,6 +33,10 @@ extension Mounted {
             #expect(access(socket, F_OK) != 0)
             try mount.mount()
             try mount.unmount()
+        }
+
+        private static func threads(of pid: Int32) throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task"))
         }
 
         @Test("SIGTERM twice: the daemon ends at once, whatever is open")
