@@ -88,6 +88,18 @@ struct DaemonProcess: Sendable {
         // Modes arrive complete; and a relative path must not keep a directory busy.
         umask(0)
         guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
+        raiseDescriptorLimit()
+        do throws(Errno) {
+            try DescriptorTable.reserve(Self.descriptors)
+        } catch {
+            log.write("the table of descriptors grows when it is needed: \(error)")
+        }
+    }
+
+    /// Those of the tree that are kept (16,384 at most), and room for all others.
+    private static let descriptors = 20_000
+
+    private func raiseDescriptorLimit() {
         let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0 else { return }

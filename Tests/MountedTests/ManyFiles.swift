@@ -32,6 +32,20 @@ extension Mounted {
             }
         }
 
+        @Test("The kernel's table of the daemon's descriptors does not grow while files are opened")
+        func table() throws {
+            let files = { try Script("mkdir \"$1\"/some; cd \"$1\"/some; touch {1..3000}").run($0) }
+            try MountedDirectory.with(prepare: { _ = try files($0) }) { mount in
+                func size() throws -> String? { try ProcessStatus(of: mount.daemonPID)?["FDSize"] }
+                let (before, few) = (try size(), try Self.descriptors(of: mount.daemonPID))
+                try Script("cat \"$1\"/some/*").run(mount.path)
+                let (after, many) = (try size(), try Self.descriptors(of: mount.daemonPID))
+                print("room for \(after ?? "") descriptors: \(few), and then \(many)")
+                #expect(before == after && before != nil)
+                #expect(many > few + 100)
+            }
+        }
+
         private func visit(_ mount: MountedDirectory, _ count: Int) throws {
             let daemon = try mount.daemonPID
             try Script("ls -l \"$1\" | wc -l").run(mount.path)
