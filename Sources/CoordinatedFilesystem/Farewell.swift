@@ -15,6 +15,7 @@ struct Farewell: Sendable {
     private static let quiet = Span.seconds(1)
     /// How often that is looked at; looking takes a look at each process.
     private static let interval = Span.seconds(1)
+    private static let moment = Span.milliseconds(100)
 
     private let mount: MountEntry
     private let filesystem: CoordinatedFilesystem
@@ -35,7 +36,7 @@ struct Farewell: Sendable {
         try JoinableThread {
             while isMounted { watch.wait() }
             // As a rule the kernel is about to end the connection.
-            lookLater(end)
+            look(end, after: Self.moment)
         }.detach()
     }
 
@@ -60,11 +61,11 @@ struct Farewell: Sendable {
                 "unmounted here and used by nobody: the daemon ends, though the mount is kept elsewhere")
             return end.come()
         }
-        lookLater(end)
+        look(end, after: Self.interval)
     }
 
-    private func lookLater(_ end: ServiceEnd) {
-        filesystem.engine.timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { look(end) }
+    private func look(_ end: ServiceEnd, after time: Span) {
+        filesystem.engine.timers.schedule(at: (Engine.now + time).nanoseconds) { look(end) }
     }
 
     private var isEmpty: Bool {

@@ -168,7 +168,7 @@ extension Mount {
             _ = detach(mountpoint)
             throw MountError(message: "cannot find the mount at \(mountpoint): \(error)", errno: error)
         }
-        guard let found, found.isTruce else {
+        guard let found else {
             throw MountError(
                 message: "\(mountpoint) was unmounted before it could be served", errno: .noEntry)
         }

@@ -62,9 +62,6 @@ package struct DirectoryPage: ~Copyable {
 
     package var caller: Caller { reply.caller }
 
-    /// Takes back all names, none of which may have come with its inode.
-    package mutating func removeAll() { used = 0 }
-
     package consuming func send() {
         let (bytes, used) = (bytes, used)
         reply.bytes(bytes.span.bytes.extracting(first: used))

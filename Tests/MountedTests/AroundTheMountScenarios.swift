@@ -75,6 +75,8 @@ extension Mounted.AroundTheMount {
         is_gone() { ! stat "$1" >/dev/null 2>&1; }
         is_listed() { [[ $'\\n'$(ls place)$'\\n' = *$'\\n'"$1"$'\\n'* ]]; }
         has_told() { (($(grep -c "$2" "$1.told") >= $3)); }
+        # Files are written by `1<>`, without being truncated first: what is told may have been looked at in between, and is told
+        # again then.
 
         changes() {
             present document
@@ -82,7 +84,7 @@ extension Mounted.AroundTheMount {
             present place
             stat place/document place/second >/dev/null
             ls place >/dev/null
-            echo "longer than before" >source/document
+            echo "longer than before" 1<>source/document
             eventually "a write is seen" has_size place/document 19
             eventually "and told" has_told document didChange 1
             echo "a save" >source/document.new
@@ -117,7 +119,7 @@ extension Mounted.AroundTheMount {
             present deep folder/inner/deep
             mv source/folder source/other
             eventually "a move of a directory is told" has_told deep didMove 1
-            echo "longer than before" >source/other/inner/deep
+            echo "longer than before" 1<>source/other/inner/deep
             eventually "a write there is told" has_told deep didChange 1
             mv source/other/inner source/folder
             eventually "a move elsewhere is told" has_told deep didMove 2
@@ -136,9 +138,9 @@ extension Mounted.AroundTheMount {
         both_are_told() {
             eventually "the one is told" has_told document didChange "$1"
             eventually "the other is told" has_told second didChange "$1"
-            echo "number $1 of the one" >source/document
+            echo "number $1 of the one" 1<>source/document
             eventually "a write to the one is told" has_told document didChange $(($1 + 1))
-            echo "number $1 of the other" >source/second
+            echo "number $1 of the other" 1<>source/second
             eventually "a write to the other is told" has_told second didChange $(($1 + 1))
         }
         exchange() {

@@ -12,7 +12,7 @@ extension Mounted {
         @Test("An inode is registered once, given back when it is forgotten, and a write asks nothing")
         func registering() throws {
             try MountedDirectory.with { mount in
-                let trace = try Trace("ioctl,getxattr", of: mount.daemonPID)
+                let trace = try Trace(of: mount.daemonPID)
                 try Self.manyOpens.run(at: mount.path)
                 // `dd` writes byte by byte; the kernel may ask once for each time it looked at the file.
                 try Program("dd").run(
@@ -208,8 +208,34 @@ extension Mounted {
     }
 }
 
-extension Trace {
+/// The system calls of a daemon by which files are registered with the kernel, and looked at for privileges.
+private final class Trace {
     /// `FUSE_DEV_IOC_BACKING_OPEN` and `FUSE_DEV_IOC_BACKING_CLOSE`.
-    fileprivate static let register = "0x4010e501"
-    fileprivate static let giveBack = "0x4004e502"
+    static let register = "0x4010e501"
+    static let giveBack = "0x4004e502"
+
+    private let file: String
+    private let tracer: RunningProgram
+
+    init(of process: Int32) throws {
+        file = try Lab.freshDirectory("trace") + "/calls"
+        tracer = try Program("strace").start(
+            "--follow-forks", "--const-print-style=raw", "--trace=ioctl,getxattr", "--output=\(file)",
+            "--attach=\(process)")
+        try eventually(within: .seconds(20), "strace to follow process \(process)\n\(tracer.errorText)") {
+            if tracer.hasEnded { throw Failure("strace: \(tracer.errorText)") }
+            return tracer.errorText.contains("attached")
+        }
+    }
+
+    var text: String { Contents.ofFile(file).map { String(decoding: $0, as: UTF8.self) } ?? "" }
+
+    /// How many calls have the words among their arguments.
+    func count(_ words: String) -> Int { text.split(separator: "\n").count { $0.contains(words) } }
+
+    /// The daemon goes on without it.
+    func end() throws {
+        tracer.send(SIGINT)
+        _ = try tracer.wait(within: .seconds(10))
+    }
 }

@@ -62,8 +62,6 @@ final class Node: DescriptorKeeper {
         var dataRoute: DataRoute?
         /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
         var opensBelow: UInt16 = 0
-        /// How many nodes were last seen under a name in the directory; for ever, once there are as many as that can say.
-        var namesBelow: UInt16 = 0
         var hasName = true
         /// Somebody follows the document under the name it is known by, whatever other names it has.
         var isFollowed = false
@@ -113,7 +111,6 @@ final class Node: DescriptorKeeper {
         self.kind = status.kind
         self.context = context
         state = Mutex(State(parent: parent, name: name, item: ItemID(id.rawValue)))
-        parent?.countName(1)
     }
 
     var budget: DescriptorBudget { context.budget }
@@ -123,10 +120,7 @@ final class Node: DescriptorKeeper {
 
     // The last FORGET comes after the last RELEASE: no open uses the backing file any more.
     deinit {
-        let (backing, placed, place) = state.withLock {
-            ($0.backing, $0.placed, $0.hasName ? $0.parent : nil)
-        }
-        place?.countName(-1)
+        let (backing, placed) = state.withLock { ($0.backing, $0.placed) }
         if let backing { connection.closeBacking(backing) }
         if let placed { context.departed.add(placed) }
     }
@@ -249,35 +243,18 @@ final class Node: DescriptorKeeper {
 
     /// What the file is called has changed, or was learned anew.
     func found(_ name: NameBytes, in parent: Node) {
-        let (former, wasNamed): (Node?, Bool) = state.withLock { state in
-            guard state.parent !== parent || state.name != name || !state.hasName else {
-                return (parent, true)
-            }
+        let former: Node? = state.withLock { state in
+            guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
             if state.name != name || state.parent == nil { state.itemClass = nil }
             state.name = name
-            defer { state.hasName = true }
-            return (state.parent.replace(with: parent), state.hasName)
+            state.hasName = true
+            return state.parent.replace(with: parent)
         }
-        if wasNamed, former === parent { return }
-        if wasNamed { former?.countName(-1) }
-        parent.countName(1)
+        withExtendedLifetime(former) {}
     }
 
     /// Its last known name now belongs to nobody, or to another file.
-    func lostName() {
-        let place: Node? = state.withLock { state in
-            defer { state.hasName = false }
-            return state.hasName ? state.parent : nil
-        }
-        place?.countName(-1)
-    }
-
-    private func countName(_ change: Int) {
-        state.withLock { state in
-            guard state.namesBelow < .max else { return }
-            state.namesBelow = UInt16(clamping: Int(state.namesBelow) + change)
-        }
-    }
+    func lostName() { state.withLock { $0.hasName = false } }
 
     var hasName: Bool { state.withLock { $0.hasName } }
     var parent: Node? { state.withLock { $0.parent } }

@@ -128,9 +128,6 @@ extension Node {
     }
 
     fileprivate func noteListed() { state.withLock { $0.opensBelow = 0 } }
-
-    /// How many names of a directory the kernel may know with attributes that it need not ask for again.
-    fileprivate var freshNames: Int { state.withLock { $0.opensBelow == 0 ? Int($0.namesBelow) : 0 } }
 }
 
 /// Vacated names are listed after the real ones, from this offset on; no file system uses such offsets
@@ -186,16 +183,12 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
         engine.counters.listed.count()
         if listing.isKept, offset == 0 { listings.beginNames(of: id) }
+        // The kernel asks for names and attributes together.
+        if offset == 0 { directory.noteListed() }
         var isComplete = true
         if offset < firstVacatedOffset || offset == Int.max {
             do throws(Errno) {
-                let isTold =
-                    offset == 0 ? try addKnownNames(of: listing, in: directory, to: &page) : false
-                if !isTold {
-                    // The kernel asks for names and attributes together.
-                    if offset == 0 { directory.noteListed() }
-                    isComplete = try addEntries(of: listing, in: directory, from: offset, to: &page)
-                }
+                isComplete = try addEntries(of: listing, in: directory, from: offset, to: &page)
             } catch {
                 // A directory that was removed meanwhile has no entries.
                 guard error == .stale || error == .noEntry else { return page.fail(error) }
@@ -207,30 +200,6 @@ extension CoordinatedFilesystem {
         }
         page.send()
     }
-
-    /// Tells the names alone if all fit into the page and the kernel knows what they are the names of (D90); false, and
-    /// the page is empty, if not so.
-    private func addKnownNames(
-        of listing: ListingTable.Listing, in directory: Node, to page: inout DirectoryPage
-    ) throws(Errno) -> Bool {
-        let known = directory.freshNames
-        guard page.style == .entries, known >= Self.fewNames, isOurs(directory), episodes.isQuiet,
-            documents.awaitsNothing
-        else { return false }
-        var (count, isWhole) = (0, true)
-        try listing.forEach(from: 0) { name, inode, type, next in
-            if isPrivate(name, in: directory.id) { return true }
-            if !name.isSelfOrParent { count += 1 }
-            let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-            isWhole = count <= known && page.add(name, inode: number, type: type, next: next)
-            return isWhole
-        }
-        if !isWhole { page.removeAll() }
-        return isWhole
-    }
-
-    /// For fewer it is not worth while to begin anew if the kernel does not know all.
-    private static let fewNames = 8
 
     /// Returns whether the end of the directory was reached.
     private func addEntries(
