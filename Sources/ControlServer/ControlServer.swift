@@ -75,8 +75,8 @@ package final class ControlServer: Sendable {
 
     /// Closes every connection, and gives back what they had in the engine.
     ///
-    /// Must not be called on one of the threads, which stay: NIO has libdispatch end them, whose watch over its own threads
-    /// ends the process where `/proc` does not show them, as that of another pid namespace; and files may still be open.
+    /// Must not be called on one of its threads. NIO's stay: they would be ended by libdispatch, whose watch over its own
+    /// threads ends the process where `/proc` does not show them, as that of another pid namespace; and files may be open.
     package func stop() throws {
         let loop = listener.eventLoop
         listener.close(promise: nil)
@@ -84,7 +84,7 @@ package final class ControlServer: Sendable {
             feed.value.close()
             return roster.value.closeAll(on: loop)
         }.wait()
-        // What they had is given back on the desk, in order; nothing is put there after that.
+        // What they had is given back on the desk, in order; but for an event feed that is only now being registered.
         try service.desk.runIfActive(eventLoop: loop) {}.wait()
         try service.readers.runIfActive(eventLoop: loop) {}.wait()
         service.watch.stop()

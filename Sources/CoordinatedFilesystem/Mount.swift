@@ -124,7 +124,7 @@ package final class Mount: StatusSource {
 }
 
 extension Mount {
-    /// Enough that one wakes while the other serves; no request blocks either.
+    /// Enough that requests go on while one serves what takes long; nothing blocks either. See also D81.
     private static let loopThreads = 2
     /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
     private static let workerThreads = 4
