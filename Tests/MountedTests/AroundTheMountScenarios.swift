@@ -75,8 +75,8 @@ extension Mounted.AroundTheMount {
         is_gone() { ! stat "$1" >/dev/null 2>&1; }
         is_listed() { [[ $'\\n'$(ls place)$'\\n' = *$'\\n'"$1"$'\\n'* ]]; }
         has_told() { (($(grep -c "$2" "$1.told") >= $3)); }
-        # Files are written by `1<>`, without being truncated first: what is told may have been looked at in between, and is told
-        # again then.
+        # Just after something was told, what is shown is written by `1<>`, which does not truncate it: it may still be looked at,
+        # and the truncation would be told as a change of its own.
 
         changes() {
             present document
