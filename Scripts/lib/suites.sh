@@ -198,6 +198,7 @@ run_suites() {
             heading "$suite: $kind"
             run_suite "$suite" "$kind"
         done
+        suite_has_run "$suite" || failed=1
         for kind in "${kinds[@]}"; do suite_agrees "$suite" "$kind" || failed=1; done
     done
     return "$failed"
@@ -212,7 +213,7 @@ run_suite() {
         chown "$somebody:$somebody" "$tree" "$tree/asked"
     fi
     mount_tree "$2"
-    as_owner lab="$lab" scripts="$scripts" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
+    as_owner lab="$lab" scripts="$shared" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
     # A mount of root's is root's to end, and so may be that of a user.
@@ -221,6 +222,15 @@ run_suite() {
     rm -rf --one-file-system "$tree"
     rmdir "$lab/mounted"
     tree=
+}
+
+# A suite that does not run in a plain directory says nothing about mounts.
+suite_has_run() {
+    local plain=$lab/suites/$1-plain
+    if grep --quiet '^ok ' "$plain" && ! grep --quiet --line-regexp 'failed to its end' "$plain"; then return 0; fi
+    say "$1 did not run in the plain directory"
+    tail --lines=40 "$plain.log"
+    return 1
 }
 
 suite_agrees() {
