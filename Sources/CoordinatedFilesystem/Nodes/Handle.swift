@@ -145,6 +145,9 @@ final class Handle: Claimant {
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
 
+    /// Whether its file is no longer the document, or is called by no name any more.
+    var isReplaced: Bool { node.state.withLock { $0.item != item || !$0.hasName } }
+
     /// A handle without a claim has the access it would have on a document.
     var access: Access { AccessTable.opening(flags, of: .document) ?? .read() }
     var intents: [Intent] { [Intent(access) { [node] in node.path }] }

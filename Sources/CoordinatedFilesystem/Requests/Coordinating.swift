@@ -21,7 +21,7 @@ extension CoordinatedFilesystem {
     /// The request that a thread was sent back with, if this is the one that comes again.
     func returned(_ kind: ClaimedRequest.Kind, by thread: Int32) -> ClaimedRequest? {
         guard !bounces.isQuiet else { return nil }
-        return bounces.finish(by: thread) { $0.request?.mayComeAgain(as: kind) ?? false }?.cause.request
+        return bounces.finish(by: thread) { $0.cause.request?.mayComeAgain(as: kind) ?? false }?.cause.request
     }
 
     /// Claims for a request, and takes the step when it is granted.

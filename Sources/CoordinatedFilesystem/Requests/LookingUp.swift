@@ -12,17 +12,16 @@ extension CoordinatedFilesystem {
         guard !name.isSelfOrParent else { return recall(parent, asksForParent: name == "..", reply: reply) }
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
-        // On its way back to something, the thread has used its one retry already.
-        let hasReturned =
-            !bounces.isQuiet
-            && (finishLookup(of: name, by: reply.caller.thread) || bounces[reply.caller.thread] != nil)
+        let thread = reply.caller.thread
         do throws(Errno) {
             let status = try directory.descriptor().descriptor.status(of: name)
-            if hasReturned { finishMaking(of: name, in: directory, by: reply.caller.thread) }
+            if !bounces.isQuiet { noteFound(name.copy(), in: directory, by: thread) }
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
-            guard error == .noEntry, !hasReturned else { return reply.fail(error) }
+            guard error == .noEntry, !hasReturned(to: name, in: directory, by: thread) else {
+                return reply.fail(error)
+            }
             guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }
             guard isOurs(directory) else { return reply.fail(error) }
             // Not for long, though only programs that were here before the mount can make it without the kernel.
@@ -30,19 +29,23 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Ends the bounce of a look at a vacated name, if this is its retry.
-    private func finishLookup(of name: borrowing FileName, by thread: Int32) -> Bool {
-        let bytes = name.copy().bytes
-        guard bounces.finish(by: thread, where: { $0.isLookup(of: bytes) }) != nil else { return false }
-        bounces.noteReturn(of: thread, at: Engine.now)
-        return true
+    /// Whether the kernel would not come back to a name that is missing.
+    private func hasReturned(to name: borrowing FileName, in directory: Node, by thread: Int32) -> Bool {
+        guard !bounces.isQuiet else { return false }
+        return bounces.look(
+            at: name.copy().bytes, in: directory.id, isThere: false, by: thread, at: Engine.now) != .first
+    }
+
+    private func noteFound(_ name: NameBytes, in directory: Node, by thread: Int32) {
+        let look = bounces.look(
+            at: name.bytes, in: directory.id, isThere: true, by: thread, at: Engine.now)
+        if look == .passing { finishMaking(of: name, in: directory, by: thread) }
     }
 
     /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.
-    private func finishMaking(of name: borrowing FileName, in directory: Node, by thread: Int32) {
-        let name = name.copy()
-        let bounce = bounces.finish(by: thread) { cause in
-            guard case .making(let change)? = cause.request?.kind else { return false }
+    private func finishMaking(of name: NameBytes, in directory: Node, by thread: Int32) {
+        let bounce = bounces.finish(by: thread) { bounce in
+            guard case .making(let change)? = bounce.cause.request?.kind else { return false }
             return change.directory === directory && change.name == name
         }
         guard let bounce else { return }

@@ -14,7 +14,8 @@ import Synchronization
 ///         └──request returns (it never asked)──▶ gone
 ///
 /// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
-/// the same request is never sent back twice.
+/// the same request is never sent back twice; but a look at a missing name is, if it returns without having asked: it
+/// was no retry.
 final class Bounces: Sendable {
     enum Cause: Sendable {
         /// A change of a size or of names, with its claim.
@@ -24,9 +25,6 @@ final class Bounces: Sendable {
 
         var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
 
-        func isLookup(of name: [UInt8]) -> Bool {
-            if case .lookup(name) = self { true } else { false }
-        }
     }
 
     struct Bounce: Sendable {
@@ -35,6 +33,11 @@ final class Bounces: Sendable {
         let serial: UInt64
         var isSettled = false
         fileprivate var question: Parked<Question>?
+
+        func isLookup(of name: [UInt8], in directory: NodeID) -> Bool {
+            guard case .lookup(name) = cause else { return false }
+            return self.directory == directory
+        }
     }
 
     /// A parked GETATTR with the number its interrupts go by.
@@ -75,13 +78,40 @@ final class Bounces: Sendable {
     }
 
     /// The request returned: takes its bounce, settled or not.
-    func finish(by thread: Int32, where matches: (Cause) -> Bool) -> Bounce? {
+    func finish(by thread: Int32, where matches: (Bounce) -> Bool) -> Bounce? {
         guard !isQuiet else { return nil }
         return state.withLock { state in
-            guard let bounce = state.bounces[thread], matches(bounce.cause) else { return nil }
+            guard let bounce = state.bounces[thread], matches(bounce) else { return nil }
             remove(thread, from: &state)
             return bounce
         }
+    }
+
+    /// What a look at a name is to the thread that makes it.
+    enum Look: Hashable, Sendable {
+        /// Nothing that was sent back: if it is now, the kernel comes again.
+        case first
+        /// The retry of a look that was sent back.
+        case retry
+        /// On the way to something else that was sent back.
+        case passing
+    }
+
+    /// A thread has looked at a name, and found it or not; ends the bounce of this look, if it has one.
+    ///
+    /// To be told after the look: until then nobody takes the name away (``isLookupReturning(to:in:)``).
+    func look(
+        at name: [UInt8], in directory: NodeID, isThere: Bool, by thread: Int32, at now: Instant
+    ) -> Look {
+        guard let bounce = finish(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
+            return self[thread] == nil ? .first : .passing
+        }
+        // Who comes back asks about the directory before it looks, and is not answered before the wait is over. But the kernel
+        // also looks without the directory's lock, at a name that it knows and that an unlink is just taking away. If that
+        // fails it looks again with the lock, and has retried nothing.
+        guard isThere || bounce.isSettled else { return .first }
+        noteReturn(of: thread, at: now)
+        return .retry
     }
 
     /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
@@ -117,7 +147,7 @@ final class Bounces: Sendable {
     /// The threads that look at a vacated name of a directory, with the numbers of their bounces.
     func lookups(of name: [UInt8], in directory: NodeID) -> [(thread: Int32, serial: UInt64)] {
         state.withLock { state in
-            state.bounces.filter { $0.value.directory == directory && $0.value.cause.isLookup(of: name) }
+            state.bounces.filter { $0.value.isLookup(of: name, in: directory) }
                 .map { ($0.key, $0.value.serial) }.sorted { $0.1 < $1.1 }
         }
     }
@@ -126,9 +156,7 @@ final class Bounces: Sendable {
     func isLookupReturning(to name: [UInt8], in directory: NodeID) -> Bool {
         guard !isQuiet else { return false }
         return state.withLock { state in
-            state.bounces.values.contains {
-                $0.isSettled && $0.directory == directory && $0.cause.isLookup(of: name)
-            }
+            state.bounces.values.contains { $0.isSettled && $0.isLookup(of: name, in: directory) }
         }
     }
 

@@ -14,6 +14,7 @@ extension CoordinatedFilesystem {
     private static let retryExpected = Span.seconds(1)
 
     func enterParking(_ open: PendingOpen) {
+        returns.waits(open)
         parking.enter(
             open.token,
             Parking.Spot(thread: open.thread) { [self] way in
@@ -35,6 +36,8 @@ extension CoordinatedFilesystem {
 
     private func conclude(_ open: PendingOpen, _ decision: Engine.Decision, reply: consuming Reply) {
         parking.leave(open.token)
+        // Whoever is sent away is expected before it waits no more: at no time may its name be taken away.
+        defer { returns.ceases(open) }
         switch decision {
         case .granted(let grant): admit(open, grant, reply: reply)
         case .refused(.withdrawn, _): reply.fail(.interrupted)
@@ -45,7 +48,7 @@ extension CoordinatedFilesystem {
     /// Opens the file, unless another one has taken its name while the open waited.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
-        guard isReplaced(handle) else { return finish(handle, grant: grant, reply: reply) }
+        guard handle.isReplaced else { return finish(handle, grant: grant, reply: reply) }
         noteStale(open, handle)
         // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
         // given; what is written to it is kept, because nobody will find it.
@@ -79,15 +82,11 @@ extension CoordinatedFilesystem {
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
     }
 
-    /// Whether a handle's file is no longer the document, or is called by no name any more.
-    func isReplaced(_ handle: Handle) -> Bool {
-        handle.node.state.withLock { $0.item != handle.item || !$0.hasName }
-    }
-
     /// Who was interrupted gets its place back if it asks again at once.
     func abandon(_ open: PendingOpen, _ end: Parking.End) {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parking.leave(open.token)
+        defer { returns.ceases(open) }
         if end != .unmounted {
             engine.counters.interrupted.count()
             engine.journal.note(

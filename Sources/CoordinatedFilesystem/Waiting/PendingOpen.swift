@@ -41,12 +41,32 @@ final class PendingOpen: Sendable {
     }
 }
 
-/// Opens whose thread was sent away and is expected back.
+extension PendingOpen {
+    /// Whether its thread will be sent away when its turn comes, because its file is no longer the document.
+    fileprivate var willBeStale: Bool {
+        let (handle, hasBeenStale) = state.withLock { ($0.handle, $0.hasBeenStale) }
+        return thread != 0 && !hasBeenStale && handle.isReplaced
+    }
+}
+
+/// Opens whose thread was sent away and is expected back, and those that wait and may be sent away.
 final class Returns: Sendable {
     private let opens = Mutex<[Int32: PendingOpen]>([:])
     private let count = Atomic<Int>(0)
+    /// By the document that they wait for.
+    private let waiting = Mutex<[ItemID: [ClaimID: PendingOpen]]>([:])
 
     var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
+
+    /// An open waits from here until ``ceases(_:)``, which comes after it was sent away if it is.
+    func waits(_ open: PendingOpen) { waiting.withLock { $0[open.item, default: [:]][open.claim] = open } }
+
+    func ceases(_ open: PendingOpen) {
+        waiting.withLock { waiting in
+            waiting[open.item]?[open.claim] = nil
+            if waiting[open.item]?.isEmpty == true { waiting[open.item] = nil }
+        }
+    }
 
     func expect(_ open: PendingOpen) {
         let former = opens.withLock { $0.updateValue(open, forKey: open.thread) }
@@ -61,8 +81,12 @@ final class Returns: Sendable {
         return open
     }
 
-    /// Whether a thread is on its way back to a document it found replaced.
+    /// Whether a thread is on its way back to a document it found replaced, or will be.
     func isExpected(at item: ItemID) -> Bool {
+        // First those that wait: who is sent away meanwhile is expected by then.
+        if let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: \.willBeStale) {
+            return true
+        }
         guard !isQuiet else { return false }
         return opens.withLock { $0.values.contains { $0.item == item } }
     }
