@@ -22,6 +22,9 @@ package struct NamePattern: Sendable {
         case character
         case anything
 
+        /// What is written as it is; empty for any other piece.
+        var literal: [UInt8] { if case .literal(let bytes) = self { bytes } else { [] } }
+
         var leastLength: Int {
             switch self {
             case .literal(let bytes): bytes.count
@@ -54,14 +57,17 @@ package struct NamePattern: Sendable {
     /// What each name of this shape begins and ends with.
     let prefix: [UInt8]
     let suffix: [UInt8]
+    /// All that is written in it as it is.
+    let literals: [UInt8]
     /// Whether the pattern says which document the name belongs to.
     package let namesDocument: Bool
 
     package init(_ text: String) {
         pieces = Self.parse(Array(text.utf8))
         leastLength = pieces.reduce(0) { $0 + $1.leastLength }
-        prefix = if case .literal(let bytes)? = pieces.first { bytes } else { [] }
-        suffix = if case .literal(let bytes)? = pieces.last { bytes } else { [] }
+        prefix = pieces.first?.literal ?? []
+        suffix = pieces.last?.literal ?? []
+        literals = pieces.flatMap(\.literal)
         namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
     }
 

@@ -5,10 +5,12 @@
 /// Each new file is looked for in a hundred of them, so most are refused by what is kept beside the rows: numbers alone,
 /// which are compared without touching a pattern.
 struct NameTable<Row: Sendable>: Sendable {
-    private struct Ends: Sendable {
+    private struct Demand: Sendable {
         let leastLength: Int
         /// What the name has to begin and to end with; nil where anything will do.
         let first, last: UInt8?
+        /// What it has to have anywhere.
+        let characters: CharacterSet
 
         func mayFit(_ count: Int, from first: UInt8, to last: UInt8) -> Bool {
             count >= leastLength && (self.first ?? first) == first && (self.last ?? last) == last
@@ -17,20 +19,26 @@ struct NameTable<Row: Sendable>: Sendable {
 
     private let rows: [Row]
     private let patterns: [NamePattern]
-    private let ends: [Ends]
+    private let demands: [Demand]
 
     init(_ rows: [Row], by pattern: (Row) -> NamePattern) {
         self.rows = rows
         patterns = rows.map(pattern)
-        ends = patterns.map {
-            Ends(leastLength: $0.leastLength, first: $0.prefix.first, last: $0.suffix.last)
+        demands = patterns.map {
+            Demand(
+                leastLength: $0.leastLength, first: $0.prefix.first, last: $0.suffix.last,
+                characters: CharacterSet($0.literals))
         }
     }
 
     /// `document`, if given, is the only one that a name may belong to.
     func first(for name: [UInt8], of document: [UInt8]? = nil) -> Row? {
         guard let first = name.first, let last = name.last else { return nil }
-        for index in ends.indices where ends[index].mayFit(name.count, from: first, to: last) {
+        var known: CharacterSet?
+        for index in demands.indices where demands[index].mayFit(name.count, from: first, to: last) {
+            let characters = known ?? CharacterSet(name)
+            known = characters
+            guard characters.isSuperset(of: demands[index].characters) else { continue }
             if patterns[index].matches(name, of: document) { return rows[index] }
         }
         return nil
@@ -43,4 +51,22 @@ struct NameTable<Row: Sendable>: Sendable {
 
 extension NameTable<NamePattern> {
     init(_ patterns: [String]) { self.init(patterns.map(NamePattern.init)) { $0 } }
+}
+
+/// The ASCII characters of a name, in whatever order and number.
+private struct CharacterSet: Sendable {
+    private var low: UInt64 = 0
+    private var high: UInt64 = 0
+
+    init(_ bytes: [UInt8]) {
+        for byte in bytes {
+            let bit = 1 as UInt64 &<< UInt64(byte)
+            low |= byte < 64 ? bit : 0
+            high |= byte & 0xC0 == 64 ? bit : 0
+        }
+    }
+
+    func isSuperset(of other: CharacterSet) -> Bool {
+        low & other.low == other.low && high & other.high == other.high
+    }
 }

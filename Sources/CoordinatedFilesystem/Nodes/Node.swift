@@ -165,7 +165,10 @@ final class Node: DescriptorKeeper {
         guard let parent, hasName else { throw .stale }
         let directory = try parent.descriptor()
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
-        guard FileKey(try opened.status()) == key else { throw .stale }
+        let status = try opened.status()
+        guard FileKey(status) == key else { throw .stale }
+        // The open that this is for, most likely, need not look once more.
+        if let mayBypass = status.mayBypass { state.withLock { $0.mayBypass = $0.mayBypass ?? mayBypass } }
         return cache(SharedDescriptor(opened, of: budget))
     }
 

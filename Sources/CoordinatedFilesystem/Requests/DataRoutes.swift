@@ -90,8 +90,7 @@ extension CoordinatedFilesystem {
     ) throws(Errno) -> Bool {
         if let known = node.state.withLock({ $0.mayBypass }) { return known }
         let status = if let status { status } else { try descriptor.descriptor.status() }
-        let isPlain = status.mode & (S_ISUID | S_ISGID) == 0 && !status.isProtected
-        let allowed = isPlain && (status.mode & 0o111 == 0 || !hasCapabilities(descriptor))
+        let allowed = status.mayBypass ?? !hasCapabilities(descriptor)
         node.state.withLock { $0.mayBypass = allowed }
         return allowed
     }
@@ -109,8 +108,7 @@ extension CoordinatedFilesystem {
         let (isElsewhere, now) = (mountsBelow.isElsewhere(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
         // Around the mount the mode may have changed, too.
-        let isPrivileged = status.mode & (S_ISUID | S_ISGID) != 0
-        if isProtected || isPrivileged { handle.node.state.withLock { $0.mayBypass = false } }
+        if status.mayBypass == false { handle.node.state.withLock { $0.mayBypass = false } }
         guard isProtected || isElsewhere || now.since(proof) > Self.proofLasts else { return }
         // Not what the file has below, but what its opener has asked for.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
@@ -148,6 +146,15 @@ extension CoordinatedFilesystem {
         guard !hasFineTimes else { return false }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
         return WallClock.nanoseconds() &- changed < 10_000_000
+    }
+}
+
+extension FileStatus {
+    /// Whether the file's data may bypass us, as far as can be seen; nil where capabilities decide, which need a question of
+    /// their own.
+    var mayBypass: Bool? {
+        guard mode & (S_ISUID | S_ISGID) == 0, !isProtected else { return false }
+        return mode & 0o111 == 0 ? true : nil
     }
 }
 
