@@ -22,7 +22,7 @@ final class CoordinatedFilesystem: Filesystem {
     let keptContents = KeptContents()
     let processes: Processes
     let bounces = Bounces()
-    let returns = Returns()
+    let returns = Returns<PendingOpen>()
     let parking: Parking
     let episodes = Episodes()
     let keeper: Keeper

@@ -248,6 +248,16 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }
 
+    /// Whether a claim is granted and has not ended; whoever made it may not have been told yet.
+    package func isGranted(_ claim: ClaimID) -> Bool {
+        state.withLock { state in
+            switch state.claims[claim]?.standing {
+            case .held, .decided(.granted): true
+            case .decided(.refused), .waiting, .waitingTelling, nil: false
+            }
+        }
+    }
+
     /// Who stands behind a claim that is still alive.
     package func claimant(of claim: ClaimID) -> (any Claimant)? {
         state.withLock { $0.claims[claim]?.claimant }

@@ -14,55 +14,84 @@ struct BouncesTests {
     private let thread: Int32 = 100
     private let now = Instant(nanoseconds: 1)
 
-    private func sendBack() -> UInt64 {
-        bounces.begin(.lookup(name: name), in: directory, by: thread).serial
+    private func sendBack(isUnlinked: Bool = false) -> UInt64 {
+        bounces.begin(.lookup(name: name, isUnlinked: isUnlinked), in: directory, by: thread).serial
     }
 
-    private func look(
-        isThere: Bool, by thread: Int32 = 100, in directory: NodeID = NodeID(7)
-    ) -> Bounces.Look {
-        bounces.look(at: name, in: directory, isThere: isThere, by: thread, at: now)
+    private func look(by thread: Int32 = 100, in directory: NodeID = NodeID(7)) -> Bounces.Look {
+        bounces.look(at: name, in: directory, by: thread, at: now)
     }
 
-    @Test("The kernel looks again without having asked: it has retried nothing, and comes back")
-    func unasked() {
-        _ = sendBack()
-        #expect(look(isThere: false) == .first)
+    @Test(
+        "A look that comes without a question is no retry, whether or not the wait is over",
+        arguments: [true, false])
+    func unasked(isSettled: Bool) {
+        let serial = sendBack()
+        if isSettled { _ = bounces.settle(serial, by: thread) }
+        #expect(look() == .first)
         #expect(bounces.isQuiet)
         #expect(!bounces.hasReturned(thread, at: now))
     }
 
-    @Test(
-        "The wait is over: what the look finds is the answer, and the kernel does not come again",
-        arguments: [true, false])
-    func settled(isThere: Bool) {
-        _ = bounces.settle(sendBack(), by: thread)
-        #expect(look(isThere: isThere) == .retry)
+    @Test("After the question the look is the retry, and the kernel does not come again")
+    func asked() {
+        let serial = sendBack()
+        #expect(bounces.awaitsQuestion(of: thread, about: directory))
+        _ = bounces.settle(serial, by: thread)
+        #expect(look() == .retry)
         #expect(bounces.isQuiet)
         #expect(bounces.hasReturned(thread, at: now))
     }
 
-    @Test("A name that is there again before the wait is over is there")
-    func thereAlready() {
-        _ = sendBack()
-        #expect(look(isThere: true) == .retry)
+    @Test("A question that comes when the wait is over is not held, and counts")
+    func askedLate() {
+        _ = bounces.settle(sendBack(), by: thread)
+        #expect(!bounces.awaitsQuestion(of: thread, about: directory))
+        #expect(look() == .retry)
     }
 
-    @Test("The name is not taken away until its look is over")
+    @Test("The name is not taken away between the end of the wait and the look")
     func returning() {
         let serial = sendBack()
         #expect(!bounces.isLookupReturning(to: name, in: directory))
         _ = bounces.settle(serial, by: thread)
         #expect(bounces.isLookupReturning(to: name, in: directory))
-        #expect(look(isThere: true) == .retry)
+        _ = look()
         #expect(!bounces.isLookupReturning(to: name, in: directory))
     }
 
     @Test("A look at the same name elsewhere is on the way, and one by another thread is nothing")
     func others() {
         _ = bounces.settle(sendBack(), by: thread)
-        #expect(look(isThere: true, in: NodeID(8)) == .passing)
-        #expect(look(isThere: false, by: 101) == .first)
+        #expect(look(in: NodeID(8)) == .passing)
+        #expect(look(by: 101) == .first)
         #expect(bounces.isLookupReturning(to: name, in: directory))
+    }
+
+    /// An open that may create the file asks under the directory's lock if its look came without.
+    @Test("A question about an unlinked name may hold the directory's lock, unless its path is walked again")
+    func holding() {
+        _ = sendBack(isUnlinked: true)
+        #expect(bounces[thread]?.mayHoldLock == true)
+        #expect(look(in: NodeID(1)) == .passing)
+        #expect(bounces[thread]?.mayHoldLock == false)
+        _ = sendBack()
+        #expect(bounces[thread]?.mayHoldLock == false)
+    }
+
+    @Test("A question that was answered too early counts as not asked")
+    func released() {
+        let serial = sendBack(isUnlinked: true)
+        #expect(bounces.awaitsQuestion(of: thread, about: directory))
+        _ = bounces.release(serial, by: thread)
+        #expect(look() == .first)
+    }
+
+    @Test("Who opens something does not come back to a look")
+    func opening() {
+        _ = bounces.settle(sendBack(), by: thread)
+        bounces.endLook(by: thread)
+        #expect(bounces.isQuiet)
+        #expect(!bounces.isLookupReturning(to: name, in: directory))
     }
 }

@@ -95,36 +95,5 @@ extension Mounted {
                 checkForced(try mount.status())
             }
         }
-
-        /// Who has lost its file to another while it waits will be told to look for the name again, and once only: if the name
-        /// is taken away just then, it finds nothing.
-        @Test("A name is not taken away while somebody waits who will have to look for it again")
-        func replacedAgain() throws {
-            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
-                let (holder, waiter) = (try Actor(), try Actor())
-                let (git, other) = (try Actor(), try Actor())
-                let document = mount.path + "/document"
-                for program in [git, other] { try program.must("be", "git") }
-                try holder.must("open", "h", document, "O_WRONLY|O_CREAT")
-                try holder.must("write", "h", "first")
-                try waiter.tell("read", document)
-                try mount.waitUntilParked(waiter.pid)
-                try git.must("unlink", document)
-                try git.must("open", "g", document, "O_WRONLY|O_CREAT|O_EXCL")
-                try git.must("write", "g", "second")
-                let before = try mount.counters.bounced
-                try other.tell("unlink", document)
-                try eventually(within: .seconds(10), "the second unlink to be sent back") {
-                    try mount.counters.bounced > before
-                }
-                try git.must("close", "g")
-                #expect(try other.answer() == "ok")
-                try other.must("put", document, "third")
-                #expect(["ok second", "ok third"].contains(try waiter.answer()))
-                try holder.must("close", "h")
-                #expect(Contents.ofFile(document) == Array("third".utf8))
-                checkForced(try mount.status(), except: [.suspended])
-            }
-        }
     }
 }

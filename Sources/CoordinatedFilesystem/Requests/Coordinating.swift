@@ -47,7 +47,14 @@ extension CoordinatedFilesystem {
                 delay(request, serial) { [self] in claimBehind(request, serial) }
             }
         }
-        if let grant = claim(request) { return step(request, grant, reply) }
+        if let grant = claim(request) {
+            // Who was let in before this is known now; nobody else is let in meanwhile.
+            guard isAwaited(request) else { return step(request, grant, reply) }
+            request.decide(.granted(grant))
+            return sendBack(request, to: directory, reply: reply) { [self] serial in
+                delay(request, serial) { [self] in answer(request, serial) }
+            }
+        }
         sendBack(request, to: directory, reply: reply) { [self] serial in
             request.whenDecided { [self] _ in
                 delay(request, serial) { [self] in answer(request, serial) }
@@ -165,6 +172,6 @@ extension CoordinatedFilesystem {
     private func isAwaited(_ request: ClaimedRequest) -> Bool {
         guard let change = request.vacated else { return false }
         return bounces.isLookupReturning(to: change.name.bytes, in: change.directory.id)
-            || returns.isExpected(at: request.request.first.item)
+            || returns.isExpected(at: request.request.first.item, or: mayBeSentAway)
     }
 }

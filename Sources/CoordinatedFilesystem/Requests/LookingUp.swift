@@ -15,13 +15,14 @@ extension CoordinatedFilesystem {
         let thread = reply.caller.thread
         do throws(Errno) {
             let status = try directory.descriptor().descriptor.status(of: name)
-            if !bounces.isQuiet { noteFound(name.copy(), in: directory, by: thread) }
+            if look(at: name, in: directory, by: thread) == .passing {
+                finishMaking(of: name.copy(), in: directory, by: thread)
+            }
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
+            let look = look(at: name, in: directory, by: thread)
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
-            guard error == .noEntry, !hasReturned(to: name, in: directory, by: thread) else {
-                return reply.fail(error)
-            }
+            guard error == .noEntry, look == .first else { return reply.fail(error) }
             guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }
             guard isOurs(directory) else { return reply.fail(error) }
             // Not for long, though only programs that were here before the mount can make it without the kernel.
@@ -29,17 +30,10 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether the kernel would not come back to a name that is missing.
-    private func hasReturned(to name: borrowing FileName, in directory: Node, by thread: Int32) -> Bool {
-        guard !bounces.isQuiet else { return false }
-        return bounces.look(
-            at: name.copy().bytes, in: directory.id, isThere: false, by: thread, at: Engine.now) != .first
-    }
-
-    private func noteFound(_ name: NameBytes, in directory: Node, by thread: Int32) {
-        let look = bounces.look(
-            at: name.bytes, in: directory.id, isThere: true, by: thread, at: Engine.now)
-        if look == .passing { finishMaking(of: name, in: directory, by: thread) }
+    /// What a look that was just taken is to its thread.
+    private func look(at name: borrowing FileName, in directory: Node, by thread: Int32) -> Bounces.Look {
+        guard !bounces.isQuiet else { return .first }
+        return bounces.look(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
     }
 
     /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.

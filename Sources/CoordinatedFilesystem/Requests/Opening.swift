@@ -14,6 +14,7 @@ extension CoordinatedFilesystem {
     func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
+        if !bounces.isQuiet { bounces.endLook(by: caller.thread) }
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, reply: reply)
         }
@@ -85,16 +86,19 @@ extension CoordinatedFilesystem {
     }
 
     private func park(_ handle: Handle, hasBeenStale: Bool, reply: consuming Reply) {
+        let token = parking.makeToken()
+        let open = PendingOpen(handle, token: token, hasBeenStale: hasBeenStale)
+        // At once: its wait may be over by now, and its name must not be taken away.
+        returns.waits(open)
         if handle.node.becomesDatabase() {
+            returns.ceases(open)
             engine.end(handle.claim)
             let plain = Handle(
                 engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.thread,
                 isClaimed: false, processes: processes)
             return finish(plain, grant: nil, reply: reply)
         }
-        let token = parking.makeToken()
         reply.tellInterrupts(token)
-        let open = PendingOpen(handle, token: token, hasBeenStale: hasBeenStale)
         let parked = Parked(reply)
         open.state.withLock { $0.reply = parked }
         enterParking(open)

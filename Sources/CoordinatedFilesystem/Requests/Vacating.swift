@@ -20,8 +20,10 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
-        guard vacancy != nil else { return reply.fail(.noEntry) }
-        let serial = beginBounce(.lookup(name: name.bytes), in: directory.id, by: thread)
+        guard let vacancy else { return reply.fail(.noEntry) }
+        let isUnlinked = nodes[NodeID(vacancy.oldNode.rawValue)]?.hasName != true
+        let serial = beginBounce(
+            .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
         noteBounce(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
         // The window may have closed since it was looked at; then nobody else will answer the question.

@@ -40,6 +40,11 @@ extension CoordinatedFilesystem {
             parking.leave(token)
             return rest
         }
+        if let bounce = bounces[thread], bounce.mayHoldLock {
+            engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
+                releaseQuestion(of: bounce.serial, by: thread, about: id)
+            }
+        }
         if parking.isClosed { abandonQuestion(of: thread, .unmounted) }
         return nil
     }
@@ -47,6 +52,13 @@ extension CoordinatedFilesystem {
     /// The wait of a bounced request is over: its question is answered, and the request comes again.
     func answerQuestion(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let question = bounces.settle(serial, by: thread)?.take() else { return }
+        parking.leave(question.token)
+        answerAttributes(of: id, valid: .none, reply: question.reply)
+    }
+
+    /// A question that may have been asked under the directory's lock is answered though the wait goes on.
+    private func releaseQuestion(of serial: UInt64, by thread: Int32, about id: NodeID) {
+        guard let question = bounces.release(serial, by: thread)?.take() else { return }
         parking.leave(question.token)
         answerAttributes(of: id, valid: .none, reply: question.reply)
     }

@@ -14,17 +14,16 @@ import Synchronization
 ///         └──request returns (it never asked)──▶ gone
 ///
 /// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
-/// the same request is never sent back twice; but a look at a missing name is, if it returns without having asked: it
-/// was no retry.
+/// the same request is never sent back twice; but a look at a missing name is, if it comes again without having asked: it
+/// is no retry.
 final class Bounces: Sendable {
     enum Cause: Sendable {
         /// A change of a size or of names, with its claim.
         case request(ClaimedRequest)
-        /// A look at a vacated name.
-        case lookup(name: [UInt8])
+        /// A look at a vacated name, which was unlinked or else is another name's now.
+        case lookup(name: [UInt8], isUnlinked: Bool)
 
         var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
-
     }
 
     struct Bounce: Sendable {
@@ -32,11 +31,22 @@ final class Bounces: Sendable {
         let directory: NodeID
         let serial: UInt64
         var isSettled = false
+        /// The kernel has asked about the directory on its way back, which it does without holding a lock.
+        fileprivate(set) var hasAsked = false
+        /// The kernel has looked names up that lead to the directory: it does walk the path again.
+        fileprivate var hasWalked = false
         fileprivate var question: Parked<Question>?
 
         func isLookup(of name: [UInt8], in directory: NodeID) -> Bool {
-            guard case .lookup(name) = cause else { return false }
+            guard case .lookup(name, _) = cause else { return false }
             return self.directory == directory
+        }
+
+        /// Whether the question may be asked under the directory's lock after all: by an open that may create the file, whose
+        /// look came without the lock because an unlink was just taking the name away.
+        var mayHoldLock: Bool {
+            guard case .lookup(_, isUnlinked: true) = cause else { return false }
+            return !hasWalked
         }
     }
 
@@ -97,21 +107,28 @@ final class Bounces: Sendable {
         case passing
     }
 
-    /// A thread has looked at a name, and found it or not; ends the bounce of this look, if it has one.
+    /// A thread has looked at a name; ends the bounce of this look, if it has one.
     ///
-    /// To be told after the look: until then nobody takes the name away (``isLookupReturning(to:in:)``).
-    func look(
-        at name: [UInt8], in directory: NodeID, isThere: Bool, by thread: Int32, at now: Instant
-    ) -> Look {
+    /// To be told after the look: once the wait is over, whoever is to take the name away waits for that
+    /// (``isLookupReturning(to:in:)``).
+    func look(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) -> Look {
         guard let bounce = finish(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
-            return self[thread] == nil ? .first : .passing
+            return notePassing(of: thread) ? .passing : .first
         }
-        // Who comes back asks about the directory before it looks, and is not answered before the wait is over. But the kernel
-        // also looks without the directory's lock, at a name that it knows and that an unlink is just taking away. If that
-        // fails it looks again with the lock, and has retried nothing.
-        guard isThere || bounce.isSettled else { return .first }
+        // The kernel also looks without the directory's lock, at a name that it knows and that an unlink is just taking away.
+        // If that fails it looks again with the lock, without having asked, and has retried nothing.
+        guard bounce.hasAsked else { return .first }
         noteReturn(of: thread, at: now)
         return .retry
+    }
+
+    /// Whether a thread that looks at a name is on its way to another.
+    private func notePassing(of thread: Int32) -> Bool {
+        state.withLock { state in
+            guard state.bounces[thread] != nil else { return false }
+            state.bounces[thread]?.hasWalked = true
+            return true
+        }
     }
 
     /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
@@ -171,11 +188,29 @@ final class Bounces: Sendable {
 
     subscript(thread: Int32) -> Bounce? { state.withLock { $0.bounces[thread] } }
 
-    /// Whether a GETATTR of this directory by this thread is a question to be held.
+    /// A thread opens something: it is not on its way back to a look any more.
+    func endLook(by thread: Int32) {
+        _ = finish(by: thread) { if case .lookup = $0.cause { true } else { false } }
+    }
+
+    /// A thread asks for the attributes of a node. Returns whether that is a question to be held.
     func awaitsQuestion(of thread: Int32, about node: NodeID) -> Bool {
         state.withLock { state in
-            guard let bounce = state.bounces[thread] else { return false }
-            return bounce.directory == node && !bounce.isSettled
+            guard let bounce = state.bounces[thread], bounce.directory == node else { return false }
+            state.bounces[thread]?.hasAsked = true
+            return !bounce.isSettled
+        }
+    }
+
+    /// The question is answered before the wait is over, and counts as not asked: it may have been asked with the
+    /// directory's lock held, which whoever is waited for may need.
+    func release(_ serial: UInt64, by thread: Int32) -> Parked<Question>? {
+        state.withLock { state in
+            guard let bounce = state.bounces[thread], bounce.serial == serial, !bounce.isSettled else {
+                return nil
+            }
+            state.bounces[thread]?.hasAsked = false
+            return state.bounces[thread]?.question.take()
         }
     }
 

@@ -36,7 +36,6 @@ extension CoordinatedFilesystem {
 
     private func conclude(_ open: PendingOpen, _ decision: Engine.Decision, reply: consuming Reply) {
         parking.leave(open.token)
-        // Whoever is sent away is expected before it waits no more: at no time may its name be taken away.
         defer { returns.ceases(open) }
         switch decision {
         case .granted(let grant): admit(open, grant, reply: reply)
@@ -57,10 +56,13 @@ extension CoordinatedFilesystem {
             handle.state.withLock { $0.writesToOrphan = true }
             return finish(handle, grant: grant, reply: reply)
         }
-        // The claim ends: held for the retry, it would keep the next writer out of a name it has made
-        // already, with the directory's lock taken.
-        engine.end(open.claim)
-        sendBack(open, reply: reply)
+        sendBack(open, ending: open.claim, reply: reply)
+    }
+
+    /// Whether an open has been let in and is about to be answered: its thread will be sent away if its file is the document no
+    /// longer by then.
+    func mayBeSentAway(_ open: PendingOpen) -> Bool {
+        open.thread != 0 && !open.state.withLock { $0.hasBeenStale } && engine.isGranted(open.claim)
     }
 
     /// Has the kernel look again at once for a file that has lost its name to another one: who shows the document may have
@@ -68,12 +70,15 @@ extension CoordinatedFilesystem {
     func sendOn(_ handle: Handle, reply: consuming Reply) {
         let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: true)
         noteStale(open, handle)
-        sendBack(open, reply: reply)
+        sendBack(open, ending: nil, reply: reply)
     }
 
-    private func sendBack(_ open: PendingOpen, reply: consuming Reply) {
-        open.state.withLock { $0.hasBeenStale = true }
+    /// The claim ends: held for the retry, it would keep the next writer out of a name it has made already, with the
+    /// directory's lock taken. In this order the name is not taken away in between.
+    private func sendBack(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         sendAway(open, for: Self.retryExpected)
+        open.state.withLock { $0.hasBeenStale = true }
+        if let claim { engine.end(claim) }
         reply.fail(.stale)
     }
 
@@ -86,7 +91,6 @@ extension CoordinatedFilesystem {
     func abandon(_ open: PendingOpen, _ end: Parking.End) {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parking.leave(open.token)
-        defer { returns.ceases(open) }
         if end != .unmounted {
             engine.counters.interrupted.count()
             engine.journal.note(
@@ -97,6 +101,8 @@ extension CoordinatedFilesystem {
         } else {
             engine.withdraw(open.claim)
         }
+        // Before the answer, after which the thread may wait again.
+        returns.ceases(open)
         reply.fail(end.error)
     }
 
@@ -143,6 +149,8 @@ extension CoordinatedFilesystem {
             return state.decision
         }
         if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
+        // A signal may have come before there was a request for it to end.
+        if decision == nil { parking.interrupted(token) }
         if parking.isClosed { abandon(open, .unmounted) }
     }
 }

@@ -14,7 +14,7 @@ import Synchronization
 ///     finishing ──replaced meanwhile: ESTALE──▶ away, claim ended ──retry within 1 s──▶ a new open
 ///
 /// While an interrupted thread is away its claim waits or holds as if it were there.
-final class PendingOpen: Sendable {
+final class PendingOpen: AwaitedOpen {
     struct State {
         /// The request that waits; nil while the thread is away.
         var reply: Parked<Reply>?
@@ -41,57 +41,67 @@ final class PendingOpen: Sendable {
     }
 }
 
-extension PendingOpen {
-    /// Whether its thread will be sent away when its turn comes, because its file is no longer the document.
-    fileprivate var willBeStale: Bool {
-        let (handle, hasBeenStale) = state.withLock { ($0.handle, $0.hasBeenStale) }
-        return thread != 0 && !hasBeenStale && handle.isReplaced
-    }
+/// An open that waits or is sent away, by what it is known.
+protocol AwaitedOpen: AnyObject, Sendable {
+    var claim: ClaimID { get }
+    var item: ItemID { get }
+    var thread: Int32 { get }
 }
 
-/// Opens whose thread was sent away and is expected back, and those that wait and may be sent away.
-final class Returns: Sendable {
-    private let opens = Mutex<[Int32: PendingOpen]>([:])
+/// Opens that wait, and those whose thread was sent away and is expected back.
+final class Returns<Open: AwaitedOpen>: Sendable {
+    private let opens = Mutex<[Int32: Open]>([:])
     private let count = Atomic<Int>(0)
     /// By the document that they wait for.
-    private let waiting = Mutex<[ItemID: [ClaimID: PendingOpen]]>([:])
+    private let waiting = Mutex<[ItemID: [ClaimID: Open]]>([:])
+    private let waitingCount = Atomic<Int>(0)
 
+    /// Whether no thread is expected back.
     var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// An open waits from here until ``ceases(_:)``, which comes after it was sent away if it is.
-    func waits(_ open: PendingOpen) { waiting.withLock { $0[open.item, default: [:]][open.claim] = open } }
-
-    func ceases(_ open: PendingOpen) {
-        waiting.withLock { waiting in
-            waiting[open.item]?[open.claim] = nil
-            if waiting[open.item]?.isEmpty == true { waiting[open.item] = nil }
-        }
+    /// An open waits from here until ``ceases(_:)``; if it is sent away, that comes after ``expect(_:)``, so that at each moment
+    /// it is found by ``isExpected(at:or:)``.
+    func waits(_ open: Open) {
+        let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
+        if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    func expect(_ open: PendingOpen) {
+    func ceases(_ open: Open) {
+        let former = waiting.withLock { waiting in
+            let former = waiting[open.item]?.removeValue(forKey: open.claim)
+            if waiting[open.item]?.isEmpty == true { waiting[open.item] = nil }
+            return former
+        }
+        if former != nil { waitingCount.subtract(1, ordering: .relaxed) }
+    }
+
+    func expect(_ open: Open) {
         let former = opens.withLock { $0.updateValue(open, forKey: open.thread) }
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
     /// The open a thread was expected back for; whether this is its return, the caller sees.
-    func take(by thread: Int32) -> PendingOpen? {
+    func take(by thread: Int32) -> Open? {
         guard !isQuiet else { return nil }
         let open = opens.withLock { $0.removeValue(forKey: thread) }
         if open != nil { count.subtract(1, ordering: .relaxed) }
         return open
     }
 
-    /// Whether a thread is on its way back to a document it found replaced, or will be.
-    func isExpected(at item: ItemID) -> Bool {
+    /// Whether a thread is on its way back to a document it found replaced, or an open waits for the document that `mayBe` sent
+    /// away.
+    func isExpected(at item: ItemID, or mayBe: (Open) -> Bool) -> Bool {
         // First those that wait: who is sent away meanwhile is expected by then.
-        if let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: \.willBeStale) {
+        if waitingCount.load(ordering: .sequentiallyConsistent) > 0,
+            let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: mayBe)
+        {
             return true
         }
-        guard !isQuiet else { return false }
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
         return opens.withLock { $0.values.contains { $0.item == item } }
     }
 
-    func remove(_ open: PendingOpen) -> Bool {
+    func remove(_ open: Open) -> Bool {
         let isRemoved = opens.withLock { opens in
             opens[open.thread] === open && opens.removeValue(forKey: open.thread) != nil
         }
