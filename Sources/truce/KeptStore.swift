@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import ControlServer
+import Glibc
 import LinuxSystem
 import VersionStore
 
@@ -37,17 +38,37 @@ final class KeptStore: KeptContents {
     }
 
     private func mayRead(_ entry: KeptEntry, _ peer: Peer) throws(KeptFailure) -> Bool {
-        entry.mayBeRead(by: Reader(peer), now: try presentRights(of: entry.path))
+        guard entry.mayBeRead(by: Reader(peer), now: try presentRights(of: entry.path)) else { return false }
+        return try mayReach(entry.path, peer)
+    }
+
+    /// Whether somebody may look into all the directories that a path leads through, as far as there are any now: what lies in
+    /// one that is closed to them was never theirs to read. Only root's daemon has other peers than root and itself.
+    private func mayReach(_ path: [UInt8], _ peer: Peer) throws(KeptFailure) -> Bool {
+        guard geteuid() == 0, peer.user != 0 else { return true }
+        do throws(Errno) {
+            try FileUser(peer).act { () throws(Errno) in _ = try open(path) }
+            return true
+        } catch .noAccess {
+            return false
+        } catch {
+            if error == .noEntry || error == .notADirectory { return true }
+            throw .system(error)
+        }
+    }
+
+    private func open(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
+        var file = try OwnedDescriptor.duplicating(root.rawValue)
+        for name in path.split(separator: UInt8(ascii: "/")) {
+            file = try NameBytes(Array(name)).withName { (name) throws(Errno) in try file.path(of: name) }
+        }
+        return file
     }
 
     /// Nil if there is no such document any more.
     private func presentRights(of path: [UInt8]) throws(KeptFailure) -> FileRights? {
         do throws(Errno) {
-            var file = try OwnedDescriptor.duplicating(root.rawValue)
-            for name in path.split(separator: UInt8(ascii: "/")) {
-                file = try NameBytes(Array(name)).withName { (name) throws(Errno) in try file.path(of: name) }
-            }
-            return try FileRights(of: file)
+            return try FileRights(of: try open(path))
         } catch {
             if error == .noEntry || error == .notADirectory { return nil }
             throw .system(error)
@@ -71,6 +92,13 @@ final class KeptStore: KeptContents {
 
 extension Reader {
     init(_ peer: Peer) { self.init(user: peer.user, groups: peer.groups) }
+}
+
+extension FileUser {
+    fileprivate init(_ peer: Peer) {
+        self.init(
+            user: peer.user, group: peer.credentials.group, supplementaryGroups: peer.supplementaryGroups)
+    }
 }
 
 extension KeptForm {

@@ -74,6 +74,40 @@ extension Mounted {
             }
         }
 
+        @Test("What was kept in a directory that is closed to somebody is not told to them")
+        func closed() throws {
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script("mkdir -m 700 \"$1/closed\"; echo text >\"$1/closed/document\"").run(source)
+            }
+            try MountedDirectory.with("allow_other," + Self.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/closed/document"
+                let (holder, other) = (try Actor(), try Actor())
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("unlink", document)
+                try holder.must("close", "h")
+                let id = try #require(try mount.kept().first?.id)
+                let (place, truce) = (try Lab.freshDirectory("restored"), try Lab.variable("TRUCE_BINARY"))
+                try Program("chmod").run("777", place)
+                for (mode, isTold) in [("700", false), ("755", true)] {
+                    try Program("chmod").run(mode, mount.path + "/closed")
+                    let listed = try Self.list.attempt(truce, mount.path)
+                    #expect(listed.text.contains(id) == isTold, "\(mode): \(listed.text)\(listed.errorText)")
+                    let read = try Self.restore.attempt(truce, mount.path, id, place + "/" + mode)
+                    #expect(read.isSuccess == isTold, "\(mode): \(read.errorText)")
+                }
+                #expect(Contents.ofFile(place + "/700") == nil)
+                #expect(try Contents.text(of: place + "/755") == "text\nmore")
+            }
+        }
+
+        private static let list = Script(
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\"")
+        private static let restore = Script(
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\" --restore \"$3\" \"$4\""
+        )
+
         @Test("What is written to a removed file is kept with it, and forgotten if nothing was")
         func writingToRemoved() throws {
             let prepare = { (source: String) in try Contents.write("", to: source + "/document") }
