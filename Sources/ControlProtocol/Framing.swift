@@ -104,6 +104,8 @@ package struct FrameReader: Sendable {
 
     /// Other headers, such as Content-Type, mean nothing to us; a second length would be ambiguous.
     private static func length(in header: ArraySlice<UInt8>) -> Int? {
+        // In other text lines are compared by their normal form, which marks make expensive (``MarkCounter``).
+        guard header.allSatisfy({ $0 < 0x80 }) else { return nil }
         var length: Int?
         for line in String(decoding: header, as: UTF8.self).split(separator: "\r\n") {
             guard let colon = line.firstIndex(of: ":") else { return nil }

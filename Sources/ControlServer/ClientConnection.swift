@@ -189,6 +189,12 @@ extension ClientConnection {
         guard !isInitialized else { return answer(id, .invalidRequest("'initialize' was sent before")) }
         guard parameters.acceptsOurVersion else { return answer(id, .unsupportedVersion()) }
         isInitialized = true
+        do {
+            // From here on it ends with its process, even if that has sent its own end of the socket to us.
+            _ = try watchedProcess()
+        } catch {
+            note("its process is not watched: \(error)")
+        }
         let result = InitializeResult(
             version: service.mount.version, pid: OwnProcess.id, mount: service.mount.form)
         send(Reply(to: id, .success(.initialize(result))))

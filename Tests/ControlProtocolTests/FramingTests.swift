@@ -56,6 +56,7 @@ struct FramingTests {
         ("Content-Length: 1\r\nContent-Length: 2\r\n\r\n", .malformedHeader),
         ("Content-Type: x\r\n\r\n", .malformedHeader),
         ("Cabbage\r\n\r\n", .malformedHeader),
+        ("Content-Length: 2\r\nX\u{316}\u{301}: y\r\n\r\n", .malformedHeader),
         (String(repeating: "C", count: 5000), .malformedHeader),
     ]
 
