@@ -213,7 +213,7 @@ run_suite() {
         chown "$somebody:$somebody" "$tree" "$tree/asked"
     fi
     mount_tree "$2"
-    as_owner lab="$lab" scripts="$shared" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
+    as_owner lab="$lab" scripts="$readable" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
     # A mount of root's is root's to end, and so may be that of a user.
@@ -241,6 +241,11 @@ suite_agrees() {
         say "$1, $2: failed $name, which did not fail in the plain directory"
         ended=1
     done < <(sed -n 's/^failed //p' "$asked")
+    while read -r name; do
+        if grep --quiet --line-regexp --fixed-strings -e "ok $name" -e "failed $name" -e "left out $name" "$asked"; then continue; fi
+        say "$1, $2: did not come to $name, which succeeded in the plain directory"
+        ended=1
+    done < <(sed -n 's/^ok //p' "$plain")
     ((ended == 0)) || tail --lines=40 "$asked.log"
     return "$ended"
 }
