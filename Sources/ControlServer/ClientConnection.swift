@@ -60,11 +60,22 @@ final class ClientConnection: ChannelDuplexHandler {
     var loop: any EventLoop { channel.eventLoop }
 
     func channelActive(context: ChannelHandlerContext) {
+        endWithProcess()
         if let refusal {
             send(Reply(to: nil, .failure(refusal)))
             endAfterWrites()
         }
         context.fireChannelActive()
+    }
+
+    /// From its beginning: a process may leave its own end of the socket in what we do not read, and then nobody hangs up.
+    private func endWithProcess() {
+        do {
+            _ = try watchedProcess()
+        } catch {
+            // Who cannot be watched may still look, and is told when it wants more.
+            if error as? Errno == .noProcess { close(because: "its process has ended") }
+        }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -189,12 +200,6 @@ extension ClientConnection {
         guard !isInitialized else { return answer(id, .invalidRequest("'initialize' was sent before")) }
         guard parameters.acceptsOurVersion else { return answer(id, .unsupportedVersion()) }
         isInitialized = true
-        do {
-            // From here on it ends with its process, even if that has sent its own end of the socket to us.
-            _ = try watchedProcess()
-        } catch {
-            note("its process is not watched: \(error)")
-        }
         let result = InitializeResult(
             version: service.mount.version, pid: OwnProcess.id, mount: service.mount.form)
         send(Reply(to: id, .success(.initialize(result))))
