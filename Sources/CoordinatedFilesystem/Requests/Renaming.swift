@@ -111,8 +111,7 @@ extension CoordinatedFilesystem {
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
         follow(move, save, under: claim)
-        // Before whoever comes after the answer: it must find this turn over, and so its news told.
-        if let claim { engine.end(claim) }
+        endToBeHeard(claim)
         reply.succeed()
     }
 
