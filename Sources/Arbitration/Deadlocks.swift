@@ -122,7 +122,7 @@ extension Arbiter {
 }
 
 /// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
-struct CycleSearch {
+final class CycleSearch {
     /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
     struct Step {
         let waiting: ClaimID
@@ -137,6 +137,8 @@ struct CycleSearch {
     }
 
     let claims: Set<ClaimID>
+    /// Those who wait for a holder, of those claims: all who wait for one thing ask the same of all who hold it.
+    private var waited: [ClaimID: [ClaimID]] = [:]
 
     init(among claims: Set<ClaimID>) { self.claims = claims }
 
@@ -173,9 +175,16 @@ struct CycleSearch {
         for answerer in arbiter.claimsAnswering(for: claim) { note(answerer.waiting, answerer.holder) }
         arbiter.forEachObstacle(of: claim) { obstacle in
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
-            for next in arbiter.waited(by: obstacle.id) { note(next, obstacle.id) }
+            for next in waited(by: obstacle.id, in: arbiter) { note(next, obstacle.id) }
         }
         return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
+    }
+
+    private func waited(by holder: ClaimID, in arbiter: Arbiter) -> [ClaimID] {
+        if let known = waited[holder] { return known }
+        let found = arbiter.waited(by: holder).filter { claims.contains($0) }
+        waited[holder] = found
+        return found
     }
 }
 
@@ -183,6 +192,7 @@ extension Arbiter {
     /// Everybody who stands in the way of a waiting claim (G4, Q1, Q3, X4, D3).
     func forEachObstacle(of claim: Claim, _ body: (Claim) -> Void) {
         guard claim.nature != .episode else { return }
+        var holdUps = HoldUps(by: parties[claim.id])
         claim.forEachStake { stake in
             guard let docket = dockets[stake.resource] else { return }
             let holders = Array(docket.held.writers) + (stake.isWrite ? Array(docket.held.readers) : [])
@@ -194,7 +204,7 @@ extension Arbiter {
             let earlier =
                 Array(waiting.writers.before(claim.id))
                 + (stake.isWrite ? Array(waiting.readers.before(claim.id)) : [])
-            for id in earlier where isInTheWay(waiter: id, of: claim) { claims[id].map(body) }
+            for id in earlier where isInTheWay(waiter: id, of: claim, &holdUps) { claims[id].map(body) }
         }
     }
 

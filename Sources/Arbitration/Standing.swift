@@ -38,7 +38,8 @@ extension Arbiter {
     private func waiter(in docket: Docket, inTheWayOf claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
         // D3.
         if docket.waiting.isEmpty || claim.passes { return nil }
-        let isInTheWay = { (id: ClaimID) in self.isInTheWay(waiter: id, of: claim) }
+        var holdUps = HoldUps(by: parties[claim.id])
+        let isInTheWay = { (id: ClaimID) in self.isInTheWay(waiter: id, of: claim, &holdUps) }
         // G3.
         let waiting = docket.waiting
         return waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay)
@@ -97,13 +98,13 @@ extension Arbiter {
                 } : nil)
     }
 
-    /// Whether a waiting claim that meets another, and is earlier, stands in its way.
-    func isInTheWay(waiter id: ClaimID, of claim: Claim) -> Bool {
+    /// Whether a waiting claim that meets another, and is earlier, stands in its way; `holdUps` are by the latter's party.
+    func isInTheWay(waiter id: ClaimID, of claim: Claim, _ holdUps: inout HoldUps) -> Bool {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6.
         guard let party = parties[claim.id], holderKinship.hasRelative(of: party) || desk.isDebtor(party)
         else { return true }
-        return !isHeldUp(waiter, by: party)
+        return !holdUps.hold(up: waiter, in: self)
     }
 
     /// Whether a holder that meets a claim stands in its way: it keeps it out, or X4 holds it back.
@@ -138,79 +139,5 @@ extension Arbiter {
             let otherParty = parties[other.id]
         else { return false }
         return party.isExempt(from: otherParty)
-    }
-
-    /// Q3, P6: whether a party holds what a waiting claim waits for, or owes an answer for it, directly or in a chain.
-    private func isHeldUp(_ waiter: Claim, by party: Party) -> Bool {
-        var unexplored = [waiter]
-        var queues = EarlierWaiters()
-        while let next = unexplored.popLast() {
-            let isHere = next.firstOfStakes { stake in keepsOut(party, next, stake) ? true : nil }
-            if isHere != nil || desk.owes(party, to: next.id) { return true }
-            next.forEachStake { stake in
-                queues.takeNew(before: next, at: stake, in: self) { earlier in
-                    guard !areExempt(earlier, next) else { return false }
-                    unexplored.append(earlier)
-                    return true
-                }
-            }
-        }
-        return false
-    }
-
-    /// Whether the party holds a claim that keeps this one out of one of its stakes.
-    private func keepsOut(_ party: Party, _ claim: Claim, _ stake: Stake) -> Bool {
-        guard let docket = dockets[stake.resource] else { return false }
-        let isTheirs = { (id: ClaimID) in
-            guard let holder = claims[id], let owner = parties[id], owner.isExempt(from: party) else {
-                return false
-            }
-            return keepsOut(holder, claim, asWriter: stake.isWrite)
-        }
-        return docket.held.writers.contains(where: isTheirs)
-            || (stake.isWrite && docket.held.readers.contains(where: isTheirs))
-    }
-}
-
-/// Those who wait in the queues that a search comes through, each to be taken once.
-///
-/// Without it a long queue would be gone through once for each claim in it.
-struct EarlierWaiters {
-    private var taken: Set<ClaimID> = []
-    /// Those of each queue who were not taken yet, in the order of their numbers.
-    private var writers: [Resource: [ClaimID]] = [:]
-    private var readers: [Resource: [ClaimID]] = [:]
-
-    /// Offers the claims that wait before one and meet it on a stake; those for which the body is true are not
-    /// offered again.
-    mutating func takeNew(
-        before claim: Claim, at stake: Stake, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
-    ) {
-        guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty else { return }
-        writers[stake.resource] = take(
-            from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, arbiter.claims, body)
-        guard stake.isWrite else { return }
-        readers[stake.resource] = take(
-            from: readers[stake.resource] ?? Array(waiting.readers), before: claim.id, arbiter.claims, body)
-    }
-
-    /// Returns those who are left.
-    private mutating func take(
-        from queue: [ClaimID], before id: ClaimID, _ claims: [ClaimID: Claim], _ body: (Claim) -> Bool
-    ) -> [ClaimID] {
-        var left: [ClaimID] = []
-        for (place, candidate) in queue.enumerated() {
-            guard candidate < id else {
-                left += queue[place...]
-                break
-            }
-            if taken.contains(candidate) { continue }
-            guard let earlier = claims[candidate], body(earlier) else {
-                left.append(candidate)
-                continue
-            }
-            taken.insert(candidate)
-        }
-        return left
     }
 }

@@ -14,6 +14,7 @@ enum ArbiterAlone {
         crowd()
         for count in [200, 400, 800] as [UInt64] { siblings(count) }
         for count in [50, 100, 200] as [UInt64] { entangled(count) }
+        for count in [15, 30, 60] as [UInt64] { deletions(count, overHolders: 10 * count) }
     }
 
     static func uncontested(_ name: String, elsewhere: UInt64, beside: Bool = false) {
@@ -119,6 +120,34 @@ enum ArbiterAlone {
             found = effects.count { if case .deadlock = $0 { true } else { false } }
         }
         print("\(count) files of two processes that wait for each other's, \(found) deadlocks: \(best)")
+    }
+
+    /// A child of a program waits to delete the directory in which the program has aware accesses, again and again.
+    static func deletions(_ count: UInt64, overHolders holders: UInt64) {
+        let best = best(of: 1) {
+            var arbiter = Arbiter(bounds: Bounds())
+            var effects: [Effect] = []
+            let (now, directory) = (Instant(nanoseconds: 1), ItemID(1))
+            arbiter.handle(.placed(directory, Directory(in: nil)), at: now, into: &effects)
+            func access(_ number: UInt64, _ part: Request.Part, by process: Int32, below ancestors: [Int32]) {
+                var party = Party(
+                    process: ProcessID(number: process, started: 1),
+                    ancestors: ancestors.map { ProcessID(number: $0, started: 1) })
+                party.purpose = Purpose("\(number)")
+                arbiter.handle(.claimed(Request(ClaimID(number), .aware, part, nil)), at: now, into: &effects)
+                arbiter.handle(.identified(ClaimID(number), party), at: now, into: &effects)
+            }
+            for number in 1...holders {
+                let part = Request.Part(ItemID(1 + number), .read(), at: Place(in: directory))
+                access(number, part, by: 100, below: [])
+            }
+            for number in 1...count {
+                let part = Request.Part(directory, .write(.forDeleting), at: Place())
+                access(holders + number, part, by: 101, below: [100])
+            }
+            arbiter.handle(.tick, at: now, into: &effects)
+        }
+        print("\(count) deletions of a directory wait for \(holders) accesses of a relative: \(best)")
     }
 
     static func party(_ number: Int32) -> Party {
