@@ -31,12 +31,9 @@ package protocol SourceLooking: Sendable {
 
 /// The directory below the mount, walked from its own descriptor, never through the mount.
 package final class SourceTree: SourceLooking {
-    /// As many links as the kernel follows.
-    private static let longestChain = 40
-
-    private let root: OwnedDescriptor
+    let root: OwnedDescriptor
     /// Where links that begin with a slash lead into the mount.
-    private let mountpoint: [[UInt8]]
+    let mountpoint: [[UInt8]]
 
     package init(_ root: consuming OwnedDescriptor, mountedAt mountpoint: String) {
         self.root = root
@@ -104,7 +101,7 @@ package final class SourceTree: SourceLooking {
         return try item.status().user != user
     }
 
-    private func directory(_ names: some Sequence<NameBytes>) throws(Errno) -> OwnedDescriptor {
+    func directory(_ names: some Sequence<NameBytes>) throws(Errno) -> OwnedDescriptor {
         var directory = try OwnedDescriptor.duplicating(root.rawValue)
         for name in names {
             directory = try name.withName { (name) throws(Errno) in try directory.path(of: name) }
@@ -112,72 +109,13 @@ package final class SourceTree: SourceLooking {
         return directory
     }
 
-    private static func names(in path: [UInt8]) -> [NameBytes] {
+    static func names(in path: [UInt8]) -> [NameBytes] {
         path.split(separator: UInt8(ascii: "/")).map { NameBytes(Array($0)) }
     }
 }
 
-// Where links lead.
-extension SourceTree {
-    package func target(of path: [UInt8], as user: FileUser?) throws(FindingFailure) -> [UInt8]? {
-        do throws(Errno) {
-            guard let user else { return try target(of: path) }
-            return try user.act { () throws(Errno) in try target(of: path) }
-        } catch .crossDevice {
-            throw .denied
-        } catch {
-            throw FindingFailure(error)
-        }
-    }
-
-    private func target(of path: [UInt8]) throws(Errno) -> [UInt8]? {
-        let names = Self.names(in: path)
-        guard try linkTarget(at: names) != nil else { return nil }
-        return Array(try resolve(names).map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
-    }
-
-    /// Follows links in any part of a path, as the kernel would if the mount were the whole world.
-    private func resolve(_ names: [NameBytes]) throws(Errno) -> [NameBytes] {
-        var (resolved, rest): ([NameBytes], ArraySlice<NameBytes>) = ([], names[...])
-        var links = 0
-        while let name = rest.popFirst() {
-            if name.bytes == Array(".".utf8) { continue }
-            if name.bytes == Array("..".utf8) {
-                // Above the root is somebody else's world.
-                guard resolved.popLast() != nil else { throw .crossDevice }
-                continue
-            }
-            resolved.append(name)
-            guard let target = try linkTarget(at: resolved) else { continue }
-            links += 1
-            guard links <= Self.longestChain else { throw .linkLoop }
-            resolved.removeLast()
-            var next = Self.names(in: target)
-            if target.first == UInt8(ascii: "/") {
-                guard next.map(\.bytes).starts(with: mountpoint) else { throw .crossDevice }
-                next.removeFirst(mountpoint.count)
-                resolved = []
-            }
-            rest = (next + rest)[...]
-        }
-        return resolved
-    }
-
-    /// What a link says; nil for what is none, and for what is not there.
-    private func linkTarget(at names: [NameBytes]) throws(Errno) -> [UInt8]? {
-        guard let last = names.last else { return nil }
-        do throws(Errno) {
-            let directory = try directory(names.dropLast())
-            let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
-            return try item.status().isSymbolicLink ? try item.linkTarget() : nil
-        } catch .noEntry {
-            return nil
-        }
-    }
-}
-
 extension FindingFailure {
-    fileprivate init(_ error: Errno) {
+    init(_ error: Errno) {
         switch error {
         case .noEntry, .notADirectory: self = .notFound
         default: self = .system(error.rawValue)
