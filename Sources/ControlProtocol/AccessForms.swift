@@ -132,6 +132,11 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         guard (1...ProtocolLimits.intents).contains(intents.count) else {
             throw Failure.invalidParameters("'intents' has from 1 to \(ProtocolLimits.intents) intents")
         }
+        guard intents.reduce(0, { $0 + ($1.path.bytes?.count ?? 0) }) <= ProtocolLimits.accessPathBytes else {
+            throw Failure.invalidParameters(
+                "the paths of an access have at most \(ProtocolLimits.accessPathBytes) bytes together; "
+                    + "begin more than one access")
+        }
         let purpose = try container.decodeIfPresent(String.self, forKey: .purpose)?.checkedPurpose()
         let presenter = try container.decodeIfPresent(UInt64.self, forKey: .presenter)
         switch (purpose, presenter) {

@@ -53,6 +53,8 @@ package enum ProtocolLimits {
     package static let listBytes = 1_000_000
     /// As long as the kernel lets a path be.
     package static let pathBytes = 4095
+    /// Of all paths of one access: each name in them is looked up, and others wait meanwhile.
+    package static let accessPathBytes = 64 << 10
     package static let purposeBytes = 256
     /// How much of somebody else's words is repeated.
     package static let excerptScalars = 200

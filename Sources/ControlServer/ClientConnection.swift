@@ -339,7 +339,7 @@ extension ClientConnection {
             return then(.failure(.unwatched(error)))
         }
         jobsAtDesk += 1
-        service.desk.runIfActive(eventLoop: loop) { [holdings] in try body(holdings, process) }
+        service.desk.run(of: peer.user, on: loop) { [holdings] in try body(holdings, process) }
             .assumeIsolated().whenComplete { result in
                 self.jobsAtDesk -= 1
                 if !self.isClosed { then(result.mapError(Failure.init)) }
@@ -420,6 +420,6 @@ extension ClientConnection {
         accesses.close()
         events.close()
         // Also when the desk does nothing else any more.
-        service.desk.submit { [holdings] _ in holdings.close() }
+        service.desk.submit(of: peer.user) { [holdings] in holdings.close() }
     }
 }

@@ -222,7 +222,8 @@ final class ConnectedAccesses {
         // Whoever reads and writes what nobody waits for, waits for no other thread either.
         unfinished += 1
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
-        service.desk.submit { [holdings = connection.holdings, door = connection.door] _ in
+        service.desk.submit(of: connection.peer.user) {
+            [holdings = connection.holdings, door = connection.door] in
             holdings.finish(ending, of: claim)
             door.run { bound.value.unfinished -= 1 }
         }

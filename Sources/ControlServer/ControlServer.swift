@@ -43,9 +43,8 @@ package final class ControlServer: Sendable {
         log: @escaping @Sendable (String) -> Void
     ) throws {
         let watch = try ProcessWatch()
-        let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), NIOThreadPool(numberOfThreads: 1))
+        let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), Desk())
         readers.start()
-        desk.start()
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let feed = try loop.submit {
@@ -85,7 +84,7 @@ package final class ControlServer: Sendable {
             return roster.value.closeAll(on: loop)
         }.wait()
         // What they had is given back on the desk, in order; but for an event feed that is only now being registered.
-        try service.desk.runIfActive(eventLoop: loop) {}.wait()
+        try service.desk.finish(on: loop)
         try service.readers.runIfActive(eventLoop: loop) {}.wait()
         service.watch.stop()
         // The last results are on their way to the loop.
@@ -94,7 +93,7 @@ package final class ControlServer: Sendable {
 
     /// For who goes on without it after ``stop()``.
     package func endThreads() throws {
-        try service.desk.syncShutdownGracefully()
+        try service.desk.end()
         try service.readers.syncShutdownGracefully()
         try group.syncShutdownGracefully()
     }

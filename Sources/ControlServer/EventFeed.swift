@@ -40,7 +40,7 @@ final class EventFeed {
     private let documents: any DocumentSource
     /// How long everything is remembered when nobody is subscribed.
     private let memory: TimeAmount
-    private let desk: NIOThreadPool
+    private let desk: Desk
     private let loop: any EventLoop
     private let door: Door
     private var standing = Standing.off
@@ -54,7 +54,7 @@ final class EventFeed {
     private var isClosed = false
 
     init(
-        engine: Engine, documents: any DocumentSource, memory: TimeAmount, desk: NIOThreadPool,
+        engine: Engine, documents: any DocumentSource, memory: TimeAmount, desk: Desk,
         loop: any EventLoop
     ) {
         self.engine = engine
@@ -121,7 +121,7 @@ final class EventFeed {
         let feed = NIOLoopBound(self, eventLoop: loop)
         let mailbox = Mailbox { [door] in door.run { feed.value.collect() } }
         self.mailbox = mailbox
-        desk.runIfActive(eventLoop: loop) { [engine, documents] in
+        desk.run(of: nil, on: loop) { [engine, documents] in
             engine.present(
                 try documents.find(PathForm([])), by: .feed,
                 implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove], in: mailbox)
@@ -147,7 +147,7 @@ final class EventFeed {
         recent = []
         // Nobody saw what happens until the next start.
         epoch = Self.makeEpoch()
-        desk.submit { [engine] _ in engine.remove(presenter) }
+        desk.submit(of: nil) { [engine] in engine.remove(presenter) }
     }
 
     private func collect() {

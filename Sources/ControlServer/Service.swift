@@ -29,14 +29,7 @@ struct Service: Sendable {
 
     /// One thread that answers questions: it reads the store and `/proc`, in no order that matters.
     let readers: NIOThreadPool
-    /// One thread for whatever looks for documents or begins and ends something in the engine.
-    ///
-    /// One, so that everything happens in the order in which clients asked for it; and not an event loop,
-    /// because what follows from an end may be opens of files. Answers of presenters go to the engine from the
-    /// event loop all the same: they cost others a thread's wake-up otherwise, and what follows from them, the
-    /// timers' thread does as well. For the same reason, an end that nobody waits for is there as well, and the
-    /// beginning of an access to what needs no looking for.
-    let desk: NIOThreadPool
+    let desk: Desk
 }
 
 /// Counts from one.

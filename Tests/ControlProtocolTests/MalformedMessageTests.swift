@@ -78,19 +78,48 @@ struct MalformedMessageTests {
         #expect(failure.map { $0.message.count < 600 } == true)
     }
 
-    @Test("what is too long is refused")
-    func lengths() throws {
-        let long = String(repeating: "a", count: ProtocolLimits.pathBytes + 1)
-        for parameters in [
-            #"{"path":"\#(long)","messages":[]}"#, #"{"path":"a","messages":["\#(long)"]}"#,
-        ] {
-            let text = #"{"jsonrpc":"2.0","id":1,"method":"presenter/register","params":\#(parameters)}"#
-            guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
-                return #expect(Bool(false), "it is refused")
-            }
-            #expect(failure.code == -32602)
-            #expect(failure.message.utf8.count < 1000)
+    @Test(
+        "what is too long is refused",
+        arguments: [
+            ("presenter/register", #"{"path":"\#(longestPath)a","messages":[]}"#),
+            ("presenter/register", #"{"path":"a","messages":["\#(longestPath)a"]}"#),
+            ("access/begin", intents(bytes: ProtocolLimits.accessPathBytes + 1)),
+        ].map { (method: $0.0, parameters: TooLong(text: $0.1)) })
+    func lengths(method: String, parameters: TooLong) throws {
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters.text)}"#
+        guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is refused")
         }
+        #expect(failure.code == -32602)
+        #expect(failure.message.utf8.count < 1000)
+    }
+
+    @Test("an access may have as many bytes of paths as is said")
+    func longestPaths() throws {
+        let parameters = Self.intents(bytes: ProtocolLimits.accessPathBytes)
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":\#(parameters)}"#
+        guard case .request(_, .success) = try Envelope(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is understood")
+        }
+    }
+
+    /// Too long to be printed, too.
+    struct TooLong: CustomTestStringConvertible {
+        let text: String
+        var testDescription: String { "\(text.prefix(20))… of \(text.utf8.count) bytes" }
+    }
+
+    private static let longestPath = String(repeating: "a", count: ProtocolLimits.pathBytes)
+
+    /// An access whose paths have so many bytes in all.
+    private static func intents(bytes: Int) -> String {
+        var (paths, left) = ([String](), bytes)
+        while left > 0 {
+            paths.append(String(longestPath.prefix(left)))
+            left -= paths.last?.utf8.count ?? left
+        }
+        let intents = paths.map { #"{"path":"\#($0)","access":"read"}"# }
+        return #"{"intents":[\#(intents.joined(separator: ","))]}"#
     }
 
     @Test("what is wrong is named")

@@ -107,6 +107,7 @@ extension ProtocolDescription {
         "\(ProtocolLimits.nameBytes) bytes in the name of a member",
         "at most \(ProtocolLimits.listEntries) entries",
         "A path has at most \(ProtocolLimits.pathBytes) bytes",
+        "those of an access \(ProtocolLimits.accessPathBytes) together",
         "a purpose \(ProtocolLimits.purposeBytes)",
         "an `id` that is a text \(ProtocolLimits.idBytes)",
         "at most \(ProtocolLimits.marksInARow) combining marks in a row",
