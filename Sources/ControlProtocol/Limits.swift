@@ -39,6 +39,8 @@ package enum ProtocolLimits {
     package static let bytesPerTurn = 64 << 10
     /// Of all connections of a user who is a guest.
     package static let presentersOfGuest = 1024
+    /// Items of all accesses of a guest's, waiting or held, over all its connections.
+    package static let itemsOfGuest = 4096
     /// Files that a guest's accesses wait for, over all its connections: so many questions it may have others asked.
     package static let intentsOfGuest = 64
     /// Messages to one connection of a guest's that wait for the kernel to say whether it may have them.

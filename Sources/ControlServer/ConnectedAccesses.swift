@@ -9,15 +9,20 @@ import NIOPosix
 final class ConnectedAccesses {
     private enum Standing {
         /// The request is answered when it is granted or refused.
-        case waiting(MessageID, since: Instant, intents: Int)
+        case waiting(MessageID, since: Instant)
         /// Answered as cancelled; what is decided meanwhile does not matter.
         case cancelled
         case held
     }
 
+    private struct Access {
+        var standing: Standing
+        let items: Int
+    }
+
     private unowned let connection: ClientConnection
     private let service: Service
-    private var accesses: [ClaimID: Standing] = [:]
+    private var accesses: [ClaimID: Access] = [:]
     private var waiting = 0
     /// Those that are over, but have something left to be done at the desk.
     private var unfinished = 0
@@ -46,14 +51,12 @@ final class ConnectedAccesses {
             return connection.answer(id, error)
         }
         let intents = parameters.intents.count
-        guard takeRoom(for: intents) else {
-            return connection.answer(
-                id,
-                .tooMany(
-                    "accesses of a user who is a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
-                ))
+        do throws(Failure) {
+            try takeRoom(for: intents)
+        } catch {
+            return connection.answer(id, error)
         }
-        accesses[claim] = .waiting(id, since: Engine.now, intents: intents)
+        accesses[claim] = Access(standing: .waiting(id, since: Engine.now), items: intents)
         waiting += 1
         let settle = makeOutcome(of: claim, parameters.intents)
         // It comes after all that the client has asked for before.
@@ -73,15 +76,36 @@ final class ConnectedAccesses {
         }
     }
 
-    /// Each access that waits may have others asked, so those of a guest's are counted over its connections.
-    private func takeRoom(for intents: Int) -> Bool {
-        guard service.guest(connection.peer) != nil else { return true }
-        return service.waitsOfGuests.take(intents, of: connection.peer.user)
+    /// Each access that waits may have others asked, and each takes room until it ends: so those of a guest's are counted
+    /// over its connections.
+    private func takeRoom(for items: Int) throws(Failure) {
+        guard service.guest(connection.peer) != nil else { return }
+        let user = connection.peer.user
+        guard service.itemsOfGuests.take(items, of: user) else {
+            throw .tooMany(
+                "accesses of a user who is a guest have at most \(ProtocolLimits.itemsOfGuest) items; end one first"
+            )
+        }
+        guard service.waitsOfGuests.take(items, of: user) else {
+            service.itemsOfGuests.giveBack(items, of: user)
+            throw .tooMany(
+                "accesses of a user who is a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
+            )
+        }
     }
 
-    private func giveBackRoom(for intents: Int) {
+    /// It waits no more.
+    private func giveBackWait(for items: Int) {
         guard service.guest(connection.peer) != nil else { return }
-        service.waitsOfGuests.giveBack(intents, of: connection.peer.user)
+        service.waitsOfGuests.giveBack(items, of: connection.peer.user)
+    }
+
+    /// It is over.
+    private func remove(_ claim: ClaimID) {
+        guard let access = accesses.removeValue(forKey: claim), service.guest(connection.peer) != nil else {
+            return
+        }
+        service.itemsOfGuests.giveBack(access.items, of: connection.peer.user)
     }
 
     private func begun(_ claim: ClaimID, _ result: Result<AccessPlan?, Failure>, _ intents: [IntentForm]) {
@@ -103,7 +127,7 @@ final class ConnectedAccesses {
             case nil: Purpose("access:\(claim.rawValue)")
             }
         for access in parameters.within {
-            guard case .held = accesses[ClaimID(access)] else { throw .noAccess(access) }
+            guard case .held = accesses[ClaimID(access)]?.standing else { throw .noAccess(access) }
         }
         var question: QuestionID?
         if let id = parameters.answering {
@@ -131,7 +155,7 @@ final class ConnectedAccesses {
     private func settle(
         _ claim: ClaimID, _ decision: Engine.Decision, _ plan: AccessPlan, _ intents: [IntentForm]
     ) {
-        guard case .waiting(_, let since, _) = accesses[claim] else { return }
+        guard case .waiting(_, let since) = accesses[claim]?.standing else { return }
         switch decision {
         case .granted: granted(claim, plan, intents)
         case .refused(let refusal, let explanation):
@@ -160,9 +184,9 @@ final class ConnectedAccesses {
     }
 
     private func grant(_ claim: ClaimID, _ paths: [[UInt8]], _ intents: [IntentForm]) {
-        guard case .waiting(let id, _, let count) = accesses[claim] else { return }
-        accesses[claim] = .held
-        giveBackRoom(for: count)
+        guard let access = accesses[claim], case .waiting(let id, _) = access.standing else { return }
+        accesses[claim]?.standing = .held
+        giveBackWait(for: access.items)
         let now = zip(paths, intents).map { IntentForm($0, $1.access) }
         let result = AccessBeginResult(access: claim.rawValue, intents: now)
         tell(id, .success(.beginAccess(result)))
@@ -170,8 +194,10 @@ final class ConnectedAccesses {
 
     /// Answers an `access/begin` that came to nothing.
     private func finish(_ claim: ClaimID, _ result: Result<Response, Failure>) {
-        guard case .waiting(let id, _, let count) = accesses.removeValue(forKey: claim) else { return }
-        giveBackRoom(for: count)
+        guard let access = accesses[claim] else { return }
+        remove(claim)
+        guard case .waiting(let id, _) = access.standing else { return }
+        giveBackWait(for: access.items)
         tell(id, result)
     }
 
@@ -184,24 +210,26 @@ final class ConnectedAccesses {
     ///
     /// A grant may be on its way: it is taken back as well.
     func cancel(_ id: MessageID) {
-        let found = accesses.first { _, standing in
-            if case .waiting(id, _, _) = standing { true } else { false }
+        let found = accesses.first { _, access in
+            if case .waiting(id, _) = access.standing { true } else { false }
         }
-        guard let claim = found?.key, case .waiting(_, _, let count) = found?.value else { return }
-        accesses[claim] = .cancelled
-        giveBackRoom(for: count)
+        guard let (claim, access) = found else { return }
+        accesses[claim]?.standing = .cancelled
+        giveBackWait(for: access.items)
         tell(id, .failure(.cancelled))
         connection.atDesk { holdings, _ throws(Failure) in
             holdings.withdraw(claim)
         } then: { _ in
-            self.accesses[claim] = nil
+            self.remove(claim)
         }
     }
 
     func end(_ access: UInt64, answering id: MessageID) {
         let claim = ClaimID(access)
-        guard case .held = accesses[claim] else { return connection.answer(id, .noAccess(access)) }
-        accesses[claim] = nil
+        guard case .held = accesses[claim]?.standing else {
+            return connection.answer(id, .noAccess(access))
+        }
+        remove(claim)
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         let isOpen = service.engine.whenClosed(claim) { [door = connection.door] in
             door.run {
@@ -240,7 +268,7 @@ final class ConnectedAccesses {
     }
 
     func move(_ parameters: MoveParameters, isDone: Bool, answering id: MessageID) {
-        guard case .held = accesses[ClaimID(parameters.access)] else {
+        guard case .held = accesses[ClaimID(parameters.access)]?.standing else {
             return connection.answer(id, .noAccess(parameters.access))
         }
         connection.begin(id)
@@ -253,8 +281,10 @@ final class ConnectedAccesses {
 
     /// Nothing is answered any more; what is held is given back by the connection's holdings.
     func close() {
-        for case .waiting(_, _, let count) in accesses.values { giveBackRoom(for: count) }
-        accesses = [:]
+        for (claim, access) in accesses {
+            if case .waiting = access.standing { giveBackWait(for: access.items) }
+            remove(claim)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ struct Service: Sendable {
     let delays = DelayLedger()
     let presentersOfGuests = GuestTally(limit: ProtocolLimits.presentersOfGuest)
     let remarks = GuestRemarks()
+    let itemsOfGuests = GuestTally(limit: ProtocolLimits.itemsOfGuest)
     let waitsOfGuests = GuestTally(limit: ProtocolLimits.intentsOfGuest)
     /// Makes the purposes of presenters.
     let registrations = Counter()
