@@ -115,13 +115,14 @@ extension ClientConnection {
 
     private func serve() {
         guard !isResting else { return }
+        let begin = NIODeadline.now()
         var (isDrained, messages, bytes) = (false, 0, 0)
         while !isEnding, !isDrained {
             if mayStart, let (id, request) = flow.next() {
                 start(id, request)
             } else if mayRead {
                 guard messages < ProtocolLimits.messagesPerTurn, bytes < ProtocolLimits.bytesPerTurn else {
-                    return rest(after: bytes)
+                    return rest(after: bytes, since: begin)
                 }
                 messages += 1
                 guard let message = nextMessage() else {
@@ -148,10 +149,17 @@ extension ClientConnection {
 
     /// Lets others go first: what a client sends in one piece may be thousands of messages, and a large one takes a
     /// hundred times as long as a small one.
-    private func rest(after bytes: Int) {
+    ///
+    /// Of several who do, each lets all the others go, and a moment passes besides: timers come before what others have
+    /// sent, so the loop would look at nothing else.
+    private func rest(after bytes: Int, since begin: NIODeadline) {
         isResting = true
+        let turn = NIODeadline.now() - begin
+        let others = service.resting.enter()
         let large = bytes >= ProtocolLimits.bytesPerTurn
-        loop.assumeIsolated().scheduleTask(in: large ? .microseconds(Int64(bytes)) : Self.rest) {
+        let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.rest
+        loop.assumeIsolated().scheduleTask(in: max(least, turn * others * 2)) {
+            self.service.resting.leave()
             self.isResting = false
             self.serve()
         }
