@@ -1,6 +1,5 @@
-package import CoordinationEngine
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
+package import CoordinationEngine
 package import LinuxSystem
 
 // Where links lead.
