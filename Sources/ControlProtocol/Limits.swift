@@ -57,6 +57,8 @@ package enum ProtocolLimits {
     package static let pathBytes = 4095
     /// Of all paths of one access: each name in them is looked up, and others wait meanwhile.
     package static let accessPathBytes = 64 << 10
+    /// Names that are looked up to follow the links of one access.
+    package static let linkLooks = 20_000
     package static let purposeBytes = 256
     /// How much of somebody else's words is repeated.
     package static let excerptScalars = 200

@@ -14,6 +14,7 @@ struct AccessPlan: Sendable {
     private(set) var claimed: [PlannedDocument] = []
     /// The user may only read something that is read, and so keeps nobody out for long.
     private(set) var isGuestReading = false
+    private var looks = ProtocolLimits.linkLooks
 
     /// Everything may block.
     init(_ intents: [IntentForm], for guest: Guest?, in service: Service) throws(Failure) {
@@ -45,7 +46,7 @@ struct AccessPlan: Sendable {
         var path = intent.path
         var link: ItemID?
         if case .read(let options) = intent.access, options.contains(.resolvesSymbolicLink),
-            let target = try service.target(of: path, for: guest)
+            let target = try service.target(of: path, for: guest, within: &looks)
         {
             let followed = try service.documents.find(path)
             links.append(followed)

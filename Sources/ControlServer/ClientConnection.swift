@@ -38,7 +38,8 @@ final class ClientConnection: ChannelDuplexHandler {
     private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
-    private var isResting = false
+    /// Until when it rests; nil if it does not.
+    private var rest: (end: Scheduled<Void>, place: Crowd.Place)?
     private var isServedSoon = false
     private var jobsAtDesk = 0
     private var process: ProcessWatch.Watched?
@@ -48,6 +49,7 @@ final class ClientConnection: ChannelDuplexHandler {
     private static let farewell = TimeAmount.seconds(10)
     /// Not 0: the loop runs all that is due before it looks at sockets again.
     private static let rest = TimeAmount.microseconds(100)
+    private static let longestRest = TimeAmount.seconds(1)
 
     init(of peer: Peer, on channel: any Channel, to service: Service) {
         self.peer = peer
@@ -85,7 +87,7 @@ final class ClientConnection: ChannelDuplexHandler {
     func channelReadComplete(context: ChannelHandlerContext) { serve() }
 
     func read(context: ChannelHandlerContext) {
-        isReadDelayed = !mayRead || isResting
+        isReadDelayed = !mayRead || rest != nil
         if !isReadDelayed { context.read() }
     }
 
@@ -114,7 +116,7 @@ extension ClientConnection {
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
     private func serve() {
-        guard !isResting else { return }
+        guard rest == nil else { return }
         let begin = NIODeadline.now()
         var (isDrained, messages, bytes) = (false, 0, 0)
         while !isEnding, !isDrained {
@@ -153,16 +155,20 @@ extension ClientConnection {
     /// Of several who do, each lets all the others go, and a moment passes besides: timers come before what others have
     /// sent, so the loop would look at nothing else.
     private func rest(after bytes: Int, since begin: NIODeadline) {
-        isResting = true
-        let turn = NIODeadline.now() - begin
-        let others = service.resting.enter()
         let large = bytes >= ProtocolLimits.bytesPerTurn
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.rest
-        loop.assumeIsolated().scheduleTask(in: max(least, turn * others * 2)) {
-            self.service.resting.leave()
-            self.isResting = false
+        let (place, others) = service.resting.value.enter(for: NIODeadline.now() - begin)
+        let end = loop.assumeIsolated().scheduleTask(in: min(max(least, others * 2), Self.longestRest)) {
+            self.leaveCrowd()
             self.serve()
         }
+        rest = (end, place)
+    }
+
+    private func leaveCrowd() {
+        guard let (end, place) = rest.take() else { return }
+        end.cancel()
+        service.resting.value.leave(place)
     }
 
     private func nextMessage() -> [UInt8]? {
@@ -347,11 +353,14 @@ extension ClientConnection {
             return then(.failure(.unwatched(error)))
         }
         jobsAtDesk += 1
-        service.desk.run(of: peer.user, on: loop) { [holdings] in try body(holdings, process) }
-            .assumeIsolated().whenComplete { result in
-                self.jobsAtDesk -= 1
-                if !self.isClosed { then(result.mapError(Failure.init)) }
-            }
+        service.desk.run(of: peer.user, on: loop) { [holdings] in
+            try holdings.checkWanted()
+            return try body(holdings, process)
+        }
+        .assumeIsolated().whenComplete { result in
+            self.jobsAtDesk -= 1
+            if !self.isClosed { then(result.mapError(Failure.init)) }
+        }
     }
 
     /// Does the same here and now, for what does not block.
@@ -424,10 +433,14 @@ extension ClientConnection {
         isClosed = true
         door.close()
         process = nil
-        presenters.close()
-        accesses.close()
+        holdings.abandon()
+        leaveCrowd()
+        let rooms = [presenters.close(), accesses.close()]
         events.close()
-        // Also when the desk does nothing else any more.
-        service.desk.submit(of: peer.user) { [holdings] in holdings.close() }
+        // Also when the desk does nothing else any more. Until then others of its user's do not get the room it took.
+        service.desk.submit(of: peer.user) { [holdings] in
+            holdings.close()
+            for giveBack in rooms { giveBack() }
+        }
     }
 }

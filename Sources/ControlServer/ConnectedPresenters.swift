@@ -147,12 +147,16 @@ final class ConnectedPresenters {
     }
 
     /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
-    func close() {
+    /// Returns what gives back the room it took, from any thread.
+    func close() -> @Sendable () -> Void {
         // It holds us.
         mailbox = nil
         presented = [:]
         early = []
-        giveBackRoom(taken)
+        defer { taken = 0 }
+        return { [taken, tally = service.presentersOfGuests, user = connection.peer.user] in
+            if taken > 0 { tally.giveBack(taken, of: user) }
+        }
     }
 }
 

@@ -56,7 +56,9 @@ package final class ControlServer: Sendable {
         }.wait()
         let service = Service(
             mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,
-            feed: feed, log: log, watch: watch, readers: readers, desk: desk)
+            feed: feed, log: log, watch: watch,
+            resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), readers: readers,
+            desk: desk)
         let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
@@ -89,6 +91,8 @@ package final class ControlServer: Sendable {
         service.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
+        // The feed may have begun only now.
+        try service.desk.finish(on: loop)
     }
 
     /// For who goes on without it after ``stop()``.

@@ -151,9 +151,13 @@ extension Service {
     }
 
     /// What a symbolic link leads to; nil for a path that leads to none.
-    func target(of path: PathForm, for guest: Guest?) throws(Failure) -> PathForm? {
+    func target(
+        of path: PathForm, for guest: Guest?, within looks: inout Int
+    ) throws(Failure) -> PathForm? {
         do throws(FindingFailure) {
-            return try source.target(of: path.bytes ?? [], as: guest?.user).map { PathForm($0) }
+            return try source.target(of: path.bytes ?? [], as: guest?.user, within: &looks).map {
+                PathForm($0)
+            }
         } catch .denied {
             throw .denied("'\(path.path.excerpt)' leads out of the mount")
         } catch {

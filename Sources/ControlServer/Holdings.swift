@@ -42,6 +42,8 @@ final class Holdings: Sendable {
     private let service: Service
     private let peer: Peer
     private let state = Mutex(State())
+    /// The connection has ended: what it has asked for need not be done any more, but for its end.
+    private let isGone = Atomic<Bool>(false)
 
     init(of peer: Peer, in service: Service) {
         self.peer = peer
@@ -189,6 +191,14 @@ final class Holdings: Sendable {
     }
 
     /// The connection is gone.
+    /// The connection has ended, and ``close()`` will come.
+    func abandon() { isGone.store(true, ordering: .relaxed) }
+
+    /// Whether what the connection asks for is still to be done.
+    func checkWanted() throws(Failure) {
+        if isGone.load(ordering: .relaxed) { throw .cancelled }
+    }
+
     func close() {
         let (presenters, accesses) = state.withLock { state in
             defer { (state.presenters, state.accesses) = ([], [:]) }

@@ -4,10 +4,12 @@ package import LinuxSystem
 
 // Where links lead.
 extension SourceTree {
-    package func target(of path: [UInt8], as user: FileUser?) throws(FindingFailure) -> [UInt8]? {
+    package func target(
+        of path: [UInt8], as user: FileUser?, within looks: inout Int
+    ) throws(FindingFailure) -> [UInt8]? {
         do throws(Errno) {
-            guard let user else { return try target(of: path) }
-            return try user.act { () throws(Errno) in try target(of: path) }
+            guard let user else { return try target(of: path, within: &looks) }
+            return try user.act { () throws(Errno) in try target(of: path, within: &looks) }
         } catch .crossDevice {
             throw .denied
         } catch {
@@ -15,16 +17,18 @@ extension SourceTree {
         }
     }
 
-    private func target(of path: [UInt8]) throws(Errno) -> [UInt8]? {
+    private func target(of path: [UInt8], within looks: inout Int) throws(Errno) -> [UInt8]? {
         let names = Self.names(in: path)
         guard let last = names.last else { return nil }
+        try LinkWalk.take(names.count, of: &looks)
         do throws(Errno) {
             let directory = try directory(names.dropLast())
             guard try directory.link(at: last) != nil else { return nil }
         } catch .noEntry {
             return nil
         }
-        var walk = LinkWalk(in: self)
+        var walk = LinkWalk(in: self, within: looks)
+        defer { looks = walk.looks }
         try walk.follow(names)
         return Array(walk.names.map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
     }
@@ -33,13 +37,11 @@ extension SourceTree {
 /// Follows links in any part of a path, as the kernel would if the mount were the whole world.
 ///
 /// Each name is looked up in the directory it has come to, so a path takes as many looks as it has names; after `..`
-/// that directory is walked to anew, for another process may have moved it. Others wait for the walk, so their sum
-/// is bounded.
+/// that directory is walked to anew, for another process may have moved it. Others wait for the walk, so the sum of
+/// all looks of an access is bounded.
 private struct LinkWalk: ~Copyable {
     /// As many links as the kernel follows.
     private static let longestChain = 40
-    /// The longest path has two thousand names.
-    private static let mostLooks = 20_000
 
     /// The way from the root that was come to, free of links as far as anything is there.
     private(set) var names: [NameBytes] = []
@@ -48,9 +50,18 @@ private struct LinkWalk: ~Copyable {
     private var directory: OwnedDescriptor?
     private var isMissing = false
     private var links = 0
-    private var looks = 0
+    /// How many names may still be looked up.
+    private(set) var looks: Int
 
-    init(in tree: SourceTree) { self.tree = tree }
+    init(in tree: SourceTree, within looks: Int) {
+        self.tree = tree
+        self.looks = looks
+    }
+
+    static func take(_ count: Int, of looks: inout Int) throws(Errno) {
+        looks -= count
+        guard looks >= 0 else { throw .linkLoop }
+    }
 
     mutating func follow(_ path: [NameBytes]) throws(Errno) {
         // The next name is the last.
@@ -79,7 +90,7 @@ private struct LinkWalk: ~Copyable {
 
     /// Goes on to a name, unless it is a link: then returns what that says.
     private mutating func enter(_ name: NameBytes) throws(Errno) -> [UInt8]? {
-        try count(1)
+        try Self.take(1, of: &looks)
         do throws(Errno) {
             if let above = try found() {
                 let item = try name.withName { (name) throws(Errno) in try above.path(of: name) }
@@ -100,7 +111,7 @@ private struct LinkWalk: ~Copyable {
     private mutating func found() throws(Errno) -> OwnedDescriptor? {
         if let known = directory.take() { return known }
         if isMissing { return nil }
-        try count(names.count)
+        try Self.take(names.count, of: &looks)
         return try tree.directory(names)
     }
 
@@ -113,11 +124,6 @@ private struct LinkWalk: ~Copyable {
         names = []
         depart()
         return Array(next.dropFirst(tree.mountpoint.count))
-    }
-
-    private mutating func count(_ more: Int) throws(Errno) {
-        looks += more
-        guard looks <= Self.mostLooks else { throw .linkLoop }
     }
 }
 

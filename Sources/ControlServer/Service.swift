@@ -23,7 +23,7 @@ struct Service: Sendable {
     let delays = DelayLedger()
     let presentersOfGuests = GuestTally(limit: ProtocolLimits.presentersOfGuest)
     let remarks = GuestRemarks()
-    let resting = Crowd()
+    let resting: NIOLoopBound<Crowd>
     let itemsOfGuests = GuestTally(limit: ProtocolLimits.itemsOfGuest)
     let waitsOfGuests = GuestTally(limit: ProtocolLimits.intentsOfGuest)
     /// Makes the purposes of presenters.
@@ -32,14 +32,6 @@ struct Service: Sendable {
     /// One thread that answers questions: it reads the store and `/proc`, in no order that matters.
     let readers: NIOThreadPool
     let desk: Desk
-}
-
-/// How many there are just now.
-final class Crowd: Sendable {
-    private let count = Atomic<Int>(0)
-    /// Returns how many others there are.
-    func enter() -> Int { count.add(1, ordering: .relaxed).oldValue }
-    func leave() { count.subtract(1, ordering: .relaxed) }
 }
 
 /// Counts from one.

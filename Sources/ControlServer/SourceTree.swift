@@ -25,8 +25,11 @@ package protocol SourceLooking: Sendable {
 
     /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
     ///
-    /// Looked at with the rights of `user`; nil for the daemon's own.
-    func target(of path: [UInt8], as user: FileUser?) throws(FindingFailure) -> [UInt8]?
+    /// Looked at with the rights of `user`; nil for the daemon's own. `looks` is how many names may be looked up, and then
+    /// how many are left; ELOOP if they do not suffice.
+    func target(
+        of path: [UInt8], as user: FileUser?, within looks: inout Int
+    ) throws(FindingFailure) -> [UInt8]?
 }
 
 /// The directory below the mount, walked from its own descriptor, never through the mount.

@@ -188,7 +188,7 @@ final class FakeDocuments: DocumentSource {
 struct FakeSource: SourceLooking {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
     func listable(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
-    func target(of path: [UInt8], as user: FileUser?) -> [UInt8]? { nil }
+    func target(of path: [UInt8], as user: FileUser?, within looks: inout Int) -> [UInt8]? { nil }
 }
 
 /// The threads every engine of these tests shares: they live as long as the process.

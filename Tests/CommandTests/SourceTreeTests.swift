@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
 import ControlServer
 import CoordinationEngine
 import Foundation
@@ -27,7 +28,13 @@ final class SourceTreeTests {
     }
 
     private func target(of path: String) throws(FindingFailure) -> String? {
-        try tree.target(of: Array(path.utf8), as: nil).map { String(decoding: $0, as: UTF8.self) }
+        var looks = ProtocolLimits.linkLooks
+        return try target(of: path, within: &looks)
+    }
+
+    private func target(of path: String, within looks: inout Int) throws(FindingFailure) -> String? {
+        try tree.target(of: Array(path.utf8), as: nil, within: &looks)
+            .map { String(decoding: $0, as: UTF8.self) }
     }
 
     private func isLoop(_ path: String) -> Bool {
@@ -90,5 +97,9 @@ final class SourceTreeTests {
         #expect(try target(of: "winding") == depth + "x")
         try link("endless", to: depth + String(repeating: "x/../", count: 400) + "x")
         #expect(isLoop("endless"))
+        // What one link takes is missing for the next of the same access.
+        var (looks, times) = (ProtocolLimits.linkLooks, 0)
+        while (try? target(of: "winding", within: &looks)) != nil, times < 1000 { times += 1 }
+        #expect((1..<1000).contains(times) && looks < 0)
     }
 }

@@ -127,6 +127,7 @@ extension ProtocolDescription {
 
     private static let limitsElsewhere = [
         "From one to \(ProtocolLimits.intents) intents",
+        "or \(ProtocolLimits.linkLooks) names for all of an access",
         "The last \(ProtocolLimits.events) events are remembered",
         "and \(ProtocolLimits.eventSeconds / 60) minutes more",
         "The first \(ProtocolLimits.excerptScalars) characters",

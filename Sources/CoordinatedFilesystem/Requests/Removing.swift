@@ -61,12 +61,6 @@ extension CoordinatedFilesystem {
         return !engine.isPresented(node.item)
     }
 
-    /// Ends the claim of a step before it is answered where somebody may be told of it: whoever comes after the answer must
-    /// find this turn over, and so its news told. Elsewhere the answer need not wait for it (see `take`).
-    func endToBeHeard(_ claim: ClaimID?) {
-        if let claim, engine.isAttended { engine.end(claim) }
-    }
-
     /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
     /// file that others write to, or that those who show it did not let go.
     func take(
@@ -135,7 +129,9 @@ extension CoordinatedFilesystem {
                 noteDeletion(of: node, change)
             }
         }
-        endToBeHeard(removal.claim)
+        // Whoever comes after the answer must find this turn over, and so its news told. Where nobody is told, nobody can come
+        // to what has no name, and the answer need not wait (D96); see `take`.
+        if let claim = removal.claim, engine.isAttended || removal.status.linkCount > 1 { engine.end(claim) }
         reply.succeed()
     }
 

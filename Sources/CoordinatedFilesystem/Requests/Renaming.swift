@@ -111,7 +111,8 @@ extension CoordinatedFilesystem {
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
         follow(move, save, under: claim)
-        endToBeHeard(claim)
+        // Before whoever comes after the answer: it must find this turn over, and so its news told.
+        if let claim { engine.end(claim) }
         reply.succeed()
     }
 
