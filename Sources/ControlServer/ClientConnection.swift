@@ -341,8 +341,10 @@ extension ClientConnection {
 
     /// Has something done in the engine, in order; the process behind the connection is watched from then on.
     ///
-    /// `then` is not called when the connection is gone.
+    /// When the connection is gone before, it is done only if it is to be done `inAnyCase`: what others would not learn
+    /// otherwise. `then` is not called when the connection is gone.
     func atDesk<Value: Sendable>(
+        inAnyCase: Bool = false,
         _ body: @escaping @Sendable (Holdings, ProcessWatch.Watched) throws(Failure) -> Value,
         then: @escaping (Result<Value, Failure>) -> Void
     ) {
@@ -354,7 +356,7 @@ extension ClientConnection {
         }
         jobsAtDesk += 1
         service.desk.run(of: peer.user, on: loop) { [holdings] in
-            try holdings.checkWanted()
+            if !inAnyCase { try holdings.checkWanted() }
             return try body(holdings, process)
         }
         .assumeIsolated().whenComplete { result in
@@ -420,10 +422,11 @@ extension ClientConnection {
     /// A client that reads slowly gets its replies all the same, within bounds.
     private func endAfterWrites() {
         let channel = channel
+        // Before the client can see its end.
+        giveUp()
         outbox.finish { channel.close(promise: nil) }
         let timeout = loop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }
-        giveUp()
     }
 
     /// Gives back what the connection has in the engine, after what it began and before anything else.

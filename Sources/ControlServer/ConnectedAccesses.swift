@@ -243,13 +243,22 @@ final class ConnectedAccesses {
     private func end(_ claim: ClaimID, answering id: MessageID) {
         // It comes after all that the client has asked for before.
         guard !connection.isAtDesk, unfinished < Self.mostUnfinished, service.engine.isCalm else {
-            return endAtDesk(answering: id) { $0.finish($0.end(claim), of: claim) }
+            return endAtDesk(claim, answering: id)
         }
         let ending = connection.holdings.end(claim)
-        guard ending.isDone else { return endAtDesk(answering: id) { $0.finish(ending, of: claim) } }
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        guard ending.isDone else {
+            connection.begin(id)
+            // Whoever it was granted to waits to be told, also when this client is gone, and not for what its user asks for
+            // besides: so it is the server's own turn.
+            return service.desk.submit(of: nil) {
+                [holdings = connection.holdings, door = connection.door] in
+                holdings.finish(ending, of: claim)
+                door.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
+            }
+        }
         // Whoever reads and writes what nobody waits for, waits for no other thread either.
         unfinished += 1
-        let bound = NIOLoopBound(self, eventLoop: connection.loop)
         service.desk.submit(of: connection.peer.user) {
             [holdings = connection.holdings, door = connection.door] in
             holdings.finish(ending, of: claim)
@@ -258,10 +267,10 @@ final class ConnectedAccesses {
         connection.answer(id, .done(EmptyResult()))
     }
 
-    private func endAtDesk(answering id: MessageID, _ finish: @escaping @Sendable (Holdings) -> Void) {
+    private func endAtDesk(_ claim: ClaimID, answering id: MessageID) {
         connection.begin(id)
         connection.atDesk { holdings, _ throws(Failure) in
-            finish(holdings)
+            holdings.finish(holdings.end(claim), of: claim)
         } then: { result in
             self.connection.finish(id, result.map { .done(EmptyResult()) })
         }
@@ -272,7 +281,7 @@ final class ConnectedAccesses {
             return connection.answer(id, .noAccess(parameters.access))
         }
         connection.begin(id)
-        connection.atDesk { holdings, _ throws(Failure) in
+        connection.atDesk(inAnyCase: isDone) { holdings, _ throws(Failure) in
             try holdings.announce(parameters, isDone: isDone)
         } then: { result in
             self.connection.finish(id, result.map { .done(EmptyResult()) })

@@ -42,7 +42,7 @@ final class Holdings: Sendable {
     private let service: Service
     private let peer: Peer
     private let state = Mutex(State())
-    /// The connection has ended: what it has asked for need not be done any more, but for its end.
+    /// The connection has ended: what it has asked for need not be done any more, unless others depend on it.
     private let isGone = Atomic<Bool>(false)
 
     init(of peer: Peer, in service: Service) {
@@ -190,7 +190,6 @@ final class Holdings: Sendable {
         return short
     }
 
-    /// The connection is gone.
     /// The connection has ended, and ``close()`` will come.
     func abandon() { isGone.store(true, ordering: .relaxed) }
 
@@ -199,6 +198,7 @@ final class Holdings: Sendable {
         if isGone.load(ordering: .relaxed) { throw .cancelled }
     }
 
+    /// The connection is gone.
     func close() {
         let (presenters, accesses) = state.withLock { state in
             defer { (state.presenters, state.accesses) = ([], [:]) }

@@ -156,6 +156,51 @@ struct AccessServerTests {
         }
     }
 
+    @Test("who waits for an access goes on, though the client that ended it is gone meanwhile")
+    func endingAndGoing() throws {
+        try withServer { server in
+            let writer = try AwareProgram(server)
+            let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            try eventually(within: .seconds(10), "the reader to wait") {
+                server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
+            }
+            let other = try AwareProgram(server)
+            let blocking = try other.begin("slow/x", .read())
+            try #require(server.documents.gate.isReached())
+            _ = try writer.send(.endAccess(AccessEndParameters(access: held.access)))
+            try writer.breakOff()
+            server.documents.gate.open()
+            // Nothing else happens that could bring it to the reader.
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            #expect(try other.failure(of: blocking)?.code == -32004)
+            try reader.end(access)
+        }
+    }
+
+    @Test("what a client waits for at the desk is not begun when it is gone; a move that it made is told")
+    func askingAndGoing() throws {
+        try withServer { server in
+            let gone = try AwareProgram(server)
+            let held: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.forMoving)))
+            let client = try AwareProgram(server)
+            let blocking = try client.begin("slow/x", .read())
+            try #require(server.documents.gate.isReached())
+            _ = try gone.begin("far/1", .read())
+            _ = try gone.send(.register(RegisterParameters(path: Array("far/2".utf8), messages: .all)))
+            let move = MoveParameters(access: held.access, from: Array("a".utf8), to: Array("b".utf8))
+            _ = try gone.send(.didMove(move))
+            try gone.breakOff()
+            let last = try client.begin("far/3", .read())
+            server.documents.gate.open()
+            #expect(try client.failure(of: blocking)?.code == -32004)
+            let _: AccessBeginResult = try client.reply(to: last)
+            #expect(server.documents.soughtPaths == ["a", "slow/x", "far/3"])
+            #expect(server.documents.movedPaths == ["b"])
+        }
+    }
+
     @Test("what a server gives back when it ends, waiting or held, it gives back whole")
     func stopping() throws {
         var kept: [AwareProgram] = []

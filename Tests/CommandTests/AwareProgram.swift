@@ -98,6 +98,13 @@ final class AwareProgram {
         try send(.beginAccess(AccessBeginParameters([IntentForm(Array(path.utf8), access)], as: identity)))
     }
 
+    /// Sends more than a message may be, and waits until the server has hung up for that.
+    func breakOff() throws {
+        // It may hang up before everything is sent.
+        do { try client.send(String(repeating: "x", count: ProtocolLimits.messageBytes + 1)) } catch {}
+        _ = try client.receiveToEnd()
+    }
+
     func end(_ access: AccessBeginResult) throws {
         let _: EmptyResult = try call(.endAccess(AccessEndParameters(access: access.access)))
     }

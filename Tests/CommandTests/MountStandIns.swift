@@ -3,6 +3,7 @@ import ControlProtocol
 import ControlServer
 import Coordination
 import CoordinationEngine
+import Dispatch
 import Glibc
 import LinuxSystem
 import Synchronization
@@ -121,9 +122,28 @@ final class FakeDocument: TrackedDocument {
     func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
 }
 
+/// Where one thread waits until it is let through.
+final class Gate: Sendable {
+    private let reached = DispatchSemaphore(value: 0)
+    private let opened = DispatchSemaphore(value: 0)
+
+    func pass() {
+        reached.signal()
+        _ = opened.wait(timeout: .now() + 60)
+    }
+
+    /// Whether a thread waits at it.
+    func isReached() -> Bool { reached.wait(timeout: .now() + 10) == .success }
+
+    func open() { opened.signal() }
+}
+
 /// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own,
 /// unless clients are real processes.
 final class FakeDocuments: DocumentSource {
+    /// Whoever looks for anything in `slow` waits here, and finds nothing.
+    let gate = Gate()
+    private let asked = Mutex<(looks: [String], moves: [String])>(([], []))
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
     private let hasRealProcesses: Bool
 
@@ -132,6 +152,11 @@ final class FakeDocuments: DocumentSource {
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
 
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
+        asked.withLock { $0.looks.append(String(decoding: path, as: UTF8.self)) }
+        if path.starts(with: "slow/".utf8) {
+            gate.pass()
+            throw .notFound
+        }
         if path.starts(with: "missing/".utf8) { throw .notFound }
         let failed = FindingFailure.system
         if path.starts(with: "closed/".utf8) { throw failed(EACCES) }
@@ -141,7 +166,13 @@ final class FakeDocuments: DocumentSource {
         return document
     }
 
-    func isAtHand(_ path: [UInt8]) -> Bool { !path.starts(with: "far/".utf8) }
+    func isAtHand(_ path: [UInt8]) -> Bool {
+        !path.starts(with: "far/".utf8) && !path.starts(with: "slow/".utf8)
+    }
+
+    /// What was looked for, the last last; and where to something was moved.
+    var soughtPaths: [String] { asked.withLock { $0.looks } }
+    var movedPaths: [String] { asked.withLock { $0.moves } }
 
     func follow(_ item: ItemID) -> (any TrackedDocument)? { nil }
 
@@ -162,7 +193,9 @@ final class FakeDocuments: DocumentSource {
 
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
-    ) throws(MoveFailure) {}
+    ) throws(MoveFailure) {
+        asked.withLock { $0.moves.append(String(decoding: path, as: UTF8.self)) }
+    }
 
     /// How often something was found and not released.
     var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
