@@ -123,6 +123,11 @@ final class Node: DescriptorKeeper {
         let (backing, placed) = state.withLock { ($0.backing, $0.placed) }
         if let backing { connection.closeBacking(backing) }
         if let placed { context.departed.add(placed) }
+        // Each that only this one kept, without recursion.
+        var parent = state.withLock { $0.parent.take() }
+        while isKnownUniquelyReferenced(&parent) {
+            parent = parent?.state.withLock { $0.parent.take() }
+        }
     }
 
     var item: ItemID { state.withLock { $0.item } }
@@ -156,14 +161,28 @@ final class Node: DescriptorKeeper {
         }
     }
 
+    /// Opens what is closed on the way to it, from above and without recursion: how deep a tree is is its owner's choice.
     private func findDescriptor() throws(Errno) -> SharedDescriptor {
-        let (cached, handle, parent, name, hasName) = state.withLock {
-            ($0.descriptor, $0.handle, $0.parent, $0.name, $0.hasName)
+        var way: [(node: Node, name: NameBytes)] = []
+        var next = self
+        var opened: SharedDescriptor
+        while true {
+            let (cached, handle, parent, name, hasName) = next.state.withLock {
+                ($0.descriptor, $0.handle, $0.parent, $0.name, $0.hasName)
+            }
+            if let found = cached ?? handle.flatMap({ next.find(by: $0) }) {
+                opened = found
+                break
+            }
+            guard let parent, hasName else { throw .stale }
+            way.append((next, name))
+            next = parent
         }
-        if let cached { return cached }
-        if let handle, let found = find(by: handle) { return found }
-        guard let parent, hasName else { throw .stale }
-        let directory = try parent.descriptor()
+        while let (node, name) = way.popLast() { opened = try node.open(name, in: opened) }
+        return opened
+    }
+
+    private func open(_ name: NameBytes, in directory: SharedDescriptor) throws(Errno) -> SharedDescriptor {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
