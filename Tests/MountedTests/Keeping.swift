@@ -74,6 +74,29 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
+            arguments: ["rm document", "mv other document", ": >document"])
+        func accessing(command: String) throws {
+            let bounds = "wait=500ms,hold-aware=60s"
+            try MountedDirectory.with(bounds) { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"; echo new >\"$2\"").run(document, mount.path + "/other")
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), document,
+                    "echo begun >document; echo held; read line", at: mount.path, input: .keyboard)
+                try eventually(within: .seconds(10), "the command to write") { writer.text == "held\n" }
+                let (_, took) = try timed { try Script(command).run(at: mount.path) }
+                print("'\(command)' went ahead after \(took) (bound 500 ms)")
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
+                #expect(try Contents.text(of: restored) == "begun\n")
+                checkForced(try mount.status(), except: [.proceeded])
+            }
+        }
+
         @Test("What was kept in a directory that is closed to somebody is not told to them")
         func closed() throws {
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }

@@ -67,29 +67,34 @@ extension CoordinatedFilesystem {
         _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
     ) {
-        let writers = strangers(writingTo: node, passedBy: request, grant)
-        guard let node, node.kind == S_IFREG, !writers.isEmpty || !grant.unanswered.isEmpty else {
+        let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
+        guard let node, node.kind == S_IFREG, !writers.isEmpty || hasUnseen || !grant.unanswered.isEmpty
+        else {
             step(reply)
             return engine.end(request.claim)
         }
         let parked = Parked(reply)
         engine.workers.run { [self] in
-            // What a presenter did not let go is lost whether or not anybody writes to the file.
-            keepFile(
-                node, for: grant.unanswered.isEmpty ? writers : [], because: grant.keepCause, by: request)
+            // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
+            // an access that is not over, by whom nobody sees.
+            let mustStay = hasUnseen || !grant.unanswered.isEmpty
+            keepFile(node, for: mustStay ? [] : writers, because: grant.keepCause, by: request)
             if let reply = parked.take() { step(reply) }
             engine.end(request.claim)
         }
     }
 
-    /// The open writers of a file that a granted change of names goes over and that are somebody else's.
+    /// The open writers of a file that a granted change of names goes over and that are somebody else's; and whether it goes over
+    /// somebody's access, in which files are written by other programs' handles (G5).
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
-    ) -> [Handle] {
-        guard let node, !grant.passed.isEmpty else { return [] }
+    ) -> (writers: [Handle], hasUnseen: Bool) {
+        guard let node, !grant.passed.isEmpty else { return ([], false) }
         let party = request.identify()
-        return grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
-            .filter { $0.node === node && !$0.identify().isExempt(from: party) }
+        let passed = grant.passed.compactMap { engine.claimant(of: $0.claim) }
+            .filter { !$0.identify().isExempt(from: party) }
+        let writers = passed.compactMap { $0 as? Handle }
+        return (writers.filter { $0.node === node }, writers.count < passed.count)
     }
 
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
