@@ -75,7 +75,8 @@ final class CoordinatedFilesystem: Filesystem {
         timesShowStores = FileTimes.showStores(on: source)
         let departed = DepartedDirectories()
         let context = Node.Context(
-            budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow)
+            budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow,
+            timesShowStores: timesShowStores)
         let node = Node(.root, status, parent: nil, name: NameBytes([]), context: context)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()

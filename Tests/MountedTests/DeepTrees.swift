@@ -6,7 +6,8 @@ import Testing
 extension Mounted {
     /// How deep a tree is, is its owner's choice; the daemon has fewer descriptors than that.
     @Suite struct DeepTrees {
-        @Test("In a directory whose way was removed around the mount, a look ends at once, however deep it is")
+        @Test(
+            "In a directory whose way was removed around the mount, a look ends at once, however deep it is")
         func removed() throws {
             try Self.withFew(deep: 60) { mount, client in
                 try Script("rm -rf \"$1\"/d").run(mount.below)

@@ -172,13 +172,16 @@ final class Handle: Claimant {
     }
 
     func observe() -> Observation {
-        mayWrite ? observeWriter() : processes.observeReader(thread: thread, of: node)
+        guard mayWrite else { return processes.observeReader(thread: thread, of: node) }
+        fetchStores()
+        return look()
     }
 
     /// Whether the file may have changed since the handle could write to it.
     var mayHaveWritten: Bool {
         let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
         do throws(Errno) {
+            if storesAreUnseen { return true }
             let stamp = Stamp(try node.descriptor().descriptor.status())
             return isBlurred || baseline.map { !$0.hasSameContents(as: stamp) } ?? true
         } catch {
@@ -186,7 +189,8 @@ final class Handle: Claimant {
         }
     }
 
-    private func observeWriter() -> Observation {
+    /// What a writer has done, as far as its file shows it; never waits for the kernel.
+    func look() -> Observation {
         let status: FileStatus
         do throws(Errno) {
             status = try node.descriptor().descriptor.status()
@@ -198,7 +202,7 @@ final class Handle: Claimant {
         let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
         guard stamp == baseline else { return .dirty(stamp: stamp.number) }
         if truncates || flags & O_CREAT != 0 { return .untouched }
-        return isBlurred ? .dirty(stamp: stamp.number) : .clean
+        return isBlurred || storesAreUnseen ? .dirty(stamp: stamp.number) : .clean
     }
 }
 

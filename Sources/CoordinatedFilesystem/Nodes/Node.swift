@@ -86,15 +86,18 @@ final class Node: DescriptorKeeper {
         let connection: Connection
         let departed: DepartedDirectories
         let mountsBelow: MountsBelow
+        /// Whether a file's times move by what is stored to a mapping of it.
+        let timesShowStores: Bool
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
-            mountsBelow: MountsBelow
+            mountsBelow: MountsBelow, timesShowStores: Bool
         ) {
             self.budget = budget
             self.connection = connection
             self.departed = departed
             self.mountsBelow = mountsBelow
+            self.timesShowStores = timesShowStores
         }
     }
 
@@ -115,6 +118,7 @@ final class Node: DescriptorKeeper {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
+    var timesShowStores: Bool { context.timesShowStores }
     /// The inode number that programs see.
     var number: UInt64 { context.mountsBelow.number(ofInode: key.inode, on: key.device) }
 

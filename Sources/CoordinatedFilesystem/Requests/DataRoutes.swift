@@ -180,6 +180,23 @@ extension Node.State {
 extension Handle {
     /// Shared mappings that can be stored to take both.
     fileprivate var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
+
+    /// Whether the kernel may have for itself what was stored to a mapping: where data goes through the daemon, until it writes
+    /// the pages.
+    var mayHoldStores: Bool { mayBeMapped && state.withLock { $0.movesData } }
+
+    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that: not on a thread that
+    /// serves requests, and not while the kernel waits for an answer about the size of the file, before which it writes
+    /// nothing.
+    func fetchStores() {
+        if mayHoldStores { node.connection.invalidateContents(of: node.id) }
+    }
+
+    /// Whether something may have been stored to a mapping that the file does not show before the disk is written: on tmpfs,
+    /// never.
+    var storesAreUnseen: Bool {
+        mayBeMapped && !node.timesShowStores && !state.withLock { $0.movesData }
+    }
 }
 
 /// Which way the data of the mount goes, as far as it is known.

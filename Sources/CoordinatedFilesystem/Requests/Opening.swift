@@ -108,13 +108,18 @@ extension CoordinatedFilesystem {
 
     /// Opens a file whose claim was granted, or that has none.
     func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
-        guard let grant, endangers(grant) else { return complete(handle, reply: reply) }
+        guard let grant, endangers(grant) || passesHidden(grant) else {
+            return complete(handle, reply: reply)
+        }
         // What the passed writer left would be lost under this one: keep it first, on a worker.
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
+            for writer in writers(passedBy: grant) { writer.fetchStores() }
             do throws(StoreError) {
-                try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
+                if endangers(grant) {
+                    try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
+                }
             } catch {
                 engine.end(handle.claim)
                 return reply.fail(.busy)
@@ -132,8 +137,17 @@ extension CoordinatedFilesystem {
                 guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
                     return true
                 }
-                return writer.observe() != .clean
+                return writer.look() != .clean
             }
+    }
+
+    /// Whether the kernel may have what a passed writer has stored, and the file does not show it.
+    private func passesHidden(_ grant: Grant) -> Bool {
+        writers(passedBy: grant).contains { $0.mayHoldStores }
+    }
+
+    private func writers(passedBy grant: Grant) -> [Handle] {
+        grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {

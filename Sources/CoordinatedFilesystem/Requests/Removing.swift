@@ -36,11 +36,11 @@ extension CoordinatedFilesystem {
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
-        let removal = Removal(
-            change, node, status, isDirectory: isDirectory, save: save, claim: request.claim)
+        let removal = Removal(change, node, status, isDirectory: isDirectory, save: save)
+        // Its claim is the one it was sent back with, if it was.
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             take(request, grant, endangering: node, reply: reply) { [self] reply in
-                carryOut(removal, reply: reply)
+                carryOut(removal, under: request.claim, reply: reply)
             }
         }
     }
@@ -103,10 +103,12 @@ extension CoordinatedFilesystem {
         _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
     ) {
         keeper.keepFile(node, for: writers, because: cause, by: subject)
-        for writer in writers where handles[writer.id] == nil { keeper.letGo(of: writer) }
+        // Not by the table of handles: one that is being opened is not in it yet.
+        for writer in writers where writer.state.withLock({ $0.isClosed }) { keeper.letGo(of: writer) }
     }
 
-    private func carryOut(_ removal: Removal, reply: consuming Reply) {
+    /// `claim` is that about which those who show the file were asked, if there is one.
+    private func carryOut(_ removal: Removal, under claim: ClaimID? = nil, reply: consuming Reply) {
         let (change, node, status) = (removal.change, removal.node, removal.status)
         noteOwn(change.name, in: change.directory)
         do throws(Errno) {
@@ -129,14 +131,14 @@ extension CoordinatedFilesystem {
                     change.name, in: change.directory, of: node, by: save.actor, evidence: evidence,
                     thread: change.caller.thread)
             } else if isKnown {
-                loseDocument(of: node, called: change, under: removal.claim)
+                loseDocument(of: node, called: change, under: claim)
             } else {
                 noteDeletion(of: node, change)
             }
         }
         // Whoever comes after the answer must find this turn over, and so its news told. Where nobody is told, nobody can come
         // to what has no name, and the answer need not wait (D96); see `take`.
-        if let claim = removal.claim, engine.isAttended || removal.status.linkCount > 1 { engine.end(claim) }
+        if let claim, engine.isAttended || status.linkCount > 1 { engine.end(claim) }
         reply.succeed()
     }
 
@@ -191,18 +193,14 @@ private final class Removal: Sendable {
     let status: FileStatus
     let isDirectory: Bool
     let save: Save?
-    /// Those who show the file were asked about its deletion, if there is one.
-    let claim: ClaimID?
 
     init(
-        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, save: Save? = nil,
-        claim: ClaimID? = nil
+        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool, save: Save? = nil
     ) {
         self.change = change
         self.node = node
         self.status = status
         self.isDirectory = isDirectory
         self.save = save
-        self.claim = claim
     }
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Who stores to a shared mapping makes no system call, and where data goes through the daemon the kernel has the pages
+    /// for itself.
+    @Suite struct MappedWriters {
+        private static let bounds = "wait=120s,hold=1s,idle=300ms"
+        private static let margin = Duration.seconds(10)
+
+        @Test(
+            "What was stored to a mapping is kept before somebody else truncates the file",
+            arguments: Place.all)
+        func truncating(place: Place) throws {
+            try Self.withMapping(place) { mount, document in
+                let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
+                print("a writer went over a mapping after \(took) (bound 1 s)")
+                #expect(took < .seconds(1) + Self.margin)
+                #expect(try Contents.text(of: mount.below + "/document") == "new\n")
+                let kept = try Self.kept(mount)
+                #expect(kept.contains("stored by the mapping"), "\(kept)")
+            }
+        }
+
+        @Test(
+            "What was stored to a mapping is kept before somebody else replaces the file",
+            arguments: Place.all)
+        func replacing(place: Place) throws {
+            try Self.withMapping(place) { mount, document in
+                try Script("echo new >\"$1\"-next; mv \"$1\"-next \"$1\"").run(document)
+            } after: { mount in
+                let kept = try Self.kept(mount)
+                #expect(kept.contains("stored by the mapping"), "\(kept)")
+            }
+        }
+
+        @Test(
+            "A reader waits until nothing has been stored to a mapping for a while, and sees all that was",
+            arguments: Place.all)
+        func reading(place: Place) throws {
+            try Self.withMapping(place) { mount, document in
+                let (found, took) = try timed { try Program("cat").run(document).text }
+                print("a reader went by a mapping after \(took) (bound 300 ms)")
+                #expect(found == "stored by the mapping")
+                #expect(took >= .milliseconds(300))
+                #expect(took < .milliseconds(300) + Self.margin)
+            }
+        }
+
+        /// Where the file lies.
+        enum Place: String, Sendable {
+            case lab, memory
+
+            static var all: [Place] { access("/dev/shm", W_OK) == 0 ? [.lab, .memory] : [.lab] }
+        }
+
+        /// Has a program store to a mapping of a file that it keeps open, and then somebody do something with it.
+        private static func withMapping(
+            _ place: Place, _ body: (MountedDirectory, _ document: String) throws -> Void,
+            after: (MountedDirectory) throws -> Void = { _ in }
+        ) throws {
+            let mount = try MountedDirectory([bounds], in: place == .memory ? "/dev/shm" : nil)
+            // The rest is in the lab.
+            defer { if place == .memory { remove(mount.path) } }
+            do {
+                try Contents.write("as it was before that", to: mount.path + "/document")
+                try mount.mount()
+                let document = mount.path + "/document"
+                let writer = try Program("python3").start("-c", storing, document, input: .keyboard)
+                try eventually(within: .seconds(10), "the stores\n\(writer.errorText)") {
+                    writer.text == "stored\n"
+                }
+                try body(mount, document)
+                writer.endInput()
+                _ = try writer.wait(within: .seconds(10)).succeeding()
+                try after(mount)
+                try mount.unmount()
+            } catch {
+                mount.abandon()
+                throw error
+            }
+        }
+
+        private static func kept(_ mount: MountedDirectory) throws -> [String] {
+            try mount.kept("document").map { entry in
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(entry.id, to: restored)
+                return try Contents.text(of: restored)
+            }
+        }
+
+        private static func remove(_ directory: String) {
+            do { try Program("rm").run("-rf", directory) } catch { Issue.record("\(error)") }
+        }
+
+        private static let storing = """
+            import mmap, os, sys
+            file = os.open(sys.argv[1], os.O_RDWR)
+            mapped = mmap.mmap(file, 0)
+            # Once a page was read, tmpfs does not learn of a store to it.
+            if mapped[:] != b"as it was before that": sys.exit("something else")
+            mapped[:] = b"stored by the mapping"
+            print("stored", flush=True)
+            sys.stdin.read()
+            """
+    }
+}
