@@ -17,10 +17,12 @@ package enum StandInMount {
     }
 
     static func added(to table: MountTable) -> MountTable {
-        standIn.withLock { $0?.mount }.map { MountTable(table.entries + [$0]) } ?? table
+        guard var mount = standIn.withLock({ $0?.mount }) else { return table }
+        mount.parent = table.containing(mount.mountpoint)?.id ?? mount.parent
+        return MountTable(table.entries + [mount])
     }
 
     static func socket(of mount: MountEntry) -> [UInt8]? {
-        standIn.withLock { $0?.mount == mount ? $0?.socket : nil }
+        standIn.withLock { $0?.mount.mountpoint == mount.mountpoint ? $0?.socket : nil }
     }
 }

@@ -65,15 +65,29 @@ package struct MountTable: Sendable {
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
     /// The mount one sees at exactly this path.
-    package func top(at mountpoint: [UInt8]) -> MountEntry? { entries.last { $0.mountpoint == mountpoint } }
+    package func top(at mountpoint: [UInt8]) -> MountEntry? {
+        containing(mountpoint).flatMap { $0.mountpoint == mountpoint ? $0 : nil }
+    }
 
-    /// The mount that a clean absolute path leads into, by its text alone: nothing is looked up.
+    /// The mount that a clean absolute path leads into, by the table alone: nothing is looked up.
+    ///
+    /// From mount to mount, each on the one before: what was mounted in a directory is not seen any more when another mount
+    /// covers that, though the table has it still.
     package func containing(_ path: [UInt8]) -> MountEntry? {
-        var best: MountEntry?
-        for entry in entries where path.isPath(atOrBelow: entry.mountpoint) {
-            if entry.mountpoint.count >= best?.mountpoint.count ?? 0 { best = entry }
+        var above = entries.filter { path.isPath(atOrBelow: $0.mountpoint) }
+        let ids = Set(above.map(\.id))
+        var found = Self.first(of: above.filter { $0.parent == $0.id || !ids.contains($0.parent) })
+        while let mount = found {
+            above.removeAll { $0.id == mount.id }
+            guard let next = Self.first(of: above.filter { $0.parent == mount.id }) else { return mount }
+            found = next
         }
-        return best
+        return nil
+    }
+
+    /// The one that a walk along their common path comes to first; of several at one place the last.
+    private static func first(of mounts: [MountEntry]) -> MountEntry? {
+        mounts.reversed().min { $0.mountpoint.count < $1.mountpoint.count }
     }
 }
 

@@ -71,6 +71,27 @@ struct MountTableTests {
         #expect(table.containing(Array("/srv/my".utf8))?.id == 22)
     }
 
+    @Test("what was mounted in a directory is not seen when another mount covers that")
+    func covered() {
+        let table = MountTable(
+            parsing: Array(
+                #"""
+                1 1 0:2 / / rw - rootfs rootfs rw
+                22 1 254:1 / / rw - ext4 /dev/root rw
+                36 22 0:40 / /home/slow rw - fuse.sshfs there: rw
+                37 36 0:41 / /home/slow/in rw - tmpfs none rw
+                40 22 0:44 / /home rw - fuse.truce /home rw
+                41 40 0:45 / /home/later rw - tmpfs none rw
+                """#.utf8))
+        #expect(table.containing(Array("/home/slow/in/a".utf8))?.id == 40)
+        #expect(table.top(at: Array("/home/slow".utf8)) == nil)
+        #expect(table.containing(Array("/home/later/a".utf8))?.id == 41)
+        #expect(table.containing(Array("/homes".utf8))?.id == 22)
+        #expect(table.top(at: Array("/".utf8))?.id == 22)
+        #expect(MountTable(Array(table.entries.dropFirst(2))).top(at: Array("/home".utf8))?.id == 40)
+        #expect(MountTable([]).containing(Array("/home".utf8)) == nil)
+    }
+
     @Test("ro of the file system counts like ro of the mount; other words are the mount's")
     func inheritance() throws {
         let mount = try #require(
