@@ -22,6 +22,8 @@ final class ClientConnection: ChannelDuplexHandler {
     let channel: any Channel
     let door: Door
     let holdings: Holdings
+    /// Where what the client asks for is done in its order.
+    let lane: Desk.Lane
     /// When it was accepted, to tell its process from a later one of the same number.
     let accepted = ProcessClock.now
     private(set) lazy var presenters = ConnectedPresenters(of: self, in: service)
@@ -49,7 +51,7 @@ final class ClientConnection: ChannelDuplexHandler {
     private static let farewell = TimeAmount.seconds(10)
     /// Not 0: the loop runs all that is due before it looks at sockets again.
     private static let rest = TimeAmount.microseconds(100)
-    private static let longestRest = TimeAmount.seconds(1)
+    private static let longestEnd = TimeAmount.seconds(1)
 
     init(of peer: Peer, on channel: any Channel, to service: Service) {
         self.peer = peer
@@ -57,6 +59,7 @@ final class ClientConnection: ChannelDuplexHandler {
         self.channel = channel
         door = Door(to: channel.eventLoop)
         holdings = Holdings(of: peer, in: service)
+        lane = service.desk.lane(of: peer.user, isGuest: service.guest(peer) != nil)
     }
 
     var loop: any EventLoop { channel.eventLoop }
@@ -126,17 +129,21 @@ extension ClientConnection {
                 guard messages < ProtocolLimits.messagesPerTurn, bytes < ProtocolLimits.bytesPerTurn else {
                     return rest(after: bytes, since: begin)
                 }
-                messages += 1
-                guard let message = nextMessage() else {
+                let pending = reader.pendingBytes
+                let message = nextMessage()
+                bytes += pending - reader.pendingBytes
+                guard let message else {
                     isDrained = true
                     continue
                 }
-                bytes += message.count
+                messages += 1
                 take(message)
             } else {
                 break
             }
         }
+        // Empty lines are no messages; and a client whose requests wait goes on with each that is answered.
+        if !isEnding, bytes >= ProtocolLimits.bytesPerTurn { return rest(after: bytes, since: begin) }
         if isDrained, hasInputEnded, flow.isIdle, !accesses.areWaiting, !isEnding {
             if reader.isInMessage {
                 end(with: .invalidRequest("the last message is cut off"))
@@ -157,8 +164,9 @@ extension ClientConnection {
     private func rest(after bytes: Int, since begin: NIODeadline) {
         let large = bytes >= ProtocolLimits.bytesPerTurn
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.rest
-        let (place, others) = service.resting.value.enter(for: NIODeadline.now() - begin)
-        let end = loop.assumeIsolated().scheduleTask(in: min(max(least, others * 2), Self.longestRest)) {
+        let (place, time) = service.resting.value.enter(
+            for: NIODeadline.now() - begin, of: peer.user, least: least)
+        let end = loop.assumeIsolated().scheduleTask(in: time) {
             self.leaveCrowd()
             self.serve()
         }
@@ -325,7 +333,8 @@ extension ClientConnection {
         _ body: @escaping @Sendable (Service, Peer) throws -> Response
     ) {
         begin(id, reserving: bytes)
-        service.readers.runIfActive(eventLoop: loop) { [service, peer] in
+        let lane = service.readers.lane(of: peer.user, isGuest: service.guest(peer) != nil)
+        service.readers.run(in: lane, on: loop) { [service, peer] in
             try Reply(to: id, .success(try body(service, peer))).encoded()
         }
         .assumeIsolated().whenComplete { result in
@@ -355,7 +364,7 @@ extension ClientConnection {
             return then(.failure(.unwatched(error)))
         }
         jobsAtDesk += 1
-        service.desk.run(of: peer.user, on: loop) { [holdings] in
+        service.desk.run(in: lane, on: loop) { [holdings] in
             if !inAnyCase { try holdings.checkWanted() }
             return try body(holdings, process)
         }
@@ -441,9 +450,13 @@ extension ClientConnection {
         let rooms = [presenters.close(), accesses.close()]
         events.close()
         // Also when the desk does nothing else any more. Until then others of its user's do not get the room it took.
-        service.desk.submit(of: peer.user) { [holdings] in
+        service.desk.submit(in: lane) { [holdings] in
             holdings.close()
             for giveBack in rooms { giveBack() }
+        }
+        // What it holds is not to wait for what a file system keeps of it.
+        loop.assumeIsolated().scheduleTask(in: Self.longestEnd) { [holdings, desk = service.desk] in
+            desk.submit(in: desk.own) { holdings.close() }
         }
     }
 }

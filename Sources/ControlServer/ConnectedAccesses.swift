@@ -13,6 +13,8 @@ final class ConnectedAccesses {
         /// Answered as cancelled; what is decided meanwhile does not matter.
         case cancelled
         case held
+        /// Its end is asked for.
+        case ending
     }
 
     private struct Access {
@@ -229,7 +231,7 @@ final class ConnectedAccesses {
         guard case .held = accesses[claim]?.standing else {
             return connection.answer(id, .noAccess(access))
         }
-        remove(claim)
+        accesses[claim]?.standing = .ending
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         let isOpen = service.engine.whenClosed(claim) { [door = connection.door] in
             door.run {
@@ -246,12 +248,13 @@ final class ConnectedAccesses {
             return endAtDesk(claim, answering: id)
         }
         let ending = connection.holdings.end(claim)
+        remove(claim)
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         guard ending.isDone else {
             connection.begin(id)
             // Whoever it was granted to waits to be told, also when this client is gone, and not for what its user asks for
             // besides: so it is the server's own turn.
-            return service.desk.submit(of: nil) {
+            return service.desk.submit(in: service.desk.own) {
                 [holdings = connection.holdings, door = connection.door] in
                 holdings.finish(ending, of: claim)
                 door.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
@@ -259,7 +262,7 @@ final class ConnectedAccesses {
         }
         // Whoever reads and writes what nobody waits for, waits for no other thread either.
         unfinished += 1
-        service.desk.submit(of: connection.peer.user) {
+        service.desk.submit(in: connection.lane) {
             [holdings = connection.holdings, door = connection.door] in
             holdings.finish(ending, of: claim)
             door.run { bound.value.unfinished -= 1 }
@@ -272,6 +275,7 @@ final class ConnectedAccesses {
         connection.atDesk { holdings, _ throws(Failure) in
             holdings.finish(holdings.end(claim), of: claim)
         } then: { result in
+            self.remove(claim)
             self.connection.finish(id, result.map { .done(EmptyResult()) })
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 package import CoordinationEngine
+import Dispatch
 package import LinuxSystem
 import NIOCore
 import NIOPosix
@@ -33,6 +34,8 @@ package final class ControlServer: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     private let roster: NIOLoopBoundBox<Roster>
+    /// How long a file system may keep the end.
+    private static let patience = DispatchTimeInterval.seconds(5)
 
     /// `eventMemory` is how long events are remembered when nobody is subscribed.
     package init(
@@ -43,8 +46,7 @@ package final class ControlServer: Sendable {
         log: @escaping @Sendable (String) -> Void
     ) throws {
         let watch = try ProcessWatch()
-        let (readers, desk) = (NIOThreadPool(numberOfThreads: 1), Desk())
-        readers.start()
+        let (readers, desk) = (Desk(), Desk())
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let feed = try loop.submit {
@@ -57,8 +59,8 @@ package final class ControlServer: Sendable {
         let service = Service(
             mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,
             feed: feed, log: log, watch: watch,
-            resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), readers: readers,
-            desk: desk)
+            resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), desk: desk,
+            readers: readers)
         let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
@@ -85,20 +87,20 @@ package final class ControlServer: Sendable {
             feed.value.close()
             return roster.value.closeAll(on: loop)
         }.wait()
-        // What they had is given back on the desk, in order; but for an event feed that is only now being registered.
-        try service.desk.finish(on: loop)
-        try service.readers.runIfActive(eventLoop: loop) {}.wait()
+        // What they had is given back on the desk; but for an event feed that is only now being registered.
+        let areDone = [service.desk, service.readers].map { $0.finish(within: Self.patience) }
         service.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
         // The feed may have begun only now.
-        try service.desk.finish(on: loop)
+        if areDone == [true, true], service.desk.finish(within: Self.patience) { return }
+        service.log("the control socket is closed while a client's request still waits for a file system")
     }
 
     /// For who goes on without it after ``stop()``.
     package func endThreads() throws {
         try service.desk.end()
-        try service.readers.syncShutdownGracefully()
+        try service.readers.end()
         try group.syncShutdownGracefully()
     }
 

@@ -2,19 +2,33 @@
 import NIOCore
 
 /// Connections that have said much at once and rest, and how long each had the loop before. On the event loop only.
+///
+/// Each lets go first all others of its user's that do the same, and one of each other user's: so it costs a user's programs
+/// nothing how many another one has.
 final class Crowd {
     /// Of one that rests; to be given back once.
     struct Place {
+        fileprivate let user: UInt32
         fileprivate let turn: TimeAmount
     }
 
-    private var turns = TimeAmount.zero
+    private static let longest = TimeAmount.seconds(1)
+    private var turns: [UInt32: [TimeAmount]] = [:]
 
-    /// Returns how long all others had the loop together.
-    func enter(for turn: TimeAmount) -> (place: Place, others: TimeAmount) {
-        defer { turns = turns + turn }
-        return (Place(turn: turn), turns)
+    /// How long a connection is to rest after so long a turn: long enough that the loop is idle for as long as it serves such
+    /// connections, and `least` at least.
+    func enter(for turn: TimeAmount, of user: UInt32, least: TimeAmount) -> (place: Place, rest: TimeAmount) {
+        let others = turns.reduce(TimeAmount.zero) { sum, share in
+            share.key == user
+                ? share.value.reduce(sum) { $0 + $1 } : sum + (share.value.max() ?? TimeAmount.zero)
+        }
+        turns[user, default: []].append(turn)
+        return (Place(user: user, turn: turn), min(max(least, others * 2), Self.longest))
     }
 
-    func leave(_ place: Place) { turns = turns - place.turn }
+    func leave(_ place: Place) {
+        guard let index = turns[place.user]?.firstIndex(of: place.turn) else { return }
+        turns[place.user]?.remove(at: index)
+        if turns[place.user]?.isEmpty == true { turns[place.user] = nil }
+    }
 }

@@ -1,75 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
+import Dispatch
 import NIOCore
 import NIOPosix
 import Synchronization
 
-/// One thread for whatever looks for documents or begins and ends something in the engine.
+/// Threads for whatever looks for documents or begins and ends something in the engine.
 ///
-/// One, so that everything happens in the order in which a user's clients asked for it; users take turns, one job each, so that who
-/// asks for very much keeps others waiting for one job at a time. Not an event loop, because what follows from an end may
-/// be opens of files. Answers of presenters go to the engine from the event loop all the same: they cost others a
-/// thread's wake-up otherwise, and what follows from them, the timers' thread does as well. For the same reason, an end
-/// that nobody waits for is there as well, and the beginning of an access to what needs no looking for.
+/// What is asked for in one *lane*, which a connection has, is done in that order, one thing after the other. Users take
+/// turns, one job each, and have so many threads at once as their lanes are wide and no more: so who asks for very much keeps
+/// others waiting for little, and what a dead file system keeps, keeps nobody who uses another one, but for the other programs of
+/// one who has as many as that. Not an event loop, because what follows from an end may be opens of files. Answers of
+/// presenters go to the engine from the event loop all the same: they cost others a thread's wake-up otherwise, and what
+/// follows from them, the timers' thread does as well. For the same reason, an end that nobody waits for is there as well, and
+/// the beginning of an access to what needs no looking for.
 ///
 /// Any thread may call.
 final class Desk: Sendable {
-    /// Whose jobs are done in their order; nil for the server's own.
-    typealias User = UInt32?
+    /// One thing after the other, for somebody.
+    struct Lane: Sendable {
+        fileprivate let id: UInt64
+        /// Nil for the server's own.
+        fileprivate let user: UInt32?
+        /// How many threads the lanes of that user have at once.
+        fileprivate let width: Int
+    }
+
     /// Told whether the desk still works.
     private typealias Job = @Sendable (Bool) -> Void
 
-    private struct State {
-        var jobs: [User: CircularBuffer<Job>] = [:]
-        /// Those who have jobs, whoever is next first.
-        var turns: CircularBuffer<User> = []
+    /// What one user has to be done.
+    private struct Share {
+        /// Lanes with jobs that are not at work, whoever is next first.
+        var ready: CircularBuffer<UInt64> = []
+        /// How often the user is in the pool's queue or at work.
+        var turns = 0
+    }
 
-        mutating func add(_ job: @escaping Job, of user: User) {
-            if jobs[user] == nil { turns.append(user) }
-            jobs[user, default: []].append(job)
+    private struct State {
+        /// Those that have jobs or are at work.
+        var lanes: [UInt64: CircularBuffer<Job>] = [:]
+        var shares: [UInt32?: Share] = [:]
+        var lastLane: UInt64 = 0
+        var waiting: [DispatchSemaphore] = []
+
+        /// Returns whether the user is to have one more turn.
+        mutating func add(_ job: @escaping Job, in lane: Lane) -> Bool {
+            let isIdle = lanes[lane.id] == nil
+            lanes[lane.id, default: []].append(job)
+            guard isIdle else { return false }
+            shares[lane.user, default: Share()].ready.append(lane.id)
+            guard let turns = shares[lane.user]?.turns, turns < lane.width else { return false }
+            shares[lane.user]?.turns += 1
+            return true
         }
 
-        mutating func next() -> Job? {
-            guard let user = turns.popFirst(), let job = jobs[user]?.popFirst() else { return nil }
-            if jobs[user]?.isEmpty == true { jobs[user] = nil } else { turns.append(user) }
-            return job
+        /// The next job of a user, whose turns are one less if there is none.
+        mutating func next(of user: UInt32?) -> (lane: UInt64, job: Job)? {
+            if let lane = shares[user]?.ready.popFirst(), let job = lanes[lane]?.popFirst() {
+                return (lane, job)
+            }
+            shares[user]?.turns -= 1
+            if shares[user]?.turns == 0 { shares[user] = nil }
+            return nil
+        }
+
+        mutating func finish(_ lane: UInt64, of user: UInt32?) {
+            guard lanes[lane]?.isEmpty == true else {
+                shares[user]?.ready.append(lane)
+                return
+            }
+            lanes[lane] = nil
+            guard lanes.isEmpty else { return }
+            for semaphore in waiting { semaphore.signal() }
+            waiting = []
         }
     }
 
-    private let pool = NIOThreadPool(numberOfThreads: 1)
+    /// The server's own jobs, and a user's, never take all threads.
+    private static let threads = 8
+    private static let width = 3
+    /// Of a user who is a guest.
+    private static let guestWidth = 1
+
+    private let pool = NIOThreadPool(numberOfThreads: threads)
     private let state = Mutex(State())
 
     init() { pool.start() }
 
+    func lane(of user: UInt32, isGuest: Bool) -> Lane {
+        makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
+    }
+
+    /// A lane of the server's for one job: others come before it or after it, as it happens.
+    var own: Lane { makeLane(of: nil, width: Self.width) }
+
+    private func makeLane(of user: UInt32?, width: Int) -> Lane {
+        state.withLock { state in
+            state.lastLane += 1
+            return Lane(id: state.lastLane, user: user, width: width)
+        }
+    }
+
     /// Runs in any case: on another thread if the desk does nothing any more.
-    func submit(of user: User, _ body: @escaping @Sendable () -> Void) {
-        enqueue(of: user) { _ in body() }
+    func submit(in lane: Lane, _ body: @escaping @Sendable () -> Void) {
+        enqueue(in: lane) { _ in body() }
     }
 
     /// Fails if the desk does nothing any more.
     func run<Value: Sendable>(
-        of user: User, on loop: any EventLoop, _ body: @escaping @Sendable () throws -> Value
+        in lane: Lane, on loop: any EventLoop, _ body: @escaping @Sendable () throws -> Value
     ) -> EventLoopFuture<Value> {
         let promise = loop.makePromise(of: Value.self)
-        enqueue(of: user) { isActive in
+        enqueue(in: lane) { isActive in
             guard isActive else { return promise.fail(CancellationError()) }
             promise.completeWith(Result { try body() })
         }
         return promise.futureResult
     }
 
-    /// Waits for everything that was asked for until now. Not to be called on the desk.
-    func finish(on loop: any EventLoop) throws {
-        // There is a turn in the pool for each job, and this one comes behind all of them.
-        try pool.runIfActive(eventLoop: loop) {}.wait()
+    /// Waits until there is nothing to do, so long at most. Not to be called on the desk. Returns whether all is done.
+    func finish(within time: DispatchTimeInterval) -> Bool {
+        let idle = DispatchSemaphore(value: 0)
+        let isIdle = state.withLock { state in
+            if !state.lanes.isEmpty { state.waiting.append(idle) }
+            return state.lanes.isEmpty
+        }
+        return isIdle || idle.wait(timeout: .now() + time) == .success
     }
 
     func end() throws { try pool.syncShutdownGracefully() }
 
-    private func enqueue(of user: User, _ job: @escaping Job) {
-        state.withLock { $0.add(job, of: user) }
-        pool.submit { [self] state in
-            guard let job = self.state.withLock({ $0.next() }) else { return }
-            if case .active = state { job(true) } else { job(false) }
+    private func enqueue(in lane: Lane, _ job: @escaping Job) {
+        if state.withLock({ $0.add(job, in: lane) }) { takeTurn(of: lane.user) }
+    }
+
+    /// Does one job, and then comes behind all others.
+    private func takeTurn(of user: UInt32?) {
+        pool.submit { [self] pool in
+            let isActive = if case .active = pool { true } else { false }
+            while let (lane, job) = state.withLock({ $0.next(of: user) }) {
+                job(isActive)
+                state.withLock { $0.finish(lane, of: user) }
+                // What is still there when the desk has ended is done here and now.
+                if isActive { return takeTurn(of: user) }
+            }
         }
     }
 }

@@ -121,7 +121,7 @@ final class EventFeed {
         let feed = NIOLoopBound(self, eventLoop: loop)
         let mailbox = Mailbox { [door] in door.run { feed.value.collect() } }
         self.mailbox = mailbox
-        desk.run(of: nil, on: loop) { [engine, documents] in
+        desk.run(in: desk.own, on: loop) { [engine, documents] in
             engine.present(
                 try documents.find(PathForm([])), by: .feed,
                 implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove], in: mailbox)
@@ -147,7 +147,7 @@ final class EventFeed {
         recent = []
         // Nobody saw what happens until the next start.
         epoch = Self.makeEpoch()
-        desk.submit(of: nil) { [engine] in engine.remove(presenter) }
+        desk.submit(in: desk.own) { [engine] in engine.remove(presenter) }
     }
 
     private func collect() {

@@ -7,8 +7,8 @@ import Synchronization
 
 /// What one connection has registered, holds and waits for in the engine.
 ///
-/// Where nothing else is said, everything here may block and belongs on the service's desk, where one thing happens after the other: what
-/// ends a connection comes after all that the connection began.
+/// Where nothing else is said, everything here may block and belongs on the service's desk, in the connection's lane: what ends a
+/// connection comes after all that the connection began. But ``close()`` may come at any time.
 final class Holdings: Sendable {
     struct Registered: Sendable {
         let presenter: PresenterID
@@ -20,6 +20,7 @@ final class Holdings: Sendable {
 
     private struct State {
         var party: Party?
+        var isClosed = false
         var presenters: Set<PresenterID> = []
         var accesses: [ClaimID: Begun] = [:]
     }
@@ -62,7 +63,14 @@ final class Holdings: Sendable {
         }
         let document = try service.documents.find(parameters.path)
         let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
-        state.withLock { _ = $0.presenters.insert(presenter) }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.presenters.insert(presenter) }
+            return state.isClosed
+        }
+        if isClosed {
+            service.engine.remove(presenter)
+            throw .cancelled
+        }
         return Registered(
             presenter: presenter, document: document, messages: messages,
             isPackage: service.engine.isPackage(document.item))
@@ -104,14 +112,27 @@ final class Holdings: Sendable {
             throw .denied(
                 "'\(PathForm(directory.path).path.excerpt)' is a directory: prepare the files you want")
         }
-        state.withLock { $0.accesses[claim] = Begun(plan: plan, party: party) }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.accesses[claim] = Begun(plan: plan, party: party) }
+            return state.isClosed
+        }
+        if isClosed {
+            plan.release()
+            throw .cancelled
+        }
         // As a program that knows nothing of Truce, which lets writers pass when it stands still.
         let nature = plan.isGuestReading && wanted.nature == .aware ? .handle : wanted.nature
         var request = Coordination.Request(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
         request.within = wanted.within
         request.answering = wanted.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimed, by: party)
-        switch service.engine.claim(request, by: claimant) {
+        let admission = service.engine.claim(request, by: claimant)
+        // Closed meanwhile, before there was a claim to take back.
+        if state.withLock({ $0.isClosed }) {
+            service.engine.withdraw(claim)
+            throw .cancelled
+        }
+        switch admission {
         case .granted: return plan
         case .waiting:
             service.engine.whenSettled(claim) { outcome($0, plan) }
@@ -201,7 +222,7 @@ final class Holdings: Sendable {
     /// The connection is gone.
     func close() {
         let (presenters, accesses) = state.withLock { state in
-            defer { (state.presenters, state.accesses) = ([], [:]) }
+            defer { (state.isClosed, state.presenters, state.accesses) = (true, [], [:]) }
             return (state.presenters, state.accesses)
         }
         for presenter in presenters.sorted() {

@@ -29,9 +29,9 @@ struct Service: Sendable {
     /// Makes the purposes of presenters.
     let registrations = Counter()
 
-    /// One thread that answers questions: it reads the store and `/proc`, in no order that matters.
-    let readers: NIOThreadPool
     let desk: Desk
+    /// Answers questions: it reads the store and `/proc`, in no order that matters.
+    let readers: Desk
 }
 
 /// Counts from one.

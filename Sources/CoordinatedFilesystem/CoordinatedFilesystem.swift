@@ -76,7 +76,7 @@ final class CoordinatedFilesystem: Filesystem {
         let departed = DepartedDirectories()
         let context = Node.Context(
             budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow,
-            timesShowStores: timesShowStores)
+            source: source)
         let node = Node(.root, status, parent: nil, name: NameBytes([]), context: context)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()

@@ -85,10 +85,11 @@ package final class Mount: StatusSource {
     package func serve() throws(Errno) {
         try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
-        try session.serve(filesystem, threads: Self.loopThreads, until: end)
+        try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
-        if !engine.workers.finish(until: end.nanoseconds) {
+        let areDone = engine.workers.finish(until: end.nanoseconds)
+        if !engine.distant.finish(until: end.nanoseconds) || !areDone {
             engine.log("ended with work undone after \(Self.longestFarewell)")
         }
     }

@@ -16,6 +16,8 @@ package protocol Claimant: JournalSubject {
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
+    /// Whether to look at its file may take a network or another process.
+    var isDistant: Bool { get }
     /// What it waits for is another item now; whoever keeps names of items learns of it before it is granted.
     func retarget(from former: ItemID, to item: ItemID)
 }
@@ -23,6 +25,7 @@ package protocol Claimant: JournalSubject {
 extension Claimant {
     /// Most of them go by handles, or by what they are called in a request, and never wait for anything else.
     package func retarget(from former: ItemID, to item: ItemID) {}
+    package var isDistant: Bool { false }
 }
 
 /// One item that is claimed, and what for.

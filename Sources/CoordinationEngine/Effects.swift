@@ -185,7 +185,8 @@ extension Engine {
         case .tell(let outcome, let decision): outcome(decision.told)
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
-            workers.run { [self] in submit(.observed(claim, claimant.observe())) }
+            let look: @Sendable () -> Void = { [self] in submit(.observed(claim, claimant.observe())) }
+            if claimant.isDistant { distant.run(look) } else { workers.run(look) }
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
         case .wake(let moment):

@@ -50,6 +50,8 @@ package final class Engine: Sendable {
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
+    /// For what may wait for a network or another process, without bound: it keeps nothing else waiting.
+    package let distant: SpareWorkers
     package let log: @Sendable (String) -> Void
     let state: Mutex<State>
     /// See ``isAttended``; written under the lock.
@@ -63,9 +65,12 @@ package final class Engine: Sendable {
         self.bounds = bounds
         self.timers = timers
         self.workers = workers
+        distant = SpareWorkers(threads: Self.distantThreads, else: workers)
         self.log = log
         state = Mutex(State(arbiter: Arbiter(bounds: bounds)))
     }
+
+    private static let distantThreads = 8
 
     package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds) }
 

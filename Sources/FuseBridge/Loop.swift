@@ -4,7 +4,7 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Reads requests and serves them, on as many threads as call ``run(as:)``.
+/// Reads requests and serves them, on as many threads as call ``run(as:in:)``.
 ///
 /// libfuse's own loop would do, but it starts and ends threads as it sees fit, it takes its configuration through macros, and
 /// its threads always sleep until a request comes.
@@ -17,8 +17,8 @@ struct Loop: @unchecked Sendable {
     /// The source's own calls are taken not to block; one that takes longer than this is told of.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// Returns when the connection has ended. `thread` is a number of its own, from 1.
-    func run(as thread: Int) {
+    /// Returns when the connection has ended, or the thread is not needed. `thread` is a number of its own, from 1.
+    func run(as thread: Int, in crew: Crew) {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
@@ -35,12 +35,15 @@ struct Loop: @unchecked Sendable {
             let start = MonotonicClock.nanoseconds
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             polling.began(by: thread, at: start)
+            crew.began()
             fuse_session_process_buf(session, &buffer)
             let now = MonotonicClock.nanoseconds
+            let isNeeded = crew.ended(by: thread, at: now)
             polling.served(by: thread, from: start, to: now)
             if now > start + Self.longestRequest {
                 root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
             }
+            if !isNeeded { return }
         }
     }
 }

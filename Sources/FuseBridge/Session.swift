@@ -105,18 +105,31 @@ package struct Session: ~Copyable, @unchecked Sendable {
 
     /// Serves until the connection ends, which is when the mount is gone everywhere and no file of it is open, or until
     /// `end` says so. Then requests may still come, and whoever made them is told when the process has ended.
+    ///
+    /// By so many threads, and by more if all of them are kept by the file system below.
     package borrowing func serve(
-        _ filesystem: any Filesystem, threads: Int, until end: ServiceEnd
+        _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceEnd
     ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
         let loop = Loop(session: session, root: root, polling: BusyPolling(of: session))
-        end.expect(threads)
-        for thread in 1...threads {
+        let start: @Sendable (Int, Crew) throws(Errno) -> Void = { (thread, crew) throws(Errno) in
             try JoinableThread {
-                loop.run(as: thread)
+                loop.run(as: thread, in: crew)
                 end.threadEnded()
             }.detach()
         }
+        let crew = Crew(of: threads, timers: timers) { thread, crew in
+            end.expectOneMore()
+            do throws(Errno) {
+                try start(thread, crew)
+                return true
+            } catch {
+                end.threadEnded()
+                return false
+            }
+        }
+        end.expect(threads)
+        for thread in 1...threads { try start(thread, crew) }
         end.wait()
     }
 
@@ -139,6 +152,7 @@ package final class ServiceEnd: Sendable {
     }
 
     fileprivate func expect(_ count: Int) { threads.store(count, ordering: .relaxed) }
+    fileprivate func expectOneMore() { threads.add(1, ordering: .relaxed) }
 
     fileprivate func threadEnded() {
         if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { come() }

@@ -162,19 +162,11 @@ struct AccessServerTests {
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
             let reader = try AwareProgram(server)
-            let begin = try reader.begin("a", .read())
-            try eventually(within: .seconds(10), "the reader to wait") {
-                server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
-            }
-            let other = try AwareProgram(server)
-            let blocking = try other.begin("slow/x", .read())
-            try #require(server.documents.gate.isReached())
+            let begin = try Self.wait(reader, for: "a", on: server)
             _ = try writer.send(.endAccess(AccessEndParameters(access: held.access)))
             try writer.breakOff()
-            server.documents.gate.open()
             // Nothing else happens that could bring it to the reader.
             let access: AccessBeginResult = try reader.reply(to: begin)
-            #expect(try other.failure(of: blocking)?.code == -32004)
             try reader.end(access)
         }
     }
@@ -184,21 +176,64 @@ struct AccessServerTests {
         try withServer { server in
             let gone = try AwareProgram(server)
             let held: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.forMoving)))
-            let client = try AwareProgram(server)
-            let blocking = try client.begin("slow/x", .read())
+            _ = try gone.begin("slow/x", .read())
             try #require(server.documents.gate.isReached())
             _ = try gone.begin("far/1", .read())
             _ = try gone.send(.register(RegisterParameters(path: Array("far/2".utf8), messages: .all)))
             let move = MoveParameters(access: held.access, from: Array("a".utf8), to: Array("b".utf8))
             _ = try gone.send(.didMove(move))
             try gone.breakOff()
-            let last = try client.begin("far/3", .read())
             server.documents.gate.open()
-            #expect(try client.failure(of: blocking)?.code == -32004)
-            let _: AccessBeginResult = try client.reply(to: last)
-            #expect(server.documents.soughtPaths == ["a", "slow/x", "far/3"])
+            try eventually(within: .seconds(10), "the end of its accesses") {
+                server.engine.census(of: nil).claims.isEmpty
+            }
+            #expect(server.documents.soughtPaths == ["a", "slow/x"])
             #expect(server.documents.movedPaths == ["b"])
         }
+    }
+
+    @Test("what a client holds that is gone is given back though a file system keeps what it asked for last")
+    func keptAndGoing() throws {
+        try withServer { server in
+            let gone = try AwareProgram(server)
+            let _: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.updating)))
+            let reader = try AwareProgram(server)
+            let begin = try Self.wait(reader, for: "a", on: server)
+            _ = try gone.begin("slow/x", .read())
+            try #require(server.documents.gate.isReached())
+            let clock = ContinuousClock()
+            let end = clock.now
+            try gone.breakOff()
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            print("granted \(end.duration(to: clock.now)) after the end of who held it (bound 1 s)")
+            #expect(end.duration(to: clock.now) < .seconds(11))
+            try reader.end(access)
+            server.documents.gate.open()
+        }
+    }
+
+    @Test("a question that a file system keeps keeps no other question")
+    func asking() throws {
+        try withServer { server in
+            let (kept, other) = (try AwareProgram(server), try AwareProgram(server))
+            let why = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))
+            try #require(server.documents.gate.isReached())
+            let all: CensusForm = try other.call(.ps)
+            #expect(all.claims.isEmpty)
+            server.documents.gate.open()
+            #expect(try kept.failure(of: why)?.code == -32004)
+        }
+    }
+
+    /// Asks for a file that somebody holds.
+    private static func wait(
+        _ program: AwareProgram, for path: String, on server: RunningServer
+    ) throws -> MessageID {
+        let begin = try program.begin(path, .read())
+        try eventually(within: .seconds(10), "somebody to wait for \(path)") {
+            server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
+        }
+        return begin
     }
 
     @Test("what a server gives back when it ends, waiting or held, it gives back whole")

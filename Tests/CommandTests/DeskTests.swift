@@ -5,39 +5,85 @@ import NIOPosix
 import Synchronization
 import Testing
 
+import func TestSupport.eventually
+
 @testable import ControlServer
 
-/// In which order what clients ask for is done.
+/// In which order what clients ask for is done, and who waits for whom.
 @Suite("The desk")
-struct DeskTests {
-    @Test("users take turns, and each has its jobs done in their order")
+final class DeskTests: Sendable {
+    private let desk = Desk()
+    private let done = Mutex<[String]>([])
+
+    @Test("users take turns, and each lane has its jobs done in their order")
     func turns() throws {
-        let desk = Desk()
-        let done = Mutex<[String]>([])
-        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        desk.submit(of: 1) {
-            begun.signal()
-            goOn.wait()
-        }
-        begun.wait()
-        for name in ["a", "b", "c"] { desk.submit(of: 1) { done.withLock { $0.append("1" + name) } } }
-        for name in ["a", "b"] { desk.submit(of: 2) { done.withLock { $0.append("2" + name) } } }
-        desk.submit(of: nil) { done.withLock { $0.append("own") } }
-        goOn.signal()
-        try desk.finish(on: MultiThreadedEventLoopGroup.singleton.next())
+        let kept = (1...8).map { keep(desk.lane(of: $0, isGuest: true)) }
+        let (one, two) = (desk.lane(of: 21, isGuest: false), desk.lane(of: 22, isGuest: false))
+        for name in ["1a", "1b", "1c"] { note(name, in: one) }
+        for name in ["2a", "2b"] { note(name, in: two) }
+        note("own", in: desk.own)
+        kept[0].signal()
+        try wait(for: 6)
         #expect(done.withLock { $0 } == ["1a", "2a", "own", "1b", "2b", "1c"])
-        try desk.end()
+        try end(kept)
+    }
+
+    @Test("what keeps some lanes of a user keeps no other user, nor the user's other lanes if there are few")
+    func keptLanes() throws {
+        let lanes = (1...4).map { _ in desk.lane(of: 1, isGuest: false) }
+        var kept = lanes[..<2].map { keep($0) }
+        note("behind", in: lanes[0])
+        note("beside", in: lanes[2])
+        try wait(for: 1)
+        kept.append(keep(lanes[2]))
+        note("too many", in: lanes[3])
+        kept.append(keep(desk.lane(of: 2, isGuest: true)))
+        note("guest's second", in: desk.lane(of: 2, isGuest: true))
+        note("other guest", in: desk.lane(of: 3, isGuest: true))
+        note("own", in: desk.own)
+        try wait(for: 3)
+        #expect(done.withLock { $0.first } == "beside")
+        #expect(done.withLock { Set($0) } == ["beside", "other guest", "own"])
+        #expect(!desk.finish(within: .milliseconds(1)))
+        try end(kept)
+        #expect(done.withLock { Set($0) }.isSuperset(of: ["behind", "too many", "guest's second"]))
     }
 
     @Test("at its end what must be done is done, and what may fail fails")
     func end() throws {
-        let desk = Desk()
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        #expect(try desk.run(of: 1, on: loop) { 7 }.wait() == 7)
+        let lane = desk.lane(of: 1, isGuest: false)
+        #expect(try desk.run(in: lane, on: loop) { 7 }.wait() == 7)
         try desk.end()
-        let ran = DispatchSemaphore(value: 0)
-        desk.submit(of: 1) { ran.signal() }
-        #expect(ran.wait(timeout: .now() + 10) == .success)
-        #expect(throws: CancellationError.self) { try desk.run(of: 1, on: loop) { 7 }.wait() }
+        for name in ["a", "b"] { note(name, in: lane) }
+        try wait(for: 2)
+        #expect(throws: CancellationError.self) { try desk.run(in: lane, on: loop) { 7 }.wait() }
+    }
+
+    private func note(_ name: String, in lane: Desk.Lane) {
+        desk.submit(in: lane) { self.done.withLock { $0.append(name) } }
+    }
+
+    /// Keeps a lane, and with it a thread, until told.
+    private func keep(_ lane: Desk.Lane) -> DispatchSemaphore {
+        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        desk.submit(in: lane) {
+            begun.signal()
+            goOn.wait()
+        }
+        #expect(begun.wait(timeout: .now() + 10) == .success, "waited 10 s for a thread")
+        return goOn
+    }
+
+    private func wait(for count: Int) throws {
+        try eventually(within: .seconds(10), "\(count) jobs: \(done.withLock { $0 })") {
+            done.withLock { $0.count } >= count
+        }
+    }
+
+    private func end(_ kept: [DispatchSemaphore]) throws {
+        for semaphore in kept { semaphore.signal() }
+        #expect(desk.finish(within: .seconds(10)))
+        try desk.end()
     }
 }

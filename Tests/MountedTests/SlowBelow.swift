@@ -74,31 +74,37 @@ extension Mounted {
         }
 
         /// Mounts a directory in which another one, `slow`, is that of a server, which is given as well.
-        private static func withSlow(_ body: (MountedDirectory, pid_t) throws -> Void) throws {
+        static func withSlow(
+            _ options: String = "relinquish=5s", _ body: (MountedDirectory, pid_t) throws -> Void
+        ) throws {
             let lab = try Lab.freshDirectory("slow")
-            try Script("mkdir \"$1\"/other; touch \"$1\"/other/file").run(lab)
+            try Script("mkdir -p \"$1\"/other/in{1..10}; touch \"$1\"/other/file").run(lab)
             var slow = ""
             // By its path it is there again when the mount is gone.
             defer { unmount(slow) }
-            try MountedDirectory.with(prepare: { source in
-                slow = source + "/slow"
-                try Script("mkdir \"$1\"/slow; touch \"$1\"/{1..20}").run(source)
-                try Program("bindfs").run("-n", lab + "/other", source + "/slow")
-            }) { mount in
+            try MountedDirectory.with(
+                options,
+                prepare: { source in
+                    slow = source + "/slow"
+                    try Script("mkdir \"$1\"/slow; touch \"$1\"/{1..20}").run(source)
+                    try Program("bindfs").run("-n", lab + "/other", source + "/slow")
+                }
+            ) { mount in
                 try body(mount, try server(of: lab + "/other"))
             }
         }
 
         /// Stops a server while the daemon waits for it, because of what somebody asks.
-        private static func keeping(
+        static func keeping(
             _ server: pid_t, from mount: MountedDirectory, _ ask: () throws -> Void,
             whileKept: () throws -> Void
         ) throws {
+            let daemon = try mount.daemonPID
             kill(server, SIGSTOP)
             defer { kill(server, SIGCONT) }
             try ask()
             try eventually(within: .seconds(10), "the daemon to wait for the file system below") {
-                try waits(try mount.daemonPID)
+                try waits(daemon)
             }
             try whileKept()
         }

@@ -171,6 +171,8 @@ final class Handle: Claimant {
         return party
     }
 
+    var isDistant: Bool { node.isDistant }
+
     func observe() -> Observation {
         guard mayWrite else { return processes.observeReader(thread: thread, of: node) }
         fetchStores()

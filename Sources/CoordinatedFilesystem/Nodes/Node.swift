@@ -88,16 +88,19 @@ final class Node: DescriptorKeeper {
         let mountsBelow: MountsBelow
         /// Whether a file's times move by what is stored to a mapping of it.
         let timesShowStores: Bool
+        /// Whether the source's file system answers by itself.
+        let isLocal: Bool
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
-            mountsBelow: MountsBelow, timesShowStores: Bool
+            mountsBelow: MountsBelow, source: FilesystemStatus
         ) {
             self.budget = budget
             self.connection = connection
             self.departed = departed
             self.mountsBelow = mountsBelow
-            self.timesShowStores = timesShowStores
+            timesShowStores = FileTimes.showStores(on: source)
+            isLocal = source.isLocal
         }
     }
 
@@ -119,6 +122,9 @@ final class Node: DescriptorKeeper {
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
     var timesShowStores: Bool { context.timesShowStores }
+    /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
+    /// the source's.
+    var isDistant: Bool { !context.isLocal || context.mountsBelow.isElsewhere(key.mount) }
     /// The inode number that programs see.
     var number: UInt64 { context.mountsBelow.number(ofInode: key.inode, on: key.device) }
 

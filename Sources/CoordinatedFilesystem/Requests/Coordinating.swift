@@ -103,12 +103,10 @@ extension CoordinatedFilesystem {
             }
         }
         let parked = Parked(reply)
-        request.whenDecided { decision in
+        request.whenDecided { [self] decision in
             guard let reply = parked.take() else { return }
-            switch decision {
-            case .granted(let grant): step(request, grant, reply)
-            case .refused: reply.fail(.busy)
-            }
+            guard case .granted(let grant) = decision else { return reply.fail(.busy) }
+            goOn(request.directory, reply) { step(request, grant, $0) }
         }
     }
 }

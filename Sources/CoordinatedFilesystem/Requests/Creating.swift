@@ -80,7 +80,8 @@ extension CoordinatedFilesystem {
             engine.counters.parkedUnderLock.count()
             let parked = Parked(reply)
             engine.whenSettled(handle.claim) { [self] _ in
-                if let reply = parked.take() { finish(creation, reply: reply) }
+                guard let reply = parked.take() else { return }
+                goOn(handle.node, reply) { [self] in finish(creation, reply: $0) }
             }
             // Who went ahead with the name has waited.
             let wait: Span = isForced ? .zero : engine.bounds.lockwait

@@ -18,7 +18,7 @@ extension CoordinatedFilesystem {
             let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
             if cached != nil { return reply.bytes(bytes.span.bytes) }
         }
-        answer(reply) { () throws(Errno) in
+        answer(reply, about: handle) { () throws(Errno) in
             let file = try handle.anyFile()
             var bytes = [UInt8](repeating: 0, count: Int(range.length))
             let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
@@ -38,7 +38,7 @@ extension CoordinatedFilesystem {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         let copy = Array(bytes)
-        answer(reply) { [self] () throws(Errno) in
+        answer(reply, about: handle) { [self] () throws(Errno) in
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 do throws(Errno) {
@@ -55,7 +55,7 @@ extension CoordinatedFilesystem {
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
-        answer(reply) { [self] () throws(Errno) in
+        answer(reply, about: handle) { [self] () throws(Errno) in
             let file = try handle.fileToLookAt()
             do throws(Errno) {
                 try file.file.synchronize(dataOnly: dataOnly)
@@ -82,7 +82,7 @@ extension CoordinatedFilesystem {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
-        answer(reply) { [self] () throws(Errno) in
+        answer(reply, about: handle) { [self] () throws(Errno) in
             try handle.anyFile().file.allocate(mode: mode, offset: range.offset, length: range.length)
             try stripPrivileges(of: handle.node, writtenBy: caller)
             return { (reply: consuming Reply) in reply.succeed() }
@@ -94,7 +94,7 @@ extension CoordinatedFilesystem {
             return reply.fail(.badDescriptor)
         }
         let caller = reply.caller
-        answer(reply) { [self] () throws(Errno) in
+        answer(reply, about: to) { [self] () throws(Errno) in
             let count = try from.fileToLookAt().file.copyRange(
                 at: range.offset, to: to.anyFile().file, at: target.offset, length: Int(range.length))
             try stripPrivileges(of: to.node, writtenBy: caller)
@@ -115,11 +115,11 @@ extension CoordinatedFilesystem {
 
     /// Does something that may block on a worker, and answers with what it gives or with its error.
     private func answer(
-        _ reply: consuming Reply,
+        _ reply: consuming Reply, about handle: Handle,
         _ body: @escaping @Sendable () throws(Errno) -> (consuming Reply) -> Void
     ) {
         let parked = Parked(reply)
-        engine.workers.run {
+        work(on: handle.node) {
             let result: Result<(consuming Reply) -> Void, Errno>
             do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
             guard let reply = parked.take() else { return }

@@ -263,7 +263,7 @@ extension CoordinatedFilesystem {
     func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
         let parked = Parked(reply)
-        engine.workers.run {
+        work(on: directory) {
             guard let reply = parked.take() else { return }
             do throws(Errno) {
                 try directory.descriptor().descriptor.openForListing().synchronize(dataOnly: dataOnly)

@@ -113,7 +113,7 @@ extension CoordinatedFilesystem {
         }
         // What the passed writer left would be lost under this one: keep it first, on a worker.
         let parked = Parked(reply)
-        engine.workers.run { [self] in
+        work(on: handle.node) { [self] in
             guard let reply = parked.take() else { return }
             for writer in writers(passedBy: grant) { writer.fetchStores() }
             do throws(StoreError) {
@@ -279,7 +279,7 @@ extension CoordinatedFilesystem {
             if handle.isClaimed { engine.end(handle.currentClaim) }
             return handle.node.unpin()
         }
-        engine.workers.run { [self] in
+        work(on: handle.node) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
             if engine.suspendedWriter(beside: handle.currentClaim) != nil, handle.mayHaveWritten {

@@ -74,7 +74,7 @@ extension CoordinatedFilesystem {
             return engine.end(request.claim)
         }
         let parked = Parked(reply)
-        engine.workers.run { [self] in
+        work(on: node) { [self] in
             // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
             // an access that is not over, by whom nobody sees.
             let mustStay = hasUnseen || !grant.unanswered.isEmpty

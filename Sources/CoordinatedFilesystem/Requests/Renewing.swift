@@ -26,9 +26,9 @@ extension CoordinatedFilesystem {
             let parked = Parked(reply)
             engine.whenSettled(claim) { [self] decision in
                 guard let reply = parked.take() else { return }
-                switch decision {
-                case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
-                case .refused: reply.fail(.busy)
+                guard case .granted(let grant) = decision else { return reply.fail(.busy) }
+                goOn(handle.node, reply) { [self] in
+                    finishRenewal(of: handle, by: claim, grant, change, reply: $0)
                 }
             }
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
     ) {
         guard let cause else { return apply(change, to: handle.node, through: handle, reply: reply) }
         let parked = Parked(reply)
-        engine.workers.run { [self] in
+        work(on: handle.node) { [self] in
             guard let reply = parked.take() else { return }
             do throws(StoreError) {
                 try keeper.keepContents(of: handle.node, because: cause, by: handle)

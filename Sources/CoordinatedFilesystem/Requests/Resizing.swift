@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
             return engine.end(claim)
         }
         let parked = Parked(reply)
-        engine.workers.run { [self] in
+        work(on: node) { [self] in
             guard let reply = parked.take() else { return }
             defer { engine.end(claim) }
             do throws(StoreError) {

@@ -53,14 +53,14 @@ extension CoordinatedFilesystem {
     func answerQuestion(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let question = bounces.settle(serial, by: thread)?.take() else { return }
         parking.leave(question.token)
-        answerAttributes(of: id, valid: .none, reply: question.reply)
+        goOn(nodes[id], question.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0) }
     }
 
     /// A question that may have been asked under the directory's lock is answered though the wait goes on.
     private func releaseQuestion(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let question = bounces.release(serial, by: thread)?.take() else { return }
         parking.leave(question.token)
-        answerAttributes(of: id, valid: .none, reply: question.reply)
+        goOn(nodes[id], question.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0) }
     }
 
     /// Forgets a bounce whose request does not come again, and then does what its end takes.

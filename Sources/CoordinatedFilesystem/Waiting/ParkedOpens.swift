@@ -31,7 +31,10 @@ extension CoordinatedFilesystem {
             state.decision = decision
             return state.reply.take()
         }
-        if let reply = reply?.take() { conclude(open, decision, reply: reply) }
+        guard let reply = reply?.take() else { return }
+        goOn(open.state.withLock { $0.handle.node }, reply) { [self] reply in
+            conclude(open, decision, reply: reply)
+        }
     }
 
     private func conclude(_ open: PendingOpen, _ decision: Engine.Decision, reply: consuming Reply) {
