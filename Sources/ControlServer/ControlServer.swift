@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 package import CoordinationEngine
-import Dispatch
 package import LinuxSystem
 import NIOCore
 import NIOPosix
@@ -35,7 +34,7 @@ package final class ControlServer: Sendable {
     private let listener: any Channel
     private let roster: NIOLoopBoundBox<Roster>
     /// How long a file system may keep the end.
-    private static let patience = DispatchTimeInterval.seconds(5)
+    private static let patience = TimeAmount.seconds(5)
 
     /// `eventMemory` is how long events are remembered when nobody is subscribed.
     package init(
@@ -88,12 +87,14 @@ package final class ControlServer: Sendable {
             return roster.value.closeAll(on: loop)
         }.wait()
         // What they had is given back on the desk; but for an event feed that is only now being registered.
-        let areDone = [service.desk, service.readers].map { $0.finish(within: Self.patience) }
+        let areDone = try [service.desk, service.readers].map {
+            try $0.finish(on: loop, within: Self.patience)
+        }
         service.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
         // The feed may have begun only now.
-        if areDone == [true, true], service.desk.finish(within: Self.patience) { return }
+        if try areDone == [true, true] && service.desk.finish(on: loop, within: Self.patience) { return }
         service.log("the control socket is closed while a client's request still waits for a file system")
     }
 

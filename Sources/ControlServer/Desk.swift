@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Dispatch
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -41,7 +40,7 @@ final class Desk: Sendable {
         var lanes: [UInt64: CircularBuffer<Job>] = [:]
         var shares: [UInt32?: Share] = [:]
         var lastLane: UInt64 = 0
-        var waiting: [DispatchSemaphore] = []
+        var waiting: [EventLoopPromise<Bool>] = []
 
         /// Returns whether the user is to have one more turn.
         mutating func add(_ job: @escaping Job, in lane: Lane) -> Bool {
@@ -71,7 +70,7 @@ final class Desk: Sendable {
             }
             lanes[lane] = nil
             guard lanes.isEmpty else { return }
-            for semaphore in waiting { semaphore.signal() }
+            for promise in waiting { promise.succeed(true) }
             waiting = []
         }
     }
@@ -118,14 +117,17 @@ final class Desk: Sendable {
         return promise.futureResult
     }
 
-    /// Waits until there is nothing to do, so long at most. Not to be called on the desk. Returns whether all is done.
-    func finish(within time: DispatchTimeInterval) -> Bool {
-        let idle = DispatchSemaphore(value: 0)
-        let isIdle = state.withLock { state in
-            if !state.lanes.isEmpty { state.waiting.append(idle) }
-            return state.lanes.isEmpty
+    /// Waits until there is nothing to do, so long at most. Not to be called on the desk or the loop. Returns whether all is
+    /// done.
+    func finish(on loop: any EventLoop, within time: TimeAmount) throws -> Bool {
+        let idle = loop.makePromise(of: Bool.self)
+        state.withLock { state in
+            if state.lanes.isEmpty { idle.succeed(true) } else { state.waiting.append(idle) }
         }
-        return isIdle || idle.wait(timeout: .now() + time) == .success
+        // Whichever comes first.
+        let timeout = loop.scheduleTask(in: time) { idle.succeed(false) }
+        defer { timeout.cancel() }
+        return try idle.futureResult.wait()
     }
 
     func end() throws { try pool.syncShutdownGracefully() }

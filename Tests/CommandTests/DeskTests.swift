@@ -13,6 +13,7 @@ import func TestSupport.eventually
 @Suite("The desk")
 final class DeskTests: Sendable {
     private let desk = Desk()
+    private let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let done = Mutex<[String]>([])
 
     @Test("users take turns, and each lane has its jobs done in their order")
@@ -44,14 +45,13 @@ final class DeskTests: Sendable {
         try wait(for: 3)
         #expect(done.withLock { $0.first } == "beside")
         #expect(done.withLock { Set($0) } == ["beside", "other guest", "own"])
-        #expect(!desk.finish(within: .milliseconds(1)))
+        #expect(try !desk.finish(on: loop, within: .milliseconds(1)))
         try end(kept)
         #expect(done.withLock { Set($0) }.isSuperset(of: ["behind", "too many", "guest's second"]))
     }
 
     @Test("at its end what must be done is done, and what may fail fails")
     func end() throws {
-        let loop = MultiThreadedEventLoopGroup.singleton.next()
         let lane = desk.lane(of: 1, isGuest: false)
         #expect(try desk.run(in: lane, on: loop) { 7 }.wait() == 7)
         try desk.end()
@@ -83,7 +83,7 @@ final class DeskTests: Sendable {
 
     private func end(_ kept: [DispatchSemaphore]) throws {
         for semaphore in kept { semaphore.signal() }
-        #expect(desk.finish(within: .seconds(10)))
+        #expect(try desk.finish(on: loop, within: .seconds(10)))
         try desk.end()
     }
 }

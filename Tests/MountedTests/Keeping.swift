@@ -86,7 +86,7 @@ extension Mounted {
                     try Lab.variable("TRUCE_BINARY"), document,
                     "echo begun >document; echo held; read line", at: mount.path, input: .keyboard)
                 try eventually(within: .seconds(10), "the command to write") { writer.text == "held\n" }
-                let (_, took) = try timed { try Script(command).run(at: mount.path) }
+                let (_, took) = try timed { try Script("bash -c \"$1\"").run(command, at: mount.path) }
                 print("'\(command)' went ahead after \(took) (bound 500 ms)")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).succeeding()
