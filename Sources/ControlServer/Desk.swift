@@ -75,23 +75,28 @@ final class Desk: Sendable {
         }
     }
 
-    /// The server's own jobs, and a user's, never take all threads.
     private static let threads = 8
     private static let width = 3
     /// Of a user who is a guest.
     private static let guestWidth = 1
+    private static let ownWidth = 2
 
     private let pool = NIOThreadPool(numberOfThreads: threads)
+    /// For the server's own jobs, for which all wait.
+    private let ownPool = NIOThreadPool(numberOfThreads: ownWidth)
     private let state = Mutex(State())
 
-    init() { pool.start() }
+    init() {
+        pool.start()
+        ownPool.start()
+    }
 
     func lane(of user: UInt32, isGuest: Bool) -> Lane {
         makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
     }
 
     /// A lane of the server's for one job: others come before it or after it, as it happens.
-    var own: Lane { makeLane(of: nil, width: Self.width) }
+    var own: Lane { makeLane(of: nil, width: Self.ownWidth) }
 
     private func makeLane(of user: UInt32?, width: Int) -> Lane {
         state.withLock { state in
@@ -130,7 +135,10 @@ final class Desk: Sendable {
         return try idle.futureResult.wait()
     }
 
-    func end() throws { try pool.syncShutdownGracefully() }
+    func end() throws {
+        try pool.syncShutdownGracefully()
+        try ownPool.syncShutdownGracefully()
+    }
 
     private func enqueue(in lane: Lane, _ job: @escaping Job) {
         if state.withLock({ $0.add(job, in: lane) }) { takeTurn(of: lane.user) }
@@ -138,11 +146,12 @@ final class Desk: Sendable {
 
     /// Does one job, and then comes behind all others.
     private func takeTurn(of user: UInt32?) {
-        pool.submit { [self] pool in
-            let isActive = if case .active = pool { true } else { false }
-            while let (lane, job) = state.withLock({ $0.next(of: user) }) {
+        let threads = user == nil ? ownPool : pool
+        threads.submit { [self] state in
+            let isActive = if case .active = state { true } else { false }
+            while let (lane, job) = self.state.withLock({ $0.next(of: user) }) {
                 job(isActive)
-                state.withLock { $0.finish(lane, of: user) }
+                self.state.withLock { $0.finish(lane, of: user) }
                 // What is still there when the desk has ended is done here and now.
                 if isActive { return takeTurn(of: user) }
             }

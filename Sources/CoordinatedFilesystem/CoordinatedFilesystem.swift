@@ -34,6 +34,7 @@ final class CoordinatedFilesystem: Filesystem {
     let hasFineTimes: Bool
     /// A store to a mapping of it changes a file's times.
     let timesShowStores: Bool
+    let threads: SpareThreads
     /// Whether what was looked at in the source before can be looked at without waiting for anything.
     let isLocal: Bool
     let mountsBelow: MountsBelow
@@ -74,9 +75,10 @@ final class CoordinatedFilesystem: Filesystem {
         (hasFineTimes, isLocal) = (FileTimes.areFine(on: source, below: root), source.isLocal)
         timesShowStores = FileTimes.showStores(on: source)
         let departed = DepartedDirectories()
+        threads = SpareThreads(by: engine.timers, else: engine.workers)
         let context = Node.Context(
             budget: budget, connection: connection, departed: departed, mountsBelow: mountsBelow,
-            source: source)
+            source: source, threads: threads)
         let node = Node(.root, status, parent: nil, name: NameBytes([]), context: context)
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()

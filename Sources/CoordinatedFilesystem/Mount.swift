@@ -89,7 +89,7 @@ package final class Mount: StatusSource {
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
         let areDone = engine.workers.finish(until: end.nanoseconds)
-        if !engine.distant.finish(until: end.nanoseconds) || !areDone {
+        if !filesystem.threads.finish(until: end.nanoseconds) || !areDone {
             engine.log("ended with work undone after \(Self.longestFarewell)")
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
+package import LinuxSystem
 
 /// Something the journal can tell about when it is read.
 package protocol JournalSubject: AnyObject, Sendable {
@@ -16,8 +17,8 @@ package protocol Claimant: JournalSubject {
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
-    /// Whether to look at its file may take a network or another process.
-    var isDistant: Bool { get }
+    /// Who looks at its file, if that may take longer than a look at what is at hand; nil for the engine's workers.
+    var lookers: SpareWorkers? { get }
     /// What it waits for is another item now; whoever keeps names of items learns of it before it is granted.
     func retarget(from former: ItemID, to item: ItemID)
 }
@@ -25,7 +26,7 @@ package protocol Claimant: JournalSubject {
 extension Claimant {
     /// Most of them go by handles, or by what they are called in a request, and never wait for anything else.
     package func retarget(from former: ItemID, to item: ItemID) {}
-    package var isDistant: Bool { false }
+    package var lookers: SpareWorkers? { nil }
 }
 
 /// One item that is claimed, and what for.

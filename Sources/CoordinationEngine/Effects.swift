@@ -105,7 +105,10 @@ extension Engine {
             let why = explanation(of: refusal, to: claim, at: now, in: state)
             return settle(claim, .refused(refusal, why), at: now, in: &state)
         case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
-        case .observe(let claim): return state.claims[claim].map { .observe(claim, $0.claimant) }
+        case .observe(let claim):
+            // One look at a time, however long it takes.
+            guard let entry = state.claims[claim], state.lookedAt.insert(claim).inserted else { return nil }
+            return .observe(claim, entry.claimant)
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
@@ -185,8 +188,12 @@ extension Engine {
         case .tell(let outcome, let decision): outcome(decision.told)
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
-            let look: @Sendable () -> Void = { [self] in submit(.observed(claim, claimant.observe())) }
-            if claimant.isDistant { distant.run(look) } else { workers.run(look) }
+            let look: @Sendable () -> Void = { [self] in
+                let observation = claimant.observe()
+                state.withLock { _ = $0.lookedAt.remove(claim) }
+                submit(.observed(claim, observation))
+            }
+            if let lookers = claimant.lookers { lookers.run(look) } else { workers.run(look) }
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
         case .wake(let moment):

@@ -39,6 +39,8 @@ package final class Engine: Sendable {
         var presenters: [PresenterID: PresenterEntry] = [:]
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closings: [ClaimID: Closing] = [:]
+        /// Whose holders are being looked at.
+        var lookedAt: Set<ClaimID> = []
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
         /// Of the event that is being handled.
@@ -50,8 +52,6 @@ package final class Engine: Sendable {
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
-    /// For what may wait for a network or another process, without bound: it keeps nothing else waiting.
-    package let distant: SpareWorkers
     package let log: @Sendable (String) -> Void
     let state: Mutex<State>
     /// See ``isAttended``; written under the lock.
@@ -65,12 +65,9 @@ package final class Engine: Sendable {
         self.bounds = bounds
         self.timers = timers
         self.workers = workers
-        distant = SpareWorkers(threads: Self.distantThreads, else: workers)
         self.log = log
         state = Mutex(State(arbiter: Arbiter(bounds: bounds)))
     }
-
-    private static let distantThreads = 8
 
     package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds) }
 

@@ -29,7 +29,8 @@ final class Crew: Sendable {
     }
 
     func began() {
-        let busy = serving.add(1, ordering: .relaxed).newValue
+        // In one order with what `look` does: either it sees that all are busy, or this thread that nobody watches.
+        let busy = serving.add(1, ordering: .sequentiallyConsistent).newValue
         if busy >= total.load(ordering: .relaxed) { watch() }
     }
 
@@ -43,13 +44,13 @@ final class Crew: Sendable {
     }
 
     private func watch() {
-        guard !isWatched.exchange(true, ordering: .relaxed) else { return }
+        guard !isWatched.exchange(true, ordering: .sequentiallyConsistent) else { return }
         timers.schedule(at: MonotonicClock.nanoseconds + Self.patience) { [self] in look() }
     }
 
     private func look() {
-        isWatched.store(false, ordering: .relaxed)
-        guard serving.load(ordering: .relaxed) >= total.load(ordering: .relaxed) else { return }
+        isWatched.store(false, ordering: .sequentiallyConsistent)
+        guard serving.load(ordering: .sequentiallyConsistent) >= total.load(ordering: .relaxed) else { return }
         let isStuck = MonotonicClock.nanoseconds >= lastEnd.load(ordering: .relaxed) + Self.patience
         if isStuck, total.load(ordering: .relaxed) < Self.most {
             total.add(1, ordering: .relaxed)

@@ -77,6 +77,8 @@ package struct MountTable: Sendable {
         var above = entries.filter { path.isPath(atOrBelow: $0.mountpoint) }
         let ids = Set(above.map(\.id))
         var found = Self.first(of: above.filter { $0.parent == $0.id || !ids.contains($0.parent) })
+        // What is mounted over the root is not seen by whom has that root, as the caller.
+        above.removeAll { $0.mountpoint == [UInt8(ascii: "/")] && $0.id != found?.id }
         while let mount = found {
             above.removeAll { $0.id == mount.id }
             guard let next = Self.first(of: above.filter { $0.parent == mount.id }) else { return mount }

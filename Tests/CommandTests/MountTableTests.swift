@@ -76,8 +76,8 @@ struct MountTableTests {
         let table = MountTable(
             parsing: Array(
                 #"""
-                1 1 0:2 / / rw - rootfs rootfs rw
                 22 1 254:1 / / rw - ext4 /dev/root rw
+                23 22 254:1 / / rw - ext4 /dev/root rw
                 36 22 0:40 / /docs/slow rw - fuse.sshfs there: rw
                 37 36 0:41 / /docs/slow/in rw - tmpfs none rw
                 40 22 0:44 / /docs rw - fuse.truce /docs rw

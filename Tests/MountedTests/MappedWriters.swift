@@ -49,6 +49,71 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "However many mappings are gone over at once, the kernel is made to write all of them, and is answered"
+        )
+        func many() throws {
+            try MountedDirectory.with(Self.bounds) { mount in
+                let place = try Lab.freshDirectory("order")
+                try Script("for n in {1..12}; do echo old >\"$1\"/document-$n; done").run(mount.path)
+                let writer = try Program("python3").start(
+                    "-c", Self.storingMany, mount.path, input: .keyboard)
+                try eventually(within: .seconds(10), "the stores\n\(writer.errorText)") {
+                    writer.text == "stored\n"
+                }
+                let (_, took) = try timed {
+                    try Script(
+                        "for n in {1..12}; do echo new >\"$1\"/document-$n & cat \"$1\"/document-$n >\"$2\"/$n & done; wait"
+                    ).run(mount.path, place)
+                }
+                print("twelve writers went over as many mappings after \(took) (bound 1 s)")
+                #expect(took < .seconds(1) + Self.margin)
+                writer.endInput()
+                _ = try writer.wait(within: .seconds(10)).succeeding()
+                for number in 1...12 {
+                    let kept = try mount.kept("document-\(number)").count
+                    #expect(kept > 0, "document-\(number)")
+                }
+            }
+        }
+
+        @Test(
+            "While the size of a mapped file is changed, before which the kernel writes nothing, others are served"
+        )
+        func cutting() throws {
+            let write = { (source: String) in
+                try Contents.write("as it was before that", to: source + "/document")
+                try Contents.write("other\n", to: source + "/other")
+            }
+            try MountedDirectory.with(Self.bounds, prepare: write) { mount in
+                let document = mount.path + "/document"
+                let cutter = try Actor()
+                try cutter.must("open", "c", document, "O_WRONLY")
+                let writer = try Program("python3").start("-c", Self.storing, document, input: .keyboard)
+                try eventually(within: .seconds(10), "the stores\n\(writer.errorText)") {
+                    writer.text == "stored\n"
+                }
+                let (_, took) = try timed { try cutter.must("size", "c", "0") }
+                print("an open file was cut beside a mapping of it after \(took) (bound 250 ms)")
+                #expect(took < .milliseconds(250) + Self.margin)
+                let cat = try Program("cat").start(mount.path + "/other")
+                #expect(try cat.wait(within: .seconds(10), for: "another file").text == "other\n")
+                writer.endInput()
+                _ = try writer.wait(within: .seconds(10))
+            }
+        }
+
+        private static let storingMany = """
+            import mmap, os, sys
+            files = [os.open(sys.argv[1] + f"/document-{number}", os.O_RDWR) for number in range(1, 13)]
+            mapped = [mmap.mmap(file, 0) for file in files]
+            for each in mapped:
+                if each[:] != b"old\\n": sys.exit("something else")
+                each[:] = b"now\\n"
+            print("stored", flush=True)
+            sys.stdin.read()
+            """
+
         /// Where the file lies.
         enum Place: String, Sendable {
             case lab, memory

@@ -171,7 +171,7 @@ final class Handle: Claimant {
         return party
     }
 
-    var isDistant: Bool { node.isDistant }
+    var lookers: SpareWorkers? { node.isDistant || mayHoldStores ? node.threads(for: .looks) : nil }
 
     func observe() -> Observation {
         guard mayWrite else { return processes.observeReader(thread: thread, of: node) }

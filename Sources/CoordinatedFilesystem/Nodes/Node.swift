@@ -90,10 +90,11 @@ final class Node: DescriptorKeeper {
         let timesShowStores: Bool
         /// Whether the source's file system answers by itself.
         let isLocal: Bool
+        let threads: SpareThreads
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
-            mountsBelow: MountsBelow, source: FilesystemStatus
+            mountsBelow: MountsBelow, source: FilesystemStatus, threads: SpareThreads
         ) {
             self.budget = budget
             self.connection = connection
@@ -101,6 +102,7 @@ final class Node: DescriptorKeeper {
             self.mountsBelow = mountsBelow
             timesShowStores = FileTimes.showStores(on: source)
             isLocal = source.isLocal
+            self.threads = threads
         }
     }
 
@@ -125,6 +127,9 @@ final class Node: DescriptorKeeper {
     /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
     /// the source's.
     var isDistant: Bool { !context.isLocal || context.mountsBelow.isElsewhere(key.mount) }
+    func threads(for purpose: SpareThreads.Purpose) -> SpareWorkers {
+        context.threads.of(key.mount, for: purpose)
+    }
     /// The inode number that programs see.
     var number: UInt64 { context.mountsBelow.number(ofInode: key.inode, on: key.device) }
 

@@ -185,9 +185,9 @@ extension Handle {
     /// the pages.
     var mayHoldStores: Bool { mayBeMapped && state.withLock { $0.movesData } }
 
-    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that: not on a thread that
-    /// serves requests, and not while the kernel waits for an answer about the size of the file, before which it writes
-    /// nothing.
+    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
+    /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was
+    /// answered.
     func fetchStores() {
         if mayHoldStores { node.connection.invalidateContents(of: node.id) }
     }

@@ -111,11 +111,19 @@ extension CoordinatedFilesystem {
         guard let grant, endangers(grant) || passesHidden(grant) else {
             return complete(handle, reply: reply)
         }
-        // What the passed writer left would be lost under this one: keep it first, on a worker.
         let parked = Parked(reply)
+        let hidden = writers(passedBy: grant).filter(\.mayHoldStores)
+        guard !hidden.isEmpty else { return keepAndComplete(handle, grant, parked) }
+        handle.node.threads(for: .looks).run { [self] in
+            for writer in hidden { writer.fetchStores() }
+            keepAndComplete(handle, grant, parked)
+        }
+    }
+
+    /// What the passed writer left would be lost under this one: keeps it first.
+    private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ parked: Parked<Reply>) {
         work(on: handle.node) { [self] in
             guard let reply = parked.take() else { return }
-            for writer in writers(passedBy: grant) { writer.fetchStores() }
             do throws(StoreError) {
                 if endangers(grant) {
                     try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)

@@ -93,8 +93,8 @@ extension CoordinatedFilesystem {
         let party = request.identify()
         let passed = grant.passed.compactMap { engine.claimant(of: $0.claim) }
             .filter { !$0.identify().isExempt(from: party) }
-        let writers = passed.compactMap { $0 as? Handle }
-        return (writers.filter { $0.node === node }, writers.count < passed.count)
+        let writers = passed.compactMap { $0 as? Handle }.filter { $0.node === node }
+        return (writers, passed.contains { !($0 is Handle) && $0.mayWrite(node.path) })
     }
 
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
@@ -181,6 +181,17 @@ extension CoordinatedFilesystem {
         if wasLast { nodes.retire(node) }
         if wasLast, node.kind == S_IFDIR { documents.lost(node, called: name, in: directory) }
         episodes.forgetFile(NodeNumber(node.id.rawValue))
+    }
+}
+
+extension Claimant {
+    /// Whether one of its accesses is to a path or to a directory above, to write.
+    fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
+        intents.contains { intent in
+            guard intent.access.isWrite else { return false }
+            let own = intent.path()
+            return own.isEmpty || path == own || path.starts(with: own + [UInt8(ascii: "/")])
+        }
     }
 }
 
