@@ -50,7 +50,8 @@ final class Crew: Sendable {
 
     private func look() {
         isWatched.store(false, ordering: .sequentiallyConsistent)
-        guard serving.load(ordering: .sequentiallyConsistent) >= total.load(ordering: .relaxed) else { return }
+        let busy = serving.load(ordering: .sequentiallyConsistent)
+        guard busy >= total.load(ordering: .relaxed) else { return }
         let isStuck = MonotonicClock.nanoseconds >= lastEnd.load(ordering: .relaxed) + Self.patience
         if isStuck, total.load(ordering: .relaxed) < Self.most {
             total.add(1, ordering: .relaxed)
