@@ -44,7 +44,10 @@ final class Crew: Sendable {
     }
 
     private func watch() {
-        guard !isWatched.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        // Nearly always somebody watches where several threads are busy, and to look costs the others nothing.
+        guard !isWatched.load(ordering: .sequentiallyConsistent),
+            !isWatched.exchange(true, ordering: .sequentiallyConsistent)
+        else { return }
         timers.schedule(at: MonotonicClock.nanoseconds + Self.patience) { [self] in look() }
     }
 
