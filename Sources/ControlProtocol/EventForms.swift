@@ -14,6 +14,13 @@ package struct EventPosition: Hashable, Sendable, Codable {
         self.epoch = epoch
         self.sequence = sequence
     }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let epoch = try container.decode(String.self, forKey: .epoch)
+        self.epoch = try epoch.checked("after.epoch", ProtocolLimits.epochBytes)
+        sequence = try container.decode(UInt64.self, forKey: .sequence)
+    }
 }
 
 package struct SubscribeParameters: Hashable, Sendable, Codable {

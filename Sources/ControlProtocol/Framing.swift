@@ -38,6 +38,8 @@ package struct FrameReader: Sendable {
     private var start = 0
     /// Up to where no line break was found, so that a long message in small pieces is searched once.
     private var searched = 0
+    /// How many bytes the header of the message at ``start`` has and how many come behind it, once it has been read.
+    private var header: (bytes: Int, length: Int)?
 
     private static let headerLimit = 4096
 
@@ -81,17 +83,23 @@ package struct FrameReader: Sendable {
     }
 
     private mutating func nextBody() throws(FramingFault) -> [UInt8]? {
-        guard let header = try header() else { return nil }
-        guard let length = Self.length(in: header) else { throw .malformedHeader }
-        if length > limit { throw .oversized(limit: limit) }
-        let body = header.endIndex + 4
-        guard buffer.count - body >= length else { return nil }
-        (start, searched) = (body + length, body + length)
+        if header == nil { header = try readHeader() }
+        guard let header, pendingBytes - header.bytes >= header.length else { return nil }
+        let body = start + header.bytes
+        self.header = nil
+        (start, searched) = (body + header.length, body + header.length)
         return Array(buffer[body..<start])
     }
 
-    /// The header lines, without the empty one that ends them.
-    private func header() throws(FramingFault) -> ArraySlice<UInt8>? {
+    private func readHeader() throws(FramingFault) -> (bytes: Int, length: Int)? {
+        guard let lines = try headerLines() else { return nil }
+        guard let length = Self.length(in: lines) else { throw .malformedHeader }
+        if length > limit { throw .oversized(limit: limit) }
+        return (lines.count + 4, length)
+    }
+
+    /// Without the empty one that ends them.
+    private func headerLines() throws(FramingFault) -> ArraySlice<UInt8>? {
         let window = buffer[start...].prefix(Self.headerLimit)
         var index = window.startIndex
         while let carriage = window[index...].firstIndex(of: UInt8(ascii: "\r")) {

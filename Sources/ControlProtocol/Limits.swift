@@ -16,6 +16,10 @@ package enum ProtocolLimits {
     package static let nameBytes = 256
     /// Of an `id` that is a text.
     package static let idBytes = 256
+    /// Of a client's `name`, and of its `version`.
+    package static let clientBytes = 256
+    /// Of the `epoch` of a position among the events.
+    package static let epochBytes = 64
     /// Requests of one connection that are being served at once, accesses that wait not included; more wait in the
     /// socket.
     package static let outstandingRequests = 64
@@ -34,6 +38,9 @@ package enum ProtocolLimits {
     /// presenters' messages are among it.
     package static let outboxBytes = 1 << 20
     package static let outboxMessages = 1024
+    /// What each presenter of a client adds to that: one event may be told to all of them before anything can be written.
+    package static let outboxBytesOfPresenter = 1 << 10
+    package static let outboxMessagesOfPresenter = 4
     /// How many messages of one client are looked at before others have their turn, and how many bytes.
     package static let messagesPerTurn = 64
     package static let bytesPerTurn = 64 << 10

@@ -115,6 +115,17 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
     package struct Client: Hashable, Sendable, Codable {
         package var name: String?
         package var version: String?
+
+        init(name: String, version: String?) { (self.name, self.version) = (name, version) }
+
+        package init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            let most = ProtocolLimits.clientBytes
+            let name = try container.decodeIfPresent(String.self, forKey: .name)
+            let version = try container.decodeIfPresent(String.self, forKey: .version)
+            self.name = try name?.checked("client.name", most)
+            self.version = try version?.checked("client.version", most)
+        }
     }
     package struct Versions: Hashable, Sendable, Codable {
         package var min: Int
@@ -133,6 +144,16 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
     package var acceptsOurVersion: Bool {
         guard let versions = `protocol` else { return true }
         return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
+    }
+}
+
+extension String {
+    /// As a text of the parameters that means nothing to us, and waits with its request.
+    func checked(_ name: String, _ most: Int) throws(Failure) -> String {
+        guard utf8.count <= most else {
+            throw .invalidParameters("'\(name)' has at most \(most) bytes")
+        }
+        return self
     }
 }
 

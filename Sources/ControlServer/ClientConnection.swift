@@ -299,7 +299,8 @@ extension ClientConnection {
     }
 
     private func closeIfOverrun() {
-        if outbox.isOverrun { close(because: "it does not read what its presenters are sent") }
+        guard outbox.isOverrun(telling: presenters.count) else { return }
+        close(because: "it does not read what its presenters are sent")
     }
 
     private func send(_ reply: Reply) { write { outbox.send(try frame(reply.encoded())) } }

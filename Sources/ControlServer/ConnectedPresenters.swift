@@ -35,6 +35,8 @@ final class ConnectedPresenters {
         questions = Questions(patience: service.engine.bounds.progress)
     }
 
+    var count: Int { presented.count }
+
     func purpose(of presenter: UInt64) throws(Failure) -> Purpose {
         guard let known = presented[PresenterID(presenter)] else {
             throw .notFound("you have no presenter \(presenter)")
@@ -97,11 +99,10 @@ final class ConnectedPresenters {
     private func add(
         _ registered: Holdings.Registered, _ parameters: RegisterParameters, _ purpose: Purpose
     ) -> RegisterResult {
-        let path = registered.document.path
         presented[registered.presenter] = Presented(
-            document: registered.document, purpose: purpose, path: path)
+            document: registered.document, purpose: purpose, path: registered.path)
         return RegisterResult(
-            presenter: registered.presenter.rawValue, path: path, messages: registered.messages,
+            presenter: registered.presenter.rawValue, path: registered.path, messages: registered.messages,
             isPackage: registered.isPackage)
     }
 
@@ -189,15 +190,21 @@ extension ConnectedPresenters {
     private func look(at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         let isCrowded = checking >= ProtocolLimits.checksOfGuest || unchecked[message.presenter] != nil
         switch message.content {
-        case .request(let question, _, _, _) where isCrowded:
-            service.engine.answer(question, of: message.presenter, .done)
+        case .request(let question, _, _, let deadline):
+            let (account, now) = (guest.account(of: document.item), Engine.now)
+            guard !isCrowded, !service.delays.isSpent(account, at: now) else {
+                return service.engine.answer(question, of: message.presenter, .done)
+            }
+            // Others wait from now on, however long the desk is kept before the guest hears of it.
+            service.delays.charge(account, deadline.since(now), at: now)
+            check(message, about: document, for: guest)
         case .notice(.reacquire, _):
             // It ends a turn, so it comes after what happened in that.
             checkGaps(of: message.presenter, for: guest)
             check(message, about: document, for: guest)
         case .notice(let notice, _) where isCrowded:
             unchecked[message.presenter, default: [:]][notice] = message.withoutSubitem
-        case .request, .notice: check(message, about: document, for: guest)
+        case .notice: check(message, about: document, for: guest)
         }
     }
 

@@ -34,6 +34,13 @@ struct Guest: Sendable {
         return rights
     }
 
+    /// What a document is called now, as far as the user may know: a file of several names was asked for by one of them; may
+    /// block.
+    func name(of document: any TrackedDocument, lookedFor path: PathForm) -> [UInt8] {
+        let name = document.path
+        return present(at: name).contains(.read) ? name : path.bytes ?? []
+    }
+
     private func rights(at path: PathForm) throws(Failure) -> Rights {
         do throws(FindingFailure) {
             return try source.rights(of: user, at: path.bytes ?? [])
@@ -71,18 +78,21 @@ extension Guest {
         DelayLedger.Account(user: user.user, item: item)
     }
 
-    /// Whether the user may still be sent a message; may block.
+    /// Whether the user may still be sent a message; may block. What others wait for because of it, is charged already.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in service: Service
     ) -> Verdict {
         let (path, names) = (document.path, Names(of: message, service.documents))
         switch message.content {
         case .request(let question, let request, _, let deadline):
-            let (account, now) = (account(of: document.item), Engine.now)
-            guard mayBeAsked(request, at: path, names.now, in: service),
-                !service.delays.isSpent(account, at: now)
-            else { return .consent(question) }
-            service.delays.charge(account, deadline.since(now), at: now)
+            let mayBeAsked = mayBeAsked(request, at: path, names.now, in: service)
+            let now = Engine.now
+            // That is no consent: nobody waits for one any more.
+            guard now < deadline else { return .drop }
+            guard mayBeAsked else {
+                service.delays.refund(account(of: document.item), deadline.since(now))
+                return .consent(question)
+            }
             return .deliver(at: path, names)
         case .notice(.reacquire, _):
             // It ends what was asked, and says nothing else.

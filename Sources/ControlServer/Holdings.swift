@@ -13,6 +13,8 @@ final class Holdings: Sendable {
     struct Registered: Sendable {
         let presenter: PresenterID
         let document: any TrackedDocument
+        /// What the client is told that it is called.
+        let path: [UInt8]
         /// What it is sent of what it implements.
         let messages: PresenterMessages
         let isPackage: Bool
@@ -62,6 +64,8 @@ final class Holdings: Sendable {
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
         let document = try service.documents.find(parameters.path)
+        // It may be known by another name, which is not for everybody.
+        let path = service.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
         let isClosed = state.withLock { state in
             if !state.isClosed { state.presenters.insert(presenter) }
@@ -72,7 +76,7 @@ final class Holdings: Sendable {
             throw .cancelled
         }
         return Registered(
-            presenter: presenter, document: document, messages: messages,
+            presenter: presenter, document: document, path: path, messages: messages,
             isPackage: service.engine.isPackage(document.item))
     }
 
@@ -127,6 +131,8 @@ final class Holdings: Sendable {
         request.answering = wanted.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimed, by: party)
         let admission = service.engine.claim(request, by: claimant)
+        // Unasked: as long as it meets nobody the engine does not ask, and yet things are done within it.
+        if nature != .handle { service.engine.identify(claim, as: party) }
         // Closed meanwhile, before there was a claim to take back.
         if state.withLock({ $0.isClosed }) {
             service.engine.withdraw(claim)

@@ -46,8 +46,13 @@ final class Outbox {
     var isRead: Bool { bytes < ProtocolLimits.outboxBytes }
 
     /// Whether presenters' messages pile up because the client does not read.
-    var isOverrun: Bool {
-        pushedBytes > ProtocolLimits.outboxBytes || pushedMessages > ProtocolLimits.outboxMessages
+    ///
+    /// Nothing more is written to a full socket before the loop comes round to it, and until then one event may be told to
+    /// each of so many presenters: that says nothing about whether the client reads.
+    func isOverrun(telling presenters: Int) -> Bool {
+        pushedBytes > ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter
+            || pushedMessages
+                > ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter
     }
 
     /// Whether so much waits that what can be left out should be.
@@ -138,10 +143,13 @@ final class Outbox {
     }
 
     private func finish(_ message: Message) {
-        let hadRoom = isOpen
+        let (wasOpen, wasRead) = (isOpen, isRead)
         isWriting = false
         count(message, -1)
-        if isOpen, !hadRoom { channel.eventLoop.assumeIsolated().execute { self.hasRoom() } }
+        // It may be read again while there is no room yet for what it asks for.
+        if (isOpen && !wasOpen) || (isRead && !wasRead) {
+            channel.eventLoop.assumeIsolated().execute { self.hasRoom() }
+        }
         writeAll()
     }
 }

@@ -19,8 +19,13 @@ final class KeptStore: KeptContents {
     func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
         let all = try storing { () throws(StoreError) in try store.list(under: path) }
         var forms: [KeptForm] = []
-        for entry in all.reversed() where try mayRead(entry, peer) { forms.append(KeptForm(entry)) }
+        for entry in all.reversed() where isTold(of: entry, peer) { forms.append(KeptForm(entry)) }
         return forms
+    }
+
+    /// Where nobody can look, nobody can say who may: that hides what was kept there, and no other entries.
+    private func isTold(of entry: KeptEntry, _ peer: Peer) -> Bool {
+        do throws(KeptFailure) { return try mayRead(entry, peer) } catch { return false }
     }
 
     func read(
@@ -38,7 +43,10 @@ final class KeptStore: KeptContents {
     }
 
     private func mayRead(_ entry: KeptEntry, _ peer: Peer) throws(KeptFailure) -> Bool {
-        guard entry.mayBeRead(by: Reader(peer), now: try presentRights(of: entry.path)) else { return false }
+        let reader = Reader(peer)
+        // What it was kept with costs no look.
+        guard entry.rights.mayRead(reader) else { return false }
+        guard entry.mayBeRead(by: reader, now: try presentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
     }
 

@@ -36,6 +36,28 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("does not read") })
     }
 
+    @Test("a client with very many presenters is not closed because one event is told to all of them")
+    func manyPresenters() throws {
+        let log = try withServer { server in
+            let busy = try AwareProgram(server)
+            let count = 600
+            for _ in 0..<count { _ = try busy.register("a", [.didChange]) }
+            let item = server.documents.document("a").item
+            for process in Int32(1)...4 {
+                // Each program is a turn of its own; the next one ends it.
+                let party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
+                server.engine.noteChange(
+                    of: item, at: Place(), by: party, .write(.updating), under: nil, stamp: UInt64(process))
+            }
+            // It is answered after everything that came before.
+            let other = try AwareProgram(server)
+            #expect(try other.unread() == [])
+            // More than waits in the socket, and than waits for a client with few presenters.
+            #expect(try busy.unread().count >= 3 * count)
+        }
+        #expect(!log.contains { $0.contains("does not read") })
+    }
+
     @Test("a client that is busy while very much happens in its directory is told to look for itself")
     func gap() throws {
         try withServer { server in

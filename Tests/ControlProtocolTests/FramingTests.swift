@@ -67,6 +67,26 @@ struct FramingTests {
         #expect(throws: fault) { try reader.next() }
     }
 
+    @Test("a header is read once, however long it is and small the pieces in which its message comes")
+    func headersInPieces() throws {
+        let body = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 18)
+        var reader = FrameReader()
+        let lines = String(repeating: "A:\r\n", count: 1000)
+        reader.append("Content-Length: \(body.count)\r\n\(lines)\r\n".utf8)
+        let clock = ContinuousClock()
+        let began = clock.now
+        for byte in body.dropLast() {
+            reader.append(CollectionOfOne(byte))
+            guard try reader.next() == nil else { return #expect(Bool(false), "it is not whole") }
+        }
+        // It takes less than a second; more is left to a machine that is busy.
+        let took = clock.now - began
+        #expect(took < .seconds(10), "after \(took) (bound 1 s)")
+        reader.append(CollectionOfOne(UInt8(ascii: "x")))
+        #expect(try reader.next() == body)
+        #expect(reader.pendingBytes == 0)
+    }
+
     @Test("an answer is framed like the question")
     func answersInKind() {
         #expect(Framing.lines.frame(Array("{}".utf8)) == Array("{}\n".utf8))

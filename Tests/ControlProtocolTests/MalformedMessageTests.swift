@@ -47,6 +47,12 @@ struct MalformedMessageTests {
         ("events/subscribe", #"{"path":"/"}"#),
         ("events/subscribe", #"{"after":7}"#),
         ("events/subscribe", #"{"after":{"epoch":"a"}}"#),
+        ("events/subscribe", #"{"after":{"epoch":"\#(text(ProtocolLimits.epochBytes + 1))","sequence":1}}"#),
+        ("initialize", #"{"client":{"name":"\#(text(ProtocolLimits.clientBytes + 1))"}}"#),
+        (
+            "initialize",
+            #"{"client":{"name":"a","version":"\#(text(ProtocolLimits.clientBytes + 1))"}}"#
+        ),
         ("events/unsubscribe", "{}"),
         ("access/begin", #"{"intents":[{"access":"read"}]}"#),
         ("access/begin", #"{"intents":[{"path":"..","access":"read"}]}"#),
@@ -63,6 +69,22 @@ struct MalformedMessageTests {
         ("access/end", "{}"), ("access/end", #"{"access":null}"#), ("why", "{}"),
         ("why", #"{"path":"../x"}"#),
     ]
+
+    private static func text(_ bytes: Int) -> String { String(repeating: "a", count: bytes) }
+
+    @Test("a client's words about itself and the name of an epoch may be as long as is said")
+    func longestTexts() throws {
+        let (client, epoch) = (Self.text(ProtocolLimits.clientBytes), Self.text(ProtocolLimits.epochBytes))
+        for (method, parameters) in [
+            ("initialize", #"{"client":{"name":"\#(client)","version":"\#(client)"}}"#),
+            ("events/subscribe", #"{"after":{"epoch":"\#(epoch)","sequence":1}}"#),
+        ] {
+            let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
+            guard case .request(_, .success) = try Envelope(decoding: Array(text.utf8)) else {
+                return #expect(Bool(false), "it is understood")
+            }
+        }
+    }
 
     @Test(
         "parameters of the wrong form are refused with the request's id, in one line",

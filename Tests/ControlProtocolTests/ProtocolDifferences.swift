@@ -77,6 +77,9 @@ extension ProtocolDescription {
         "id.anyOf.maxLength": Decimal(ProtocolLimits.idBytes),
         "id.anyOf.minimum": Decimal(Int64.min),
         "id.anyOf.maximum": Decimal(Int64.max),
+        "initializeParams.client.name.maxLength": Decimal(ProtocolLimits.clientBytes),
+        "initializeParams.client.version.maxLength": Decimal(ProtocolLimits.clientBytes),
+        "eventsSubscribeParams.after.epoch.maxLength": Decimal(ProtocolLimits.epochBytes),
         "intent.anyOf.options.maxItems": 0,
         "accessBeginParams.intents.minItems": 1,
         "accessBeginParams.intents.maxItems": Decimal(ProtocolLimits.intents),
@@ -110,6 +113,8 @@ extension ProtocolDescription {
         "those of an access \(ProtocolLimits.accessPathBytes) together",
         "a purpose \(ProtocolLimits.purposeBytes)",
         "an `id` that is a text \(ProtocolLimits.idBytes)",
+        "a client's `name` and `version` \(ProtocolLimits.clientBytes) each",
+        "an `epoch` \(ProtocolLimits.epochBytes)",
         "at most \(ProtocolLimits.marksInARow) combining marks in a row",
         "\(ProtocolLimits.presenters) presenters",
         "\(ProtocolLimits.accesses) accesses, held or waiting",
@@ -122,6 +127,8 @@ extension ProtocolDescription {
         "\(ProtocolLimits.messagesPerTurn) messages are looked at",
         "or \(ProtocolLimits.bytesPerTurn >> 10) KiB",
         "(\(shown(ProtocolLimits.outboxBytes)), or \(ProtocolLimits.outboxMessages) messages)",
+        "presenters adds \(ProtocolLimits.outboxBytesOfPresenter) bytes",
+        "and \(ProtocolLimits.outboxMessagesOfPresenter) messages to that",
         "answers to \(ProtocolLimits.questions) requests",
     ]
 

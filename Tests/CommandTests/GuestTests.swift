@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import LinuxSystem
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import ControlServer
+@testable import CoordinationEngine
+
+/// Protocol.md, Guests: what the server knows about files, and how long others wait, before a guest is sent anything.
+@Suite("Guests")
+struct GuestTests {
+    /// Nobody may look into `secret`.
+    private struct ClosedSource: SourceLooking {
+        func rights(of user: FileUser, at path: [UInt8]) -> Rights {
+            path.starts(with: "secret/".utf8) ? [] : [.read, .write, .rename]
+        }
+        func listable(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
+        func target(of path: [UInt8], as user: FileUser?, within looks: inout Int) -> [UInt8]? { nil }
+    }
+
+    private let guest = Guest(
+        user: FileUser(user: 12345, group: 12345, supplementaryGroups: []), source: ClosedSource())
+
+    @Test("a file of two names is told by the one that was asked for, if the other is not for the guest")
+    func names() {
+        let (document, asked) = (FakeDocument(ItemID(1), Array("secret/b".utf8)), Array("pub/a".utf8))
+        #expect(guest.name(of: document, lookedFor: PathForm(asked)) == asked)
+        document.move(to: "pub/b")
+        #expect(guest.name(of: document, lookedFor: PathForm(asked)) == Array("pub/b".utf8))
+    }
+
+    @Test("who is looked at too late is asked nothing, and what a guest need not answer costs it nothing")
+    func requests() throws {
+        let (desk, readers, watch) = (Desk(), Desk(), try ProcessWatch())
+        let service = try makeService(desk, readers, watch)
+        let open = FakeDocument(ItemID(1), Array("pub/a".utf8))
+        let closed = FakeDocument(ItemID(2), Array("secret/b".utf8))
+        let (now, account) = (Engine.now, guest.account(of: closed.item))
+        service.delays.charge(account, DelayLedger.allowance, at: now)
+        let later = now + .seconds(3600)
+        let inTime = guest.verdict(on: request(until: later), about: open, in: service)
+        let late = guest.verdict(on: request(until: now), about: open, in: service)
+        #expect(service.delays.isSpent(account, at: now))
+        let unasked = guest.verdict(on: request(until: later), about: closed, in: service)
+        #expect(!service.delays.isSpent(account, at: now))
+        watch.stop()
+        try desk.end()
+        try readers.end()
+        if case .deliver(open.path, _) = inTime {} else { Issue.record("it is asked in time: \(inTime)") }
+        if case .drop = late {} else { Issue.record("its time is over: \(late)") }
+        if case .consent = unasked {} else { Issue.record("it may not write that: \(unasked)") }
+    }
+
+    private func request(until deadline: Instant) -> PresenterMessage {
+        PresenterMessage(
+            presenter: PresenterID(1), turn: TurnID(1),
+            content: .request(QuestionID(1), .relinquishToReader, subitem: nil, deadline: deadline),
+            cause: Cause(.nobody, .read()))
+    }
+
+    private func makeService(
+        _ desk: Desk, _ readers: Desk, _ watch: ProcessWatch
+    ) throws -> Service {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let documents = FakeDocuments()
+        let engine = Engine(
+            bounds: Bounds(), timers: try EngineThreads.timers.get(),
+            workers: try EngineThreads.workers.get(), log: { _ in })
+        let feed = try loop.submit {
+            NIOLoopBound(
+                EventFeed(
+                    engine: engine, documents: documents, memory: .seconds(1), desk: desk, loop: loop),
+                eventLoop: loop)
+        }.wait()
+        let mount = ControlledMount(mountpoint: "/m", source: "/s", user: 1, version: "0", isShared: true)
+        return Service(
+            mount: mount, status: FixedStatus(), kept: nil, engine: engine, documents: documents,
+            source: guest.source, feed: feed, log: { _ in }, watch: watch,
+            resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), desk: desk,
+            readers: readers)
+    }
+}
