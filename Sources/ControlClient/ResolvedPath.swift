@@ -18,12 +18,13 @@ package enum ResolvedPath {
         }
     }
 
-    /// The same for a path whose last parts may be gone: what was kept of a file outlives its name.
+    /// The same for a path whose last parts may be gone: what was kept of a file outlives its name. So does what is in a
+    /// dead mount, where nobody can tell which names are links.
     package static func bytes(ofMaybeMissing path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try bytes(of: path)
         } catch {
-            guard error == .noEntry else { throw error }
+            guard error == .noEntry || error == .notConnected else { throw error }
             let slash = UInt8(ascii: "/")
             let absolute = try absolute(path)
             guard let last = absolute.lastIndex(of: slash), last > 0 else { throw error }

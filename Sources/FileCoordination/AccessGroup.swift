@@ -18,6 +18,13 @@ final class AccessGroup: Sendable {
         func end() {
             for access in accesses { access.end() }
         }
+
+        /// What was granted is lost when the daemon goes: whoever has not begun must not begin then.
+        func check() throws(FileCoordinationError) {
+            guard let lost = accesses.first(where: { !$0.isHeld }) else { return }
+            end()
+            throw .disconnected(lost.link.shown)
+        }
     }
 
     private struct State {
@@ -74,7 +81,7 @@ final class AccessGroup: Sendable {
     }
 
     private func begin(_ index: Int, _ outcome: @escaping Outcome) {
-        guard index < wishes.count else { return outcome(.success(state.withLock { $0.granted })) }
+        guard index < wishes.count else { return outcome(result()) }
         let (wish, places) = wishes[index]
         let access = PendingAccess(wish, within: nesting) { [self] result in
             switch result {
@@ -99,6 +106,17 @@ final class AccessGroup: Sendable {
         for question in later { access.mustPrecede(question) }
         if isCancelled { access.cancel() }
         access.begin()
+    }
+
+    /// All that was granted; the first may be lost when the last one is granted.
+    private func result() -> Result<Granted, any Error> {
+        let granted = state.withLock { $0.granted }
+        do throws(FileCoordinationError) {
+            try granted.check()
+            return .success(granted)
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Blocks until it is granted or refused; what waits on the caller's queue meanwhile is taken care of.

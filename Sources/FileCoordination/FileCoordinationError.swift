@@ -25,7 +25,7 @@ public struct FileCoordinationError: Error, Hashable, Sendable {
         case deadlock = 7
         /// There are too many presenters or accesses.
         case limit = 8
-        /// The daemon of the mount is gone, or went while the access waited.
+        /// The daemon of the mount is gone, or went while the access waited, or before the accessor was called.
         case disconnected = 9
         case failed = 10
     }

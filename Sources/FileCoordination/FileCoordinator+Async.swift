@@ -50,7 +50,7 @@ extension FileCoordinator {
         let granted = try await wait(for: try begin(items))
         let accesses = items.map(\.access)
         guard accesses.contains(where: \.isForUploading) else {
-            began(granted)
+            try began(granted)
             defer { end(granted) }
             return try await Nesting.$current.withValue(Nesting.current.within(granted.accesses)) {
                 try await accessor(granted.urls)
@@ -61,10 +61,11 @@ extension FileCoordinator {
         let urls = snapshot?.urls ?? granted.urls
         // Nobody has to wait for what is done with copies.
         if snapshot?.isAll ?? false {
+            try granted.check()
             granted.end()
             return try await accessor(urls)
         }
-        began(granted)
+        try began(granted)
         defer { end(granted) }
         return try await Nesting.$current.withValue(Nesting.current.within(granted.accesses)) {
             try await accessor(urls)

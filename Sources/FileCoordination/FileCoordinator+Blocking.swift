@@ -79,48 +79,66 @@ extension FileCoordinator {
         with intents: [FileAccessIntent], queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
     ) {
+        // The queue's threads know nothing of what this one runs within.
+        let nesting = Nesting.current
+        let later: Later = { body in
+            queue.addOperation { Nesting.$current.withValue(nesting) { body() } }
+        }
         let group: AccessGroup
         do {
             group = try begin(intents.map { ($0.url, $0.access) })
         } catch {
-            return queue.addOperation { accessor(error) }
+            return later { accessor(error) }
         }
         // To connect may take a moment, and the caller wants to go on.
-        let nesting = Nesting.current
         DispatchQueue.global().async { [self] in
             group.begin { result in
                 self.settled(group)
-                Nesting.$current.withValue(nesting) { self.run(intents, result, on: queue, accessor) }
+                self.run(intents, result, later, accessor)
             }
         }
     }
 
+    /// Has something done on a queue. That may be cancelled: then it is let go of and not done.
+    private typealias Later = @Sendable (@escaping @Sendable () -> Void) -> Void
+
     private func run(
         _ intents: [FileAccessIntent], _ result: Result<AccessGroup.Granted, any Error>,
-        on queue: OperationQueue, _ accessor: @escaping @Sendable ((any Error)?) -> Void
+        _ later: @escaping Later, _ accessor: @escaping @Sendable ((any Error)?) -> Void
     ) {
         let granted: AccessGroup.Granted
         switch result {
         case .success(let access): granted = access
-        case .failure(let error): return queue.addOperation { accessor(error) }
+        case .failure(let error): return later { accessor(error) }
         }
         guard intents.contains(where: { $0.access.isForUploading }) else {
             for (intent, url) in zip(intents, granted.urls) { intent.move(to: url) }
-            return queue.addOperation { self.run(granted) { accessor(nil) } }
+            return later { self.serve(granted, accessor) }
         }
         // Copies are made where it may take its time.
         DispatchQueue.global().async {
             do {
                 let snapshot = try Snapshot(of: intents.map(\.access), endingOnFailure: granted)
                 for (intent, url) in zip(intents, snapshot?.urls ?? granted.urls) { intent.move(to: url) }
-                if snapshot?.isAll ?? false { granted.end() }
-                queue.addOperation {
-                    self.run(granted) { accessor(nil) }
+                try granted.check()
+                let isAll = snapshot?.isAll ?? false
+                if isAll { granted.end() }
+                later {
+                    if isAll { accessor(nil) } else { self.serve(granted, accessor) }
                     snapshot?.remove()
                 }
             } catch {
-                queue.addOperation { accessor(error) }
+                later { accessor(error) }
             }
+        }
+    }
+
+    /// Much may have happened since it was granted: the queue had other things to do.
+    private func serve(_ granted: AccessGroup.Granted, _ accessor: ((any Error)?) -> Void) {
+        do {
+            try run(granted) { accessor(nil) }
+        } catch {
+            accessor(error)
         }
     }
 

@@ -143,13 +143,14 @@ extension FileCoordinator {
     }
 
     /// Runs an accessor with what was granted, and ends that.
-    func run<Value>(_ granted: AccessGroup.Granted, _ body: () throws -> Value) rethrows -> Value {
-        began(granted)
+    func run<Value>(_ granted: AccessGroup.Granted, _ body: () throws -> Value) throws -> Value {
+        try began(granted)
         defer { end(granted) }
         return try Nesting.$current.withValue(Nesting.current.within(granted.accesses)) { try body() }
     }
 
-    func began(_ granted: AccessGroup.Granted) {
+    func began(_ granted: AccessGroup.Granted) throws(FileCoordinationError) {
+        try granted.check()
         state.withLock { $0.running += granted.accesses }
     }
 
@@ -179,6 +180,7 @@ extension FileCoordinator {
             return try run(granted) { try body(granted.urls) }
         }
         defer { snapshot.remove() }
+        try granted.check()
         guard snapshot.isAll else { return try run(granted) { try body(snapshot.urls) } }
         // Nobody has to wait for what is done with a copy.
         granted.end()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 public import Foundation
 
 /// Somebody who shows a file or a directory: asked before others use it, and told what they did.
@@ -60,14 +61,14 @@ extension FilePresenter {
     public func relinquishPresentedItem(
         toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
     ) {
-        Delivery.isNotImplemented()
+        Delivery.isNotImplemented(.relinquishToReader, by: self)
         reader(nil)
     }
 
     public func relinquishPresentedItem(
         toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void
     ) {
-        Delivery.isNotImplemented()
+        Delivery.isNotImplemented(.relinquishToWriter, by: self)
         writer(nil)
     }
 
@@ -76,7 +77,7 @@ extension FilePresenter {
         Delivery.run(completionHandler) { try await presenter.value.savePresentedItemChanges() }
     }
 
-    public func savePresentedItemChanges() async throws { throw NotImplemented() }
+    public func savePresentedItemChanges() async throws { throw NotImplemented(.save, by: self) }
 
     public func accommodatePresentedItemDeletion(
         completionHandler: @escaping @Sendable ((any Error)?) -> Void
@@ -85,7 +86,9 @@ extension FilePresenter {
         Delivery.run(completionHandler) { try await presenter.value.accommodatePresentedItemDeletion() }
     }
 
-    public func accommodatePresentedItemDeletion() async throws { throw NotImplemented() }
+    public func accommodatePresentedItemDeletion() async throws {
+        throw NotImplemented(.accommodateDeletion, by: self)
+    }
 
     public func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
@@ -96,17 +99,33 @@ extension FilePresenter {
         }
     }
 
-    public func accommodatePresentedSubitemDeletion(at url: URL) async throws { throw NotImplemented() }
+    public func accommodatePresentedSubitemDeletion(at url: URL) async throws {
+        throw NotImplemented(.accommodateSubitemDeletion, by: self)
+    }
 
-    public func presentedItemDidMove(to newURL: URL) { Delivery.isNotImplemented() }
-    public func presentedItemDidChange() { Delivery.isNotImplemented() }
-    public func presentedSubitemDidAppear(at url: URL) { Delivery.isNotImplemented() }
-    public func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) { Delivery.isNotImplemented() }
-    public func presentedSubitemDidChange(at url: URL) { Delivery.isNotImplemented() }
+    public func presentedItemDidMove(to newURL: URL) { Delivery.isNotImplemented(.didMove, by: self) }
+    public func presentedItemDidChange() { Delivery.isNotImplemented(.didChange, by: self) }
+    public func presentedSubitemDidAppear(at url: URL) {
+        Delivery.isNotImplemented(.subitemDidAppear, by: self)
+    }
+    public func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL) {
+        Delivery.isNotImplemented(.subitemDidMove, by: self)
+    }
+    public func presentedSubitemDidChange(at url: URL) {
+        Delivery.isNotImplemented(.subitemDidChange, by: self)
+    }
 }
 
 /// What an `async` form throws that nobody implements.
-struct NotImplemented: Error {}
+struct NotImplemented: Error {
+    let message: PresenterMessages
+    let presenter: ObjectIdentifier
+
+    init(_ message: PresenterMessages, by presenter: any FilePresenter) {
+        self.message = message
+        self.presenter = ObjectIdentifier(presenter)
+    }
+}
 
 /// A presenter on its way to its own queue, which is where its documentation says it is used.
 struct Unchecked<Value>: @unchecked Sendable {
@@ -116,14 +135,32 @@ struct Unchecked<Value>: @unchecked Sendable {
 }
 
 /// The delivery of one message, for default implementations to say that they are none.
+///
+/// A presenter may pass on to others what it is told, or call another of its methods: what those leave to the defaults
+/// says nothing of the message that is delivered.
 final class Delivery: Sendable {
     @TaskLocal static var current: Delivery?
 
+    private let message: PresenterMessages
+    private let presenter: ObjectIdentifier
     private let whenNotImplemented: @Sendable () -> Void
 
-    init(whenNotImplemented: @escaping @Sendable () -> Void) { self.whenNotImplemented = whenNotImplemented }
+    init(
+        of message: PresenterMessages, to presenter: any FilePresenter,
+        whenNotImplemented: @escaping @Sendable () -> Void
+    ) {
+        self.message = message
+        self.presenter = ObjectIdentifier(presenter)
+        self.whenNotImplemented = whenNotImplemented
+    }
 
-    static func isNotImplemented() { current?.whenNotImplemented() }
+    static func isNotImplemented(_ message: PresenterMessages, by presenter: any FilePresenter) {
+        current?.take(NotImplemented(message, by: presenter))
+    }
+
+    private func take(_ missing: NotImplemented) {
+        if missing.presenter == presenter, missing.message == message { whenNotImplemented() }
+    }
 
     /// Runs the `async` form of a request, which may not be implemented either: then there is nothing to wait for.
     static func run(
@@ -135,8 +172,8 @@ final class Delivery: Sendable {
             do {
                 try await body()
                 completionHandler(nil)
-            } catch is NotImplemented {
-                delivery?.whenNotImplemented()
+            } catch let missing as NotImplemented {
+                delivery?.take(missing)
                 completionHandler(nil)
             } catch {
                 completionHandler(error)

@@ -156,7 +156,7 @@ extension MountLink {
         do {
             try open(socket)
             // Somebody wanted access before it was time for the next attempt.
-            if Registry.shared.hasLost(on: self) { DispatchQueue.global().async { self.reconnect() } }
+            if isAwaited { DispatchQueue.global().async { self.reconnect() } }
         } catch let error as FileCoordinationError {
             throw error
         } catch {
@@ -227,12 +227,17 @@ extension MountLink {
         }
     }
 
+    /// Whether there are presenters to be told to the daemon. What had no mount when it was added may be below this one.
+    private var isAwaited: Bool { Registry.shared.hasLost(on: self) || Registry.shared.hasNew }
+
     private func reconnect() {
-        guard Registry.shared.hasLost(on: self) else { return state.withLock { $0.failures = 0 } }
+        guard isAwaited else { return state.withLock { $0.failures = 0 } }
         do throws(FileCoordinationError) {
             try connect()
         } catch {
-            return reconnectLater()
+            // What is new waits until somebody wants something of a mount.
+            if Registry.shared.hasLost(on: self) { reconnectLater() }
+            return
         }
         Registry.shared.registerAgain(on: self)
         // The daemon may have gone once more, or the items not be there.

@@ -168,6 +168,9 @@ final class HeldAccess: Sendable {
         generation = link.generation
     }
 
+    /// An accessor whose queue was cancelled does not run, and nobody is left who could end this.
+    deinit { end() }
+
     /// A connection that is gone has ended it.
     var isHeld: Bool { held.withLock { $0 } && link.isCurrent(generation) }
 

@@ -37,7 +37,10 @@ final class PresentedQuestion: Sendable {
     /// On the presenter's queue.
     ///
     /// Also if it was answered in the presenter's place: then it relinquishes and saves later than others could wait for.
-    func run() { body(self) }
+    /// But what was not deleted on its account, or whose deleter is gone, it need not close.
+    func run() {
+        if isOpen || !request.isDeletion { body(self) }
+    }
 
     /// Whether the presenter says for the first time that it has relinquished.
     func isRelinquishedFirst() -> Bool {
@@ -92,8 +95,9 @@ final class QueueBook: Sendable {
             entries[key, default: Entry()].questions.append(question)
             return entries[key]?.blockers.last
         }
-        queue.addOperation { [self] in
-            forget(question, on: key)
+        let place = PlaceInBook(of: question, on: key)
+        queue.addOperation {
+            place.giveUp()
             question.run()
         }
         if let blocker { Self.spare(question, blocker) }
@@ -115,6 +119,21 @@ final class QueueBook: Sendable {
             }
         }
         return body()
+    }
+
+    /// Kept by what waits on the queue, which lets go of it if that is cancelled.
+    private final class PlaceInBook: Sendable {
+        private let question: PresentedQuestion
+        private let key: ObjectIdentifier
+
+        init(of question: PresentedQuestion, on key: ObjectIdentifier) {
+            self.question = question
+            self.key = key
+        }
+
+        func giveUp() { QueueBook.shared.forget(question, on: key) }
+
+        deinit { giveUp() }
     }
 
     private func forget(_ question: PresentedQuestion, on key: ObjectIdentifier) {

@@ -66,7 +66,10 @@ final class Registration: Sendable {
     /// Tells the daemon of the presenter, if it has a URL now. Returns whether it was this call that did.
     @discardableResult
     func register() throws(FileCoordinationError) -> Bool {
-        guard let url = presenter.value.presentedItemURL else { return false }
+        // Before the URL: a move that it is told of in between is looked for in vain, and not left out.
+        let moves = state.withLock { $0.moves }
+        guard let presented = presenter.value.presentedItemURL else { return false }
+        let url = Self.followed(presented, moves)
         let former: Standing? = state.withLock { state in
             switch state.standing {
             case .new, .lost:
@@ -153,11 +156,11 @@ final class Registration: Sendable {
 
     /// What a URL stands for that the presenter itself uses and that was true until a move it has not been told of.
     func current(_ url: URL) -> URL {
-        state.withLock { state in
-            state.moves.reduce(url) { url, move in
-                url.path == move.from.path ? move.to : url
-            }
-        }
+        Self.followed(url, state.withLock { $0.moves })
+    }
+
+    private static func followed(_ url: URL, _ moves: [(from: URL, to: URL)]) -> URL {
+        moves.reduce(url) { url, move in url.path == move.from.path ? move.to : url }
     }
 }
 
@@ -189,7 +192,9 @@ extension Registration {
                 presenter.value.presentedItemDidMove(to: url)
             }
             state.withLock { state in
-                state.moves.removeAll { $0.from == former && $0.to == url }
+                // The first: if it is moved to and fro, the same move may wait once more.
+                let told = state.moves.firstIndex { $0.from == former && $0.to == url }
+                if let told { state.moves.remove(at: told) }
             }
         }
     }
@@ -238,7 +243,7 @@ extension Registration {
     }
 
     func delivery(of message: PresenterMessages) -> Delivery {
-        Delivery { [weak self] in
+        Delivery(of: message, to: presenter.value) { [weak self] in
             self?.state.withLock { state in _ = state.missing.insert(message) }
         }
     }

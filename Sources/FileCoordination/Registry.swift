@@ -51,7 +51,12 @@ final class Registry: Sendable {
         do throws(FileCoordinationError) {
             try registration.register()
         } catch {
-            if !isKept { state.withLock { state in state.registrations.removeAll { $0 === registration } } }
+            if isKept {
+                // Whoever asked for that says so, and nobody else says it again.
+                _ = registration.isComplaintDue()
+            } else {
+                state.withLock { state in state.registrations.removeAll { $0 === registration } }
+            }
             throw error
         }
     }
@@ -68,6 +73,9 @@ final class Registry: Sendable {
     func hasLost(on link: MountLink) -> Bool {
         state.withLock { state in state.registrations.contains { $0.isLost(on: link) } }
     }
+
+    /// Presenters that have no URL yet, or had one below no mount.
+    var hasNew: Bool { state.withLock { state in state.registrations.contains { $0.isNew } } }
 
     /// There is a new connection. Presenters that were below no mount may be below this one.
     func registerAgain(on link: MountLink) {

@@ -2,14 +2,16 @@
 import CArchive
 import Coordination
 import Foundation
+import Synchronization
 
 /// Copies for `.forUploading`, in a directory of their own; of a directory, one zip archive.
-struct Snapshot: Sendable {
+final class Snapshot: Sendable {
     /// Those of the copies, and of whatever is not copied.
     let urls: [URL]
     /// Whether nothing but copies is used.
     let isAll: Bool
     private let directory: URL
+    private let isThere = Mutex(true)
 
     /// Nil if there is nothing to copy. Whoever gets no copies has no access either.
     init?(of accesses: [Access], endingOnFailure granted: AccessGroup.Granted) throws {
@@ -22,19 +24,28 @@ struct Snapshot: Sendable {
                 at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
             urls = try Swift.zip(accesses, granted.urls).enumerated().map { index, item in
                 guard item.0.isForUploading else { return item.1 }
-                return try Self.copy(
+                return try Snapshot.copy(
                     item.1, to: directory.appendingPathComponent("\(index)", isDirectory: true))
             }
         } catch {
             granted.end()
-            Self.remove(directory)
+            Snapshot.remove(directory)
             throw error
         }
         isAll = accesses.allSatisfy(\.isForUploading)
     }
 
     /// Whoever wants to keep a copy has opened or moved it.
-    func remove() { Self.remove(directory) }
+    func remove() {
+        let isFirst = isThere.withLock { isThere in
+            defer { isThere = false }
+            return isThere
+        }
+        if isFirst { Self.remove(directory) }
+    }
+
+    /// An accessor whose queue was cancelled does not run.
+    deinit { remove() }
 
     private static func remove(_ directory: URL) {
         do {

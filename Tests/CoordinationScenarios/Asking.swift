@@ -73,6 +73,15 @@ extension Catalogue {
             }
             try stage.silence(a, "P")
         },
+        Scene(50, "what another leaves out, to whom it passes everything on, it is asked again") { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f", "forwarding")
+            for _ in 1...2 {
+                try b.once("access", "read f")
+                try a.expect("P", "relinquishToReader", "save")
+            }
+            try stage.silence(a, "P")
+        },
     ]
 
     private static let saved: [Scene] = [
@@ -96,6 +105,28 @@ extension Catalogue {
         },
         Scene(44, "or on another thread") { try saving("save-elsewhere C", "linked P", $0) },
         Scene(45, "or by a coordinator of nobody's, while it answers") { try saving("save C", "", $0) },
+        Scene(45, "or within an access on a queue, which reports progress as well") { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("on P save intents i C write other/g")
+            try b.begin("r", "read f")
+            try a.expect("i", "began other/g on its queue")
+            let left = try stage.owes(a, "save", since: 200)
+            try a.say("do i progress")
+            try a.expect("i", "progressed")
+            try eventually(within: Player.patience, "more time to save") {
+                try stage.owes(a, "save") > left
+            }
+            let (_, took) = try timed {
+                try a.say("in i begin n D write f")
+                try a.began("n")
+            }
+            try check(took < .seconds(9), "the reader is not waited for: \(took)")
+            try a.end("n")
+            try a.end("i")
+            try a.say("on P save answer")
+            try b.began("r")
+        },
         Scene(45, "a save that needs what the one who asked holds is a deadlock, and fails at once") {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -226,7 +257,11 @@ extension Catalogue {
             try check(reason.contains("waits for access itself"), reason)
             try check(try stage.text("f") == "new", "it is still there")
             try b.end("g")
-            try a.skip("P", to: "deletion")
+            // Nor is it asked to close what stays.
+            try a.say("settle P")
+            var heard: [String] = []
+            repeat { heard.append(try a.next("P")) } while heard.last != "settled"
+            try check(!heard.contains("deletion"), "\(heard)")
         },
         Scene(
             nil, "the error of who waited in vain for a presenter names its program and process",

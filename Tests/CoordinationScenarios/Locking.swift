@@ -182,6 +182,19 @@ extension Catalogue {
             try a.expect("i", "let go")
             try check(try stage.text("f2") == "new", "what was written is there")
         },
+        Scene(22, "an accessor whose queue is cancelled keeps nobody waiting") { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.queue("i", "read f1,forUploading write f2")
+            try b.begin("w", "write f2")
+            try stage.waits(b, for: "f2", "w")
+            let (_, took) = try timed {
+                try a.say("drop i")
+                try b.began("w")
+            }
+            try check(took < .seconds(10), "\(took)")
+            try a.expect("i", "let go")
+            try b.end("w")
+        },
         Scene(23, "nobody waits for an upload, which goes on with what there was") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             let copy = try a.hold("r", "read f,forUploading")

@@ -96,6 +96,61 @@ extension Catalogue {
             try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
             try stage.silence(a, "P")
         },
+        Scene(65, "who is added deep in a mount whose daemon is dead is one of the next one's", .mount) {
+            stage in
+            let a = try stage.player("A")
+            try stage.mount?.kill()
+            try a.add("P", "d/x")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+        },
+        Scene(65, "who is added where nothing is mounted is presented once the program connects", .mount) {
+            stage in
+            let a = try stage.player("A")
+            try stage.mount?.unmount()
+            try a.add("P", "f")
+            try stage.mount?.mount()
+            try a.once("r", "read f1")
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+        },
+        Scene(65, "what was granted and had not begun when the daemon was killed is an error", .mount) {
+            stage in
+            let a = try stage.player("A")
+            try a.queue("i", "write f")
+            // Who waits is told; so the program knows.
+            try a.begin("w", "write f")
+            try stage.waits(a, for: "f", "w")
+            try stage.mount?.kill()
+            _ = try a.failure("w")
+            try a.say("free i")
+            let reason = try a.failure("i").reason
+            try check(reason.hasPrefix("disconnected:"), reason)
+            try stage.mount?.mount()
+        },
+        Scene(65, "who has not yet heard of a move is told to the next daemon by the new name", .mount) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("on P relinquishToWriter linger")
+            try b.hold("m", "write f,forMoving write g,forReplacing")
+            try a.expect("P", "relinquishToWriter")
+            try b.move("m", "f", to: "g")
+            // The end of the access has been told, and the move with it.
+            for player in [b, a] {
+                try player.say("settle here")
+                try player.expect("here", "settled")
+            }
+            try stage.mount?.kill()
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.say("on P relinquishToWriter")
+            try a.say("tell P go")
+            try a.expect("P", "didMove g", "reacquired", "didChange")
+            try b.once("w", "write g")
+            try a.expect("P", "relinquishToWriter", "reacquired")
+        },
         Scene(
             69, "who holds, who waits, who presents, and what is owed since when, the command tells", .mount
         ) {

@@ -146,6 +146,16 @@ extension Player {
         return (String(parts[4]), took)
     }
 
+    /// Asks for an access whose accessor is to run on a queue that is occupied, and waits until it would run there.
+    package func queue(_ access: String, _ wanted: String) throws {
+        try say("occupy \(access)")
+        try say("intents \(access) by-\(access) \(wanted)")
+        try eventually(within: Self.patience, "the accessor of '\(access)' to be on its queue") {
+            try say("queued \(access)")
+            return try next(access) == "queued 1"
+        }
+    }
+
     /// A presenter of a file, which implements everything if nothing else is said, and says so when it is registered.
     package func present(_ presenter: String, _ path: String, _ kind: String = "everything") throws {
         try say("present \(presenter) \(path) \(kind)")

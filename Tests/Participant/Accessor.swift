@@ -56,6 +56,9 @@ final class Accessor: Sendable {
         case "end": return false
         case "begin": participant.begin(order.dropFirst(), isNested: true)
         case "prepare": participant.prepare(order.dropFirst(), isNested: true)
+        case "progress":
+            FileCoordinator.reportProgress()
+            say("\(name) progressed")
         default:
             do {
                 let answer = try act(order[0], Array(order.dropFirst()))

@@ -10,6 +10,7 @@ final class Participant: Sendable {
         var accessors: [String: Accessor] = [:]
         var presenters: [String: any Presenting] = [:]
         var kept: [String: FileHandle] = [:]
+        var occupied: [String: OccupiedQueue] = [:]
     }
 
     let place: Place
@@ -25,6 +26,10 @@ final class Participant: Sendable {
         case "cancel": coordinator(name).cancel()
         case "begin": begin(rest, isNested: false)
         case "intents": beginLater(rest)
+        case "occupy": state.withLock { $0.occupied[name] = OccupiedQueue() }
+        case "queued": say("\(name) queued \(occupied(name)?.waiting ?? 0)")
+        case "free": occupied(name)?.free()
+        case "drop": occupied(name)?.drop()
         case "task": beginInTask(rest)
         case "prepare": prepare(rest, isNested: false)
         case "loop": loop(rest)
@@ -77,6 +82,8 @@ final class Participant: Sendable {
         return presenter
     }
 
+    private func occupied(_ name: String) -> OccupiedQueue? { state.withLock { $0.occupied[name] } }
+
     func keep(_ file: FileHandle, as name: String) { state.withLock { $0.kept[name] = file } }
 
     private func kept(_ name: String) -> String {
@@ -119,9 +126,12 @@ extension Participant {
         }
     }
 
-    private func beginLater(_ words: ArraySlice<String>) {
+    /// On a queue of its own, or on the one that was occupied for it.
+    func beginLater(_ words: ArraySlice<String>) {
         let (accessor, coordinator, wanted) = understand(words)
-        let (intents, queue) = (wanted.items.map(\.intent), OperationQueue())
+        let (intents, queue) = (
+            wanted.items.map(\.intent), occupied(accessor.name)?.queue ?? OperationQueue()
+        )
         let began = ContinuousClock.now
         let luggage = Luggage(of: accessor.name)
         coordinator.coordinate(with: intents, queue: queue) { error in
@@ -220,6 +230,7 @@ extension Participant {
             switch kind {
             case "everything": AttentivePresenter(name, at: url, of: self)
             case "changes": CuriousPresenter(name, at: url, of: self)
+            case "forwarding": ForwardingPresenter(name, at: url, of: self)
             case "nothing": SilentPresenter(name, at: url, of: self)
             default: preconditionFailure("no presenter implements '\(kind)'")
             }

@@ -61,6 +61,14 @@ class Presenter: NSObject, @unchecked Sendable {
         switch words.first {
         case nil: answer(nil)
         case "hold": state.withLock { $0.held.append(answer) }
+        // It answers when it is told to, and an access goes on meanwhile.
+        case "intents":
+            state.withLock { $0.held.append(answer) }
+            participant.beginLater(words.dropFirst())
+        // It answers, and nothing else runs on its queue until it gets an order.
+        case "linger":
+            answer(nil)
+            _ = inbox.next()
         case "error": answer(Thrown(words: words.dropFirst().joined(separator: " ")))
         case "obey":
             while true {
@@ -111,6 +119,27 @@ final class SilentPresenter: Presenter, FilePresenter, @unchecked Sendable {
 final class CuriousPresenter: Presenter, FilePresenter, @unchecked Sendable {
     // @unchecked: it has nothing of its own.
     func presentedItemDidChange() { told("didChange") }
+}
+
+/// One that passes on what it is asked to another, which implements nothing but what it must.
+final class ForwardingPresenter: Presenter, FilePresenter, @unchecked Sendable {
+    // @unchecked: whom it passes everything on to does not change.
+    private let other: SilentPresenter
+
+    override init(_ name: String, at url: URL?, of participant: Participant) {
+        other = SilentPresenter(name, at: url, of: participant)
+        super.init(name, at: url, of: participant)
+    }
+
+    func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
+        tells("relinquishToReader")
+        other.relinquishPresentedItem(toReader: reader)
+    }
+
+    func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
+        tells("save")
+        other.savePresentedItemChanges(completionHandler: completionHandler)
+    }
 }
 
 /// One that implements everything.
