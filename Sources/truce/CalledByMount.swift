@@ -55,7 +55,9 @@ enum CalledByMount {
             }
             if let dead { return say("a dead mount at '\(dead)' would be taken away", if: line.isVerbose) }
         }
-        let plan = try MountPlan(source: source, mountpoint: directory, options: options)
+        let plan = try MountPlan.made(
+            source: source, mountpoint: directory, options: options,
+            orEndingWith: MountProgramStatus.mountFailed.rawValue)
         say("options: \(plan.target.options.words.joined(separator: ","))", if: line.isVerbose)
         guard !line.isFake else { return say("nothing was mounted, as asked for", if: line.isVerbose) }
         try DaemonLaunch(of: plan).run(isQuiet: !line.isVerbose)

@@ -87,7 +87,8 @@ struct DaemonLaunch: ~Copyable {
             let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce
         else {
             throw CommandFailure(
-                .failed, "'\(target.mountpoint)' was mounted, but its daemon ended at once (see its log)")
+                .failed,
+                "'\(target.mountpoint.shown)' was mounted, but its daemon ended at once (see its log)")
         }
         var client = try DaemonClient(to: mount)
         let data = try client.status().options.dataPath
@@ -102,7 +103,7 @@ extension MountPlan.Target {
     /// The one line of success.
     func readyLine(pid: Int32) -> String {
         isInPlace
-            ? "truce: '\(mountpoint)' is mounted in place, pid \(pid)"
-            : "truce: '\(source)' is mounted at '\(mountpoint)', pid \(pid)"
+            ? "truce: '\(mountpoint.shown)' is mounted in place, pid \(pid)"
+            : "truce: '\(source.shown)' is mounted at '\(mountpoint.shown)', pid \(pid)"
     }
 }

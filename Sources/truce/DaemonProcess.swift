@@ -83,6 +83,8 @@ struct DaemonProcess: Sendable {
         signal(SIGPIPE, SIG_IGN)
         // Somebody opened a file around the mount while it was looked whether anybody had.
         signal(SIGIO, SIG_IGN)
+        // Others may write beyond the size of a file that is this process's limit: they get EFBIG.
+        signal(SIGXFSZ, SIG_IGN)
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Modes arrive complete; and a relative path must not keep a directory busy.
@@ -184,6 +186,7 @@ private final class ServerStop: Sendable {
 /// Who holds the lock on a source that is mounted already.
 enum SourceHolder {
     static func sentence(about source: String, _ descriptor: borrowing OwnedDescriptor) -> String {
+        let source = source.shown
         guard let pid = holder(of: descriptor) else { return "'\(source)' is already mounted by truce" }
         if let place = mountpoint(servedBy: pid) {
             return "'\(source)' is already mounted by truce by pid \(pid) at '\(place)'"
@@ -224,9 +227,9 @@ enum SourceHolder {
 
     private static func isServed(_ mount: MountEntry, by pid: Int32) -> Bool {
         do throws(CommandFailure) {
-            return try DaemonClient(to: mount).peer.pid == pid
+            return try DaemonClient.pid(of: mount) == pid
         } catch {
-            // Somebody else's, or dead.
+            // Somebody else's, dead, or stopped.
             return false
         }
     }

@@ -61,7 +61,7 @@ enum Detaching {
         guard code != 0 else { return }
         if text.contains("Device or resource busy") { throw .busy }
         if text.contains("not permitted") || text.contains("not found in") { throw .notAllowed }
-        throw .other(text.split(separator: "\n").joined(separator: "; "))
+        throw .other(text.split(separator: "\n").map { String($0).shown }.joined(separator: "; "))
     }
 }
 
@@ -83,7 +83,7 @@ enum Fusermount {
         try spawning.pass(pipe.writeEnd.rawValue, as: STDERR_FILENO)
         let child = try spawning.start()
         let text = try pipe.reading().readToEnd()
-        return (try OtherProcess.exitCode(of: child), text.shown)
+        return (try OtherProcess.exitCode(of: child), String(decoding: text, as: UTF8.self))
     }
 }
 

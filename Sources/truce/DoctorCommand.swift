@@ -30,7 +30,9 @@ struct Doctor: ParsableCommand {
                 try Watchdog.guarding { [try Self.mount(holding: RawArgument.bytes(of: path))] }
             } ?? Self.allMounts()
         let examinations = try mounts.map { mount in
-            try Watchdog.guarding { try Examination(of: mount) }
+            try Watchdog.guarding(naming: "the daemon of '\(mount.mountpoint.shown)'") {
+                try Examination(of: mount)
+            }
         }
         let text = examinations.map(\.text).joined()
         let bytes =

@@ -32,7 +32,7 @@ struct Mount: ParsableCommand {
     var mountpoint: String?
 
     func run() throws {
-        let plan = try MountPlan(
+        let plan = try MountPlan.made(
             source: source, mountpoint: mountpoint, options: MountOptions(parsing: options))
         if foreground || debug {
             try serveHere(plan)

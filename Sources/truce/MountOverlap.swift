@@ -20,7 +20,7 @@ struct MountOverlap {
         let (source, mountpoint) = (Array(target.source.utf8), Array(target.mountpoint.utf8))
         if mountpoint.lies(inside: source) {
             throw CommandFailure(
-                .failed, "'\(target.mountpoint)' is inside '\(target.source)', which it is to show")
+                .failed, "'\(mountpoint.shown)' is inside '\(source.shown)', which it is to show")
         }
         // What other users mount is called what they like, and is their own affair.
         for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
@@ -35,10 +35,10 @@ struct MountOverlap {
         let place = mount.mountpoint.shown
         if mount.source.lies(inside: source) {
             return
-                "'\(target.source)' contains '\(mount.source.shown)', which truce has mounted at '\(place)'"
+                "'\(source.shown)' contains '\(mount.source.shown)', which truce has mounted at '\(place)'"
         }
         if mount.mountpoint.lies(inside: source) {
-            return "'\(target.source)' contains the truce mount at '\(place)'"
+            return "'\(source.shown)' contains the truce mount at '\(place)'"
         }
         // What is mounted in place covers its source: nobody gets there but through the mount.
         guard mount.source != mount.mountpoint else { return nil }

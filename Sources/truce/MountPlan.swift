@@ -32,11 +32,12 @@ struct MountPlan: ~Copyable {
         let isInPlace = mountpoint == nil
         var covered = try DeadMount.openCovered(by: mountpoint ?? source)
         let isReplacing = covered != nil
-        let mountpointPath = try DeadMount.path(of: mountpoint ?? source, replacing: !isReplacing)
-        let sourcePath = isInPlace ? mountpointPath : try DeadMount.path(of: source, replacing: true)
+        let mountpointPath = try DeadMount.path(of: mountpoint ?? source)
+        let sourcePath = isInPlace ? mountpointPath : try DeadMount.path(of: source)
         var target = Target(
             source: sourcePath, mountpoint: mountpointPath, options: options, replacesDeadMount: isReplacing)
         try Self.checkUserRights(options)
+        try Self.clearTheWay(of: target)
         let table = try MountFinder.table()
         if !isReplacing { try Self.checkNotMounted(target.mountpoint, table) }
         let descriptor = try Self.openSource(sourcePath, covered: isInPlace ? covered.take() : nil)
@@ -47,6 +48,45 @@ struct MountPlan: ~Copyable {
         self.source = descriptor
         self.lock = lock
         self.target = target
+    }
+
+    /// The same, unless what the paths lead to takes longer than 10 s to answer: then the process ends with a code.
+    static func made(
+        source: String, mountpoint: String?, options: MountOptions,
+        orEndingWith code: Int32 = ExitStatus.timedOut.rawValue
+    ) throws -> MountPlan {
+        let places = [source, mountpoint].compactMap { $0 }.map { "'\($0.shown)'" }
+        return try Watchdog.guarding(endingWith: code, naming: places.joined(separator: " or ")) {
+            try MountPlan(source: source, mountpoint: mountpoint, options: options)
+        }
+    }
+
+    /// Takes away the dead mounts that are in the way, after everything that can be looked at while they are there: a
+    /// mount that is refused leaves them.
+    private static func clearTheWay(of target: Target) throws(CommandFailure) {
+        var dead: [String] = []
+        if !target.replacesDeadMount, try DeadMount.isReplaceable(Array(target.mountpoint.utf8)) {
+            dead.append(target.mountpoint)
+        }
+        if !target.isInPlace, try DeadMount.isReplaceable(Array(target.source.utf8)) {
+            dead.append(target.source)
+        }
+        guard !dead.isEmpty else { return }
+        let table = try MountFinder.table()
+        try MountOverlap(of: target, with: table).check()
+        if !dead.contains(target.source), !target.isInPlace { try checkSource(of: target, table) }
+        if !dead.contains(target.mountpoint), !target.replacesDeadMount {
+            try checkNotMounted(target.mountpoint, table)
+            _ = try openDirectory(target.mountpoint)
+        }
+        for place in dead { try DeadMount.takeAway(at: Array(place.utf8)) }
+    }
+
+    private static func checkSource(of target: Target, _ table: MountTable) throws(CommandFailure) {
+        let descriptor = try openDirectory(target.source)
+        _ = try openLockable(descriptor, target.source)
+        var target = target
+        try target.inherit(from: descriptor.mountID.flatMap { table.entry(id: $0) })
     }
 
     private static func checkDevice() throws(CommandFailure) {
@@ -81,12 +121,12 @@ struct MountPlan: ~Copyable {
         guard let mount = table.top(at: Array(mountpoint.utf8)), mount.isTruce else { return }
         var who = ""
         do throws(CommandFailure) {
-            who = " by pid \(try DaemonClient(to: mount).peer.pid)"
+            who = " by pid \(try DaemonClient.pid(of: mount))"
         } catch {
             // A daemon that does not answer has mounted it all the same.
             who = " (\(error.message))"
         }
-        throw CommandFailure(.failed, "'\(mountpoint)' is already mounted by truce\(who)")
+        throw CommandFailure(.failed, "'\(mountpoint.shown)' is already mounted by truce\(who)")
     }
 
     private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
@@ -109,7 +149,8 @@ struct MountPlan: ~Copyable {
     }
 
     static func describe(_ error: Errno, _ path: String) -> CommandFailure {
-        switch error {
+        let path = path.shown
+        return switch error {
         case .noEntry: CommandFailure(.notFound, "there is no directory '\(path)'")
         case .notADirectory: CommandFailure(.failed, "'\(path)' is not a directory")
         case .noAccess: CommandFailure(.failed, "you have no permission to open '\(path)'")
@@ -124,7 +165,16 @@ extension MountPlan.Target {
         guard let below else { return }
         guard !below.isTruce else {
             throw CommandFailure(
-                .failed, "'\(source)' is inside the truce mount at '\(below.mountpoint.shown)'")
+                .failed, "'\(source.shown)' is inside the truce mount at '\(below.mountpoint.shown)'")
+        }
+        guard below.type != "autofs" else {
+            let place = below.mountpoint.shown
+            throw CommandFailure(
+                .failed,
+                """
+                '\(source.shown)' is hidden by the automounter at '\(place)'; leave x-systemd.automount out, or \
+                mount another directory there
+                """)
         }
         let isUser = geteuid() != 0
         options.readOnly = options.readOnly || below.has("ro")
@@ -135,14 +185,14 @@ extension MountPlan.Target {
 }
 
 /// `/etc/fuse.conf`.
-enum FuseConfiguration {
+package enum FuseConfiguration {
     static var allowsOther: Bool {
         guard let text = readSmallFile("/etc/fuse.conf") else { return false }
         return allowsOther(text)
     }
 
-    static func allowsOther(_ text: [UInt8]) -> Bool {
-        text.shown.split(separator: "\n").contains { line in
+    package static func allowsOther(_ text: [UInt8]) -> Bool {
+        String(decoding: text, as: UTF8.self).split(separator: "\n").contains { line in
             line.split { $0 == " " || $0 == "\t" }.elementsEqual(["user_allow_other"])
         }
     }
@@ -153,26 +203,43 @@ enum DeadMount {
     /// Mounts may be stacked; nobody has more.
     private static let mostStacked = 16
 
-    /// The path without links. Takes our own dead mounts there away, if it is to replace them, and says so.
-    static func path(of argument: String, replacing isReplacing: Bool) throws(CommandFailure) -> String {
-        var path = Array(try RawArgument.text(of: argument).utf8)
-        for _ in 0..<mostStacked {
-            let resolved: [UInt8]
-            do throws(Errno) {
-                resolved = try ResolvedPath.bytes(of: path)
-            } catch {
-                throw MountPlan.describe(error, argument)
-            }
-            guard isReplacing, try isDead(resolved) else { return resolved.shown }
-            try detach(resolved)
-            // Not the argument again: "." would go on being the dead one.
-            path = resolved
+    /// The path without links, as it is and not as it is shown: control characters belong to it.
+    static func path(of argument: String) throws(CommandFailure) -> String {
+        let resolved = try resolve(argument)
+        let path = String(decoding: resolved, as: UTF8.self)
+        guard path.utf8.elementsEqual(resolved) else {
+            throw CommandFailure(
+                .failed,
+                "'\(argument.shown)' is '\(resolved.shown)', which is not UTF-8, as paths of mounts must be")
         }
-        throw CommandFailure(.failed, "'\(argument)' is covered by too many dead mounts")
+        return path
     }
 
+    private static func resolve(_ argument: String) throws(CommandFailure) -> [UInt8] {
+        let typed = Array(try RawArgument.text(of: argument).utf8)
+        do throws(Errno) {
+            return try ResolvedPath.bytes(of: typed)
+        } catch {
+            throw MountPlan.describe(error, argument)
+        }
+    }
+
+    /// Takes our own dead mounts at a path without links away, and says so.
+    static func takeAway(at path: [UInt8]) throws(CommandFailure) {
+        for _ in 0..<mostStacked {
+            guard try isDead(path) else { return }
+            try detach(path)
+        }
+        throw CommandFailure(.failed, "'\(path.shown)' is covered by too many dead mounts")
+    }
+
+    /// Fails if the daemon of a mount there does not say anything at all.
     static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
-        DeadMounts.isDead(path, in: try MountFinder.table())
+        let table = try MountFinder.table()
+        guard let answer = BoundedWait.result(of: { DeadMounts.isDead(path, in: table) }) else {
+            throw CommandFailure(silenceOf: path)
+        }
+        return answer
     }
 
     /// Opens the directory below a dead mount that stays until the new one is in its place. Nothing if there is none, or
@@ -202,13 +269,11 @@ enum DeadMount {
 
     /// Whether a mount here would take a dead one away first; fails if that one is not the caller's.
     static func isReplaceable(at argument: String) throws(CommandFailure) -> Bool {
-        let typed = Array(try RawArgument.text(of: argument).utf8)
-        let path: [UInt8]
-        do throws(Errno) {
-            path = try ResolvedPath.bytes(of: typed)
-        } catch {
-            throw MountPlan.describe(error, argument)
-        }
+        try isReplaceable(try resolve(argument))
+    }
+
+    /// The same of a path without links.
+    static func isReplaceable(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         guard try isDead(path) else { return false }
         try checkOwner(of: path)
         return true
@@ -232,10 +297,10 @@ enum DeadMount {
             throw CommandFailure(
                 .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
         }
-        say(path.shown)
+        say(String(decoding: path, as: UTF8.self))
     }
 
     static func say(_ path: String) {
-        LineOutput.write("truce: took away a dead mount at '\(path)'\n", to: STDOUT_FILENO)
+        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\n", to: STDOUT_FILENO)
     }
 }

@@ -36,17 +36,18 @@ extension MountPlan.Target {
     func openStore(
         in source: borrowing OwnedDescriptor, log: @escaping @Sendable (String) -> Void
     ) throws(CommandFailure) -> VersionStore {
+        let name = self.source.shown
         do throws(StoreError) {
             return try VersionStore(in: source, log: log)
         } catch .foreign(let why) {
-            throw CommandFailure(.failed, "'\(self.source)/.truce' is not truce's own: \(why)")
+            throw CommandFailure(.failed, "'\(name)/.truce' is not truce's own: \(why)")
         } catch .inUse {
-            throw CommandFailure(.failed, "'\(self.source)' is already mounted by truce: its store is in use")
+            throw CommandFailure(.failed, "'\(name)' is already mounted by truce: its store is in use")
         } catch .noSpace {
-            throw CommandFailure(.failed, "'\(self.source)' has no room for the store of kept contents")
+            throw CommandFailure(.failed, "'\(name)' has no room for the store of kept contents")
         } catch .io(let errno) {
             throw CommandFailure(
-                .failed, "the store of kept contents in '\(self.source)' cannot be opened: \(errno)")
+                .failed, "the store of kept contents in '\(name)' cannot be opened: \(errno)")
         } catch {
             throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
         }

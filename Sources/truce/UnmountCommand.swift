@@ -16,19 +16,22 @@ struct Unmount: ParsableCommand {
     var directory: String
 
     func run() throws {
-        let mount = try mount()
+        let mount = try Watchdog.guarding(naming: "'\(directory.shown)'") { try findMount() }
         try MountFinder.checkOwner(of: mount)
-        let daemon = Daemon.watched(of: mount)
+        let (pid, isSilent) = Self.daemon(of: mount)
+        let daemon = Daemon.watched(pid)
         do throws(Detaching.Obstacle) {
             try Detaching.detach(mount.mountpoint, lazily: lazy)
         } catch {
-            throw failure(error, mount)
+            throw failure(error, mount, isSilent: isSilent)
         }
         try daemon?.awaitEnd(of: mount, lazily: lazy)
     }
 
-    private func mount() throws(CommandFailure) -> MountEntry {
-        let path = try RawArgument.bytes(of: directory)
+    private func findMount() throws(CommandFailure) -> MountEntry {
+        var path = try RawArgument.bytes(of: directory)
+        // Behind the name of a mount it would have that asked whether it is a directory, and maybe for ever.
+        while path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
         let resolved: [UInt8]
         do throws(Errno) {
             resolved = try ResolvedPath.bytes(of: path)
@@ -47,9 +50,26 @@ struct Unmount: ParsableCommand {
             "'\(resolved.shown)' is not a mountpoint; the mount around it is '\(around.mountpoint.shown)'")
     }
 
-    private func failure(_ obstacle: Detaching.Obstacle, _ mount: MountEntry) -> CommandFailure {
+    /// Whom to wait for: nobody if there is no daemon, or one that does not answer in time.
+    private static func daemon(of mount: MountEntry) -> (pid: Int32?, isSilent: Bool) {
+        do throws(CommandFailure) {
+            return (try DaemonClient.pid(of: mount), false)
+        } catch {
+            return (nil, error.status == .timedOut)
+        }
+    }
+
+    private func failure(
+        _ obstacle: Detaching.Obstacle, _ mount: MountEntry, isSilent: Bool
+    ) -> CommandFailure {
         let place = mount.mountpoint.shown
         return switch obstacle {
+        // By the question that was not answered, if by nothing else.
+        case .busy where isSilent:
+            CommandFailure(
+                .timedOut,
+                "'\(place)' is busy, and its daemon does not answer; 'truce unmount --lazy' takes it away"
+            )
         case .busy: CommandFailure(.failed, "'\(place)' is busy: \(BusyReport.text(of: mount))")
         case .notAllowed: CommandFailure(.denied, "'\(place)' was mounted by another user")
         case .other(let why): CommandFailure(.failed, "'\(place)' could not be unmounted: \(why)")
@@ -66,11 +86,11 @@ private struct Daemon: ~Copyable {
     private let pid: Int32
     private let watch: OwnedDescriptor
 
-    /// Nil if there is none that answers: then there is nothing to wait for either.
-    static func watched(of mount: MountEntry) -> Daemon? {
-        do {
-            let client = try DaemonClient(to: mount)
-            return Daemon(pid: client.peer.pid, watch: try OtherProcess.watch(client.peer.pid))
+    /// Nil if there is none: then there is nothing to wait for either.
+    static func watched(_ pid: Int32?) -> Daemon? {
+        guard let pid else { return nil }
+        do throws(Errno) {
+            return Daemon(pid: pid, watch: try OtherProcess.watch(pid))
         } catch {
             return nil
         }
@@ -78,6 +98,9 @@ private struct Daemon: ~Copyable {
 
     /// Until then it holds the source, and the next mount would be refused.
     func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
+        // By another mount of the same daemon, such as a bind mount's, it is served on.
+        let table = try MountFinder.table()
+        guard !table.entries.contains(where: { $0.device == mount.device }) else { return }
         let patience = lazily ? Self.lazyPatienceMilliseconds : Self.patienceMilliseconds
         guard !OtherProcess.ends(watch, within: patience) else { return }
         let keepers = Self.keepers(of: mount)

@@ -8,14 +8,16 @@ import Synchronization
 enum Watchdog {
     private static let patienceSeconds: UInt64 = 10
 
-    /// Does something that may wait for a daemon; after 10 s the process ends, with the code for it.
+    /// Does something that may wait for a daemon; after 10 s the process ends, with the code for it and a sentence about
+    /// `subject`.
     ///
     /// By a thread and not by a signal: a caught signal does not end a wait for a file system, the end of the
     /// process does.
     static func guarding<Result: ~Copyable>(
-        endingWith code: Int32 = ExitStatus.timedOut.rawValue, _ body: () throws -> Result
+        endingWith code: Int32 = ExitStatus.timedOut.rawValue, naming subject: String = "the daemon",
+        _ body: () throws -> Result
     ) throws -> Result {
-        let alarm = try Alarm(code: code)
+        let alarm = try Alarm(code: code, subject: subject)
         try JoinableThread { alarm.wait(seconds: patienceSeconds) }.detach()
         defer { alarm.stop() }
         return try body()
@@ -26,9 +28,11 @@ enum Watchdog {
         private let isStopped = Atomic<Bool>(false)
 
         private let code: Int32
+        private let subject: String
 
-        init(code: Int32) throws(Errno) {
+        init(code: Int32, subject: String) throws(Errno) {
             self.code = code
+            self.subject = subject
             signal = try Signal()
         }
 
@@ -42,7 +46,7 @@ enum Watchdog {
             while !isStopped.load(ordering: .acquiring) {
                 guard MonotonicClock.nanoseconds < end else {
                     LineOutput.write(
-                        "truce: the daemon did not answer within \(seconds) s\n", to: STDERR_FILENO)
+                        "truce: \(subject) did not answer within \(seconds) s\n", to: STDERR_FILENO)
                     _exit(code)
                 }
                 signal.wait(until: end)

@@ -51,7 +51,8 @@ struct Ps: ParsableCommand {
         var problem: CommandFailure?
         for mount in mounts {
             do {
-                let (form, census) = try Watchdog.guarding {
+                let subject = "the daemon of '\(mount.mountpoint.shown)'"
+                let (form, census) = try Watchdog.guarding(naming: subject) {
                     var client = try DaemonClient(to: mount)
                     return (client.server.mount, try client.census())
                 }

@@ -8,6 +8,16 @@ import truce
 /// Issue 2, point 6: "options -o wait=, hold=, hold-aware=, idle=, lockwait=, policy=proceed|fail,
 /// allow_other, ro; unknown ones refused by name".
 struct OptionTests {
+    @Test(
+        "a line of fuse.conf is found among others",
+        arguments: [
+            ("user_allow_other\n", true), ("# user_allow_other\nmount_max = 9\n", false),
+            ("mount_max = 9\n\tuser_allow_other \n# all\n", true), ("user_allow_others\n", false),
+        ])
+    func allowOther(text: String, isAllowed: Bool) {
+        #expect(FuseConfiguration.allowsOther(Array(text.utf8)) == isAllowed)
+    }
+
     static let durations: [(String, UInt64?)] = [
         ("15", 15_000), ("15s", 15_000), ("250ms", 250), ("2m", 120_000), ("0", 0), ("0ms", 0),
         ("24h", nil), ("1440m", 86_400_000), ("1441m", nil), ("86400", 86_400_000), ("86401", nil), ("", nil),

@@ -121,6 +121,37 @@ extension Mounted {
             #expect(try Program("cat").run(place + "/document").text == "longer than before\n")
         }
 
+        @Test("A bind mount of a mount is taken away at once, and the mount stays")
+        func bindMount() throws {
+            guard geteuid() == 0 else { return print("only root can bind: shown by the run as root") }
+            try MountedDirectory.with { mount in
+                let copy = try Lab.freshDirectory("copy")
+                try Program("mount").run("--bind", mount.path, copy)
+                let (outcome, took) = try timed { try TruceCommand.attempt("unmount", copy) }
+                print("a bind mount was taken away after \(took)")
+                if try MountedDirectory.isMounted(copy) { try Program("umount").run("--lazy", copy) }
+                try outcome.succeeding()
+                #expect(outcome.errorText.isEmpty)
+                #expect(try MountedDirectory.isMounted(mount.path))
+                checkForced(try mount.status())
+            }
+        }
+
+        /// Whoever mounts may have a limit for files; what others write through the mount is theirs.
+        @Test("A write beyond the daemon's limit of a file's size is EFBIG, and the mount lives")
+        func fileSize() throws {
+            let directory = try Lab.freshDirectory("limit")
+            defer { attemptUnmount(directory) }
+            try Script("ulimit -f 64; exec \"$1\" mount -o data=daemon \"$2\"").run(
+                try Lab.variable("TRUCE_BINARY"), directory)
+            let outcome = try Script("dd if=/dev/zero of=\"$1/file\" bs=1M count=1").attempt(
+                directory, with: ["LC_ALL": "C"])
+            #expect(!outcome.isSuccess)
+            #expect(outcome.errorText.contains("File too large"), "\(outcome.errorText)")
+            try Script("echo alive >\"$1/other\"").run(directory)
+            #expect(try Program("cat").run(directory + "/other").text == "alive\n")
+        }
+
         private func attemptUnmount(_ place: String) {
             do { try TruceCommand.run("unmount", place) } catch { Issue.record(error) }
         }

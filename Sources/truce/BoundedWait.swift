@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import LinuxSystem
+import Synchronization
+
+/// What may wait for a mount for ever, where the process must go on: no system call has a time limit.
+enum BoundedWait {
+    static let seconds: UInt64 = 5
+
+    /// Does something on a thread of its own; nil if it takes longer than 5 s.
+    ///
+    /// The thread stays then, and whatever it holds, until the process ends.
+    static func result<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
+        do throws(Errno) {
+            let answer = try Answer<Value>()
+            let thread = try JoinableThread { answer.give(body()) }
+            guard let value = answer.wait(seconds: seconds) else {
+                thread.detach()
+                return nil
+            }
+            thread.join()
+            return value
+        } catch {
+            // Without a second thread there is no bound, but most mounts do answer.
+            return body()
+        }
+    }
+
+    private final class Answer<Value: Sendable>: Sendable {
+        private let signal: Signal
+        private let value = Mutex<Value?>(nil)
+
+        init() throws(Errno) { signal = try Signal() }
+
+        func give(_ answer: Value) {
+            value.withLock { $0 = answer }
+            signal.raise()
+        }
+
+        func wait(seconds: UInt64) -> Value? {
+            let end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
+            while true {
+                if let answer = value.withLock({ $0 }) { return answer }
+                guard MonotonicClock.nanoseconds < end else { return nil }
+                signal.wait(until: end)
+            }
+        }
+    }
+}
+
+extension DaemonClient {
+    /// The process that serves a mount, unless it takes longer than 5 s to say so.
+    static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
+        let found = BoundedWait.result { () -> Result<Int32, CommandFailure> in
+            do throws(CommandFailure) {
+                return .success(try DaemonClient(to: mount).peer.pid)
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let found else { throw CommandFailure(silenceOf: mount.mountpoint) }
+        return try found.get()
+    }
+}
+
+extension CommandFailure {
+    init(silenceOf mountpoint: [UInt8]) {
+        self.init(
+            .timedOut, "the daemon of '\(mountpoint.shown)' did not answer within \(BoundedWait.seconds) s")
+    }
+}
