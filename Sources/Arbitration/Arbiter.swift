@@ -37,7 +37,9 @@ public struct Arbiter: Sendable {
     var waiterKinship = Kinship()
 
     var alarms = Alarms()
-    var wakeAskedFor: Instant?
+    /// The moments asked for that have not come yet, each earlier than the one before (T3).
+    var wakesAskedFor: [Instant] = []
+    var wakeAskedFor: Instant? { wakesAskedFor.last }
     var now = Instant(nanoseconds: 0)
 
     /// Claims that the last event had refused, and what they waited for.

@@ -27,6 +27,8 @@ struct Contests: Sendable {
     /// Those for whom a waiting claim is the one that is kept out, in no order.
     func holders(contestedBy claim: ClaimID) -> Set<ClaimID> { holders[claim] ?? [] }
 
+    func hasHolder(where matches: (ClaimID) -> Bool) -> Bool { byHolder.keys.contains(where: matches) }
+
     subscript(holder: ClaimID) -> Contest? {
         get { byHolder[holder] }
         set {

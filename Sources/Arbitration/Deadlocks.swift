@@ -10,10 +10,23 @@ extension Arbiter {
         hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
         // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
         let roots = round.isSubset(of: hungOn) ? round : hungOn
-        guard let cycle = firstCycle(among: CycleSurvey.entangled(from: roots, in: self)) else { return }
+        guard mayBeCycles, let cycle = firstCycle(among: CycleSurvey.entangled(from: roots, in: self)) else {
+            return
+        }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
+    }
+
+    /// D2: whether there is anything but queues to wait for: those lead to earlier claims alone.
+    ///
+    /// Who waits for a holder contests it (Y1), so only of contested ones it counts what hangs on them. Otherwise each
+    /// of ten thousand who wait for one file would be gone through for each that comes.
+    private var mayBeCycles: Bool {
+        if !answering.isEmpty || !nested.isEmpty { return true }
+        return contests.hasHolder { holder in
+            parties[holder].map { waiterKinship.hasRelative(of: $0) } ?? false
+        }
     }
 
     /// D2: claims whose program's hold on others has changed.

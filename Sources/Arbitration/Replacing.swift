@@ -68,16 +68,12 @@ extension Arbiter {
         let resources = touched.sorted()
         touched = []
         for resource in resources { lookAgain(at: resource) }
+        // One who waits for two things carries what happens here over to those who wait for the other (Q3).
+        if resources.contains(where: isWaitedForWithOthers) { unsettled += waits.keys }
     }
 
     private mutating func lookAgain(at resource: Resource) {
         guard let docket = dockets[resource] else { return }
-        // One who waits for two things carries what happens here over to those who wait for the other (Q3).
-        if docket.waiting.readers.contains(where: hasManyStakes)
-            || docket.waiting.writers.contains(where: hasManyStakes)
-        {
-            unsettled += waits.keys
-        }
         for side in [docket.waiting.readers, docket.waiting.writers] {
             for id in side {
                 unsettled.append(id)
@@ -87,6 +83,13 @@ extension Arbiter {
         for side in [docket.held.readers, docket.held.writers] {
             shaken += side
         }
+    }
+
+    /// Whether somebody waits for it who waits for something else as well.
+    private func isWaitedForWithOthers(_ resource: Resource) -> Bool {
+        guard let waiting = dockets[resource]?.waiting else { return false }
+        return waiting.readers.contains(where: hasManyStakes)
+            || waiting.writers.contains(where: hasManyStakes)
     }
 
     private func hasManyStakes(_ id: ClaimID) -> Bool { !(claims[id]?.isOnOneItem ?? true) }

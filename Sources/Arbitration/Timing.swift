@@ -5,8 +5,8 @@ import Coordination
 extension Arbiter {
     /// T4.
     mutating func tick(_ effects: inout [Effect]) {
-        // T3: an early tick uses the wake up as well.
-        wakeAskedFor = nil
+        // T3: what has come is used up; what is still to come comes, and need not be asked for again.
+        while let asked = wakeAskedFor, asked <= now { wakesAskedFor.removeLast() }
         while let alarm = earliestAlarm(), alarm.moment <= now {
             alarms.removeEarliest()
             switch alarm.subject {
@@ -62,7 +62,7 @@ extension Arbiter {
     mutating func askForWake(_ effects: inout [Effect]) {
         guard let earliest = earliestAlarm()?.moment else { return }
         if let wakeAskedFor, wakeAskedFor <= earliest { return }
-        wakeAskedFor = earliest
+        wakesAskedFor.append(earliest)
         effects.append(.wake(at: earliest))
     }
 

@@ -82,9 +82,10 @@ extension Engine {
         case .refused(.busy, _): what = "was refused after waiting \(span)"
         default: return
         }
-        let (account, obstacle) = (entry.claimant.account, entry.obstacle?.account)
+        // Not asked here who they are, under the lock.
+        let (claimant, obstacle) = (entry.claimant, entry.obstacle)
         workers.run { [self] in
-            say(obstacle.map { "\(what) for \(Self.name(of: $0))" } ?? what, account)
+            say(obstacle.map { "\(what) for \(Self.name(of: $0.account))" } ?? what, claimant.account)
         }
     }
 }

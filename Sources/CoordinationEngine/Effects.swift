@@ -17,13 +17,13 @@ extension Engine {
         case wake(Instant)
         case deliver(Mailbox)
         case say(Saying)
-        case sayDeadlock(Explanation, Deadlock.Way, Account?)
+        case sayDeadlock(Explanation, Deadlock.Way, (any JournalSubject)?)
     }
 
     /// A line for the log; put into words after the lock, because that reads `/proc`.
     struct Saying {
         let what: String
-        let account: Account
+        let subject: any JournalSubject
     }
 
     /// Hands an event to the arbiter and does what follows, including what follows from that.
@@ -66,6 +66,10 @@ extension Engine {
     /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
     /// it: ten thousand opens that end each other's waits must not nest.
     func run(_ tasks: [Task]) {
+        // Before all else: whoever is told may block, and time goes on meanwhile.
+        for case .wake(let moment) in tasks {
+            timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
+        }
         if let turn = Turn.current { return turn.tasks.append(contentsOf: tasks) }
         guard !tasks.isEmpty else { return }
         let turn = Turn(tasks)
@@ -142,7 +146,7 @@ extension Engine {
         note(
             isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
             in: &state)
-        return isForced ? .say(Saying(what: words(for: suspension), account: claimant.account)) : nil
+        return isForced ? .say(Saying(what: words(for: suspension), subject: claimant)) : nil
     }
 
     /// The next effect says what is done about it.
@@ -154,7 +158,7 @@ extension Engine {
         note(
             .deadlock, at: now, claim: deadlock.claim, by: subject,
             "\(deadlock.way.rawValue): " + deadlock.cycle.map { "\($0)" }.joined(separator: " "), in: &state)
-        return .sayDeadlock(explanation, deadlock.way, subject?.account)
+        return .sayDeadlock(explanation, deadlock.way, subject)
     }
 
     private func ask(_ question: Question, at now: Instant, in state: inout State) -> Task? {
@@ -180,7 +184,7 @@ extension Engine {
         return .say(
             Saying(
                 what: "did not answer \(what) within \(now.since(question.asked))\(after)",
-                account: entry.account))
+                subject: entry))
     }
 
     private func perform(_ task: Task) {
@@ -196,13 +200,13 @@ extension Engine {
             if let lookers = claimant.lookers { lookers.run(look) } else { workers.run(look) }
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
-        case .wake(let moment):
-            timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
+        // It was scheduled before the first of them.
+        case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
-        case .say(let saying): workers.run { [self] in say(saying.what, saying.account) }
-        case .sayDeadlock(let explanation, let way, let account):
+        case .say(let saying): workers.run { [self] in say(saying.what, saying.subject.account) }
+        case .sayDeadlock(let explanation, let way, let subject):
             workers.run { [self] in
-                let whom = account.map(Self.name(of:)) ?? "somebody gone"
+                let whom = subject.map { Self.name(of: $0.account) } ?? "somebody gone"
                 let cycle = explanation.sentences.joined(separator: "; ")
                 log("deadlock: \(cycle); \(words(for: way, whom))")
             }

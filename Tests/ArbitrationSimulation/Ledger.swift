@@ -64,8 +64,8 @@ struct Ledger {
     var questions: [QuestionID: Question] = [:]
     /// For which waiting claim each of them was asked, if it can have been one alone.
     var askers: [QuestionID: ClaimID] = [:]
-    /// The moment asked for and not used up.
-    var wake: Instant?
+    /// The moments asked for and not used up.
+    var wakes = Wakes()
     /// How many events there have been.
     var number = 0
     /// Which of them last changed who is where.
@@ -77,6 +77,7 @@ struct Ledger {
 
     var waiting: [Entry] { claims.values.filter { !$0.isHeld }.sorted { $0.id < $1.id } }
     var held: [Entry] { claims.values.filter(\.isHeld).sorted { $0.id < $1.id } }
+    var wake: Instant? { wakes.next }
     var isQuiet: Bool { claims.isEmpty && questions.isEmpty && wake == nil }
 }
 
@@ -117,7 +118,7 @@ extension Ledger {
             if questions[id]?.presenter == presenter { close(id) }
         case .progressed(let id): progress(id)
         case .moved(let item, let move, _, _): self.move(item, move)
-        case .tick: wake = nil
+        case .tick: wakes.pass(self.now)
         case .withdrawn, .changed, .created, .deleted, .lost: break
         }
         switch event {
@@ -273,7 +274,7 @@ extension Ledger {
             close(question.id)
             showings[question.presenter]?.forfeits += 1
             showings[question.presenter]?.hasEverForfeited = true
-        case .wake(let moment): wake = moment
+        case .wake(let moment): wakes.ask(for: moment)
         // P1: its presenters are chosen anew.
         case .retarget(let id, _, _): askers = askers.filter { $1 != id }
         case .identify, .observe, .tell: break

@@ -175,6 +175,8 @@ package struct Player: Sendable {
         pass(.seconds(5))
         for presenter in performance.ledger.showings.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
+        // Nobody takes back what was asked for while there was somebody.
+        if let last = performance.ledger.wakes.last, last > now { pass(last.since(now)) }
         for directory in performance.ledger.directories.keys.sorted(by: {
             land.depth(of: $0) > land.depth(of: $1)
         })

@@ -32,7 +32,7 @@ package struct World {
     private var bounds = Bounds()
     private lazy var arbiter = Arbiter(bounds: bounds)
     private var now = Instant(nanoseconds: 0)
-    private var wake: Instant?
+    private var wakes = Wakes()
     private var parties: [ClaimID: Party] = [:]
     private var shown: [ClaimID: Observation] = [:]
 
@@ -185,12 +185,13 @@ package struct World {
 
     /// Tells the arbiter, answers what it asks, and returns the whole conversation.
     private mutating func tell(_ event: Event, isQuiet: Bool = false) -> [String] {
+        if case .tick = event { wakes.pass(now) }
         var effects: [Effect] = []
         arbiter.handle(event, at: now, into: &effects)
         var lines: [String] = []
         var answers: [Event] = []
         for effect in effects {
-            if case .wake(let moment) = effect { wake = moment }
+            if case .wake(let moment) = effect { wakes.ask(for: moment) }
             if !isQuiet || !isRoutine(effect) { lines.append(describe(effect)) }
             if case .identify(let claim) = effect, let party = parties[claim] {
                 answers.append(.identified(claim, party))
@@ -215,9 +216,8 @@ package struct World {
     private mutating func advance(by span: Span) -> [String] {
         let end = now + span
         var lines: [String] = []
-        while let moment = wake, moment <= end {
+        while let moment = wakes.next, moment <= end {
             if moment > now { now = moment }
-            wake = nil
             lines += tell(.tick, isQuiet: true).map { "\(now): \($0)" }
         }
         now = end

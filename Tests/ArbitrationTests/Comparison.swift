@@ -19,7 +19,7 @@ struct Comparison {
     private(set) var makers: [ClaimID: Party] = [:]
     /// The last question that is over.
     private(set) var past: Question?
-    private var wake: Instant?
+    private var wakes = Wakes()
     private var names = Names()
 
     init(bounds: Bounds) {
@@ -42,11 +42,11 @@ struct Comparison {
     /// Tells both, and returns what they disagree about.
     mutating func tell(_ event: Event) -> String? {
         history.append((now, event))
-        if case .tick = event { wake = nil }
+        if case .tick = event { wakes.pass(now) }
         let open = naive.questions
         var said: [Effect] = []
         arbiter.handle(names.arbiters(event), at: now, into: &said)
-        for effect in said { if case .wake(let moment) = effect { wake = moment } }
+        for effect in said { if case .wake(let moment) = effect { wakes.ask(for: moment) } }
         said.removeAll { if case .wake = $0 { true } else { false } }
         let expected = naive.handle(event, at: now)
         past = open.first { question in !naive.questions.contains { $0.id == question.id } } ?? past
@@ -54,8 +54,9 @@ struct Comparison {
             return "\(story)\n  said     \(said.map(detailed))\n  expected \(expected.map(detailed))"
         }
         // T3: a wake never comes too late.
-        if let moment = naive.nextMoment, wake.map({ $0 > moment }) ?? true {
-            return "\(story)\n  needed at \(moment), wake asked for: \(wake?.description ?? "none")"
+        if let moment = naive.nextMoment, wakes.next.map({ $0 > moment }) ?? true {
+            return
+                "\(story)\n  needed at \(moment), wake asked for: \(wakes.next?.description ?? "none")"
         }
         for case .identify(let claim) in expected {
             guard let party = makers[claim] else { continue }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
+import ArbitrationSimulation
 import Coordination
 
 /// An arbiter, and what it said last; for tests of what it can be asked, which scenario files cannot show.
 struct Conversation {
     private(set) var arbiter: Arbiter
     private(set) var effects: [Effect] = []
+    private(set) var wakes = Wakes()
     var now = Instant(nanoseconds: 0)
 
     init(_ bounds: Bounds = Bounds()) { arbiter = Arbiter(bounds: bounds) }
 
     mutating func tell(_ event: Event) {
         effects = []
+        if case .tick = event { wakes.pass(now) }
         arbiter.handle(event, at: now, into: &effects)
+        for case .wake(let moment) in effects { wakes.ask(for: moment) }
     }
 
     /// Makes a claim and names its maker, if there is one.

@@ -12,12 +12,12 @@ struct LivenessTests {
     private struct Outcomes {
         var settled: [ClaimID: (moment: Instant, effect: Effect)] = [:]
         var repeated: [ClaimID] = []
-        var wake: Instant?
+        var wakes = Wakes()
 
         mutating func take(_ effects: [Effect], at now: Instant) {
             for effect in effects {
                 switch effect {
-                case .wake(let moment): wake = moment
+                case .wake(let moment): wakes.ask(for: moment)
                 case .grant(let claim, _), .refuse(let claim, _):
                     if settled.updateValue((now, effect), forKey: claim) != nil { repeated.append(claim) }
                 default: break
@@ -91,8 +91,8 @@ struct LivenessTests {
     }
 
     private func tick(_ arbiter: inout Arbiter, until end: Instant, _ outcomes: inout Outcomes) {
-        while let moment = outcomes.wake, moment <= end {
-            outcomes.wake = nil
+        while let moment = outcomes.wakes.next, moment <= end {
+            outcomes.wakes.pass(moment)
             var effects: [Effect] = []
             arbiter.handle(.tick, at: moment, into: &effects)
             outcomes.take(effects, at: moment)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
+import ArbitrationSimulation
 import Coordination
 import Testing
 
@@ -139,6 +140,28 @@ struct RemainderTests {
         #expect(most < 100, "\(most) records of one claim at a time")
     }
 
+    /// Rule T3: nobody takes back what was asked for, so it must not be asked for again and again.
+    @Test func wakesDoNotPileUp() {
+        var talk = Conversation()
+        // Who waits for an aware access needs nothing before its deadline.
+        talk.claim(1, .write(.updating), 1, as: .aware)
+        talk.claim(2, .read(), 1)
+        var most = 0
+        for round in 1...200 as ClosedRange<UInt64> {
+            let (holder, contestant) = (2 * round + 1, 2 * round + 2)
+            // A first look is needed earlier; when its moment has come, all is over.
+            talk.claim(holder, .write(.updating), 2)
+            talk.claim(contestant, .read(), 2)
+            for number in [holder, contestant] { talk.tell(.ended(ClaimID(number))) }
+            most = max(most, talk.wakes.count)
+            if let wake = talk.wakes.next { talk.tick(at: wake) }
+        }
+        #expect(most <= 2, "\(most) wakes for one deadline and one look at a time")
+        while talk.granted.isEmpty, let wake = talk.wakes.next { talk.tick(at: wake) }
+        #expect(talk.granted == [ClaimID(2)])
+        #expect(talk.now == Instant(nanoseconds: 0) + Bounds().wait)
+    }
+
     /// Rules T3, P4: whatever was dropped between them, each request's time runs out when it should.
     @Test func timeRunsOutInItsOrderWhenMostHaveGone() {
         var bounds = Bounds()
@@ -167,7 +190,7 @@ struct RemainderTests {
         // When the turns of those who have gone are over, most of the alarms are of nobody.
         talk.tick(at: talk.now + .milliseconds(200))
         var forfeited: [QuestionID] = []
-        while let wake = talk.wake {
+        while let wake = talk.wakes.next {
             talk.tick(at: wake)
             for case .forfeit(let question, _) in talk.effects {
                 #expect(question.deadline == talk.now)
