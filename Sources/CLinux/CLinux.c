@@ -3,6 +3,7 @@
 #include "CLinux.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <linux/securebits.h>
 #include <malloc.h>
@@ -208,7 +209,7 @@ int64_t clinux_append(int descriptor, const void *buffer, size_t count) {
 }
 
 static _Thread_local struct {
-    uint32_t user, group, mask;
+    uint32_t user, group, mask, own_user, own_group;
     int is_prepared, can_change;
 } thread_identity;
 
@@ -216,8 +217,8 @@ int clinux_prepare_thread(void) {
     // Without a file-system context of its own, umask(2) would change every thread's.
     if (unshare(CLONE_FS) != 0) return -1;
     umask(0);
-    thread_identity.user = geteuid();
-    thread_identity.group = getegid();
+    thread_identity.user = thread_identity.own_user = geteuid();
+    thread_identity.group = thread_identity.own_group = getegid();
     thread_identity.mask = 0;
     if (geteuid() == 0) {
         // The requester's rights were checked before the request got here: ours must not shrink with its user.
@@ -237,6 +238,12 @@ void clinux_become(uint32_t user, uint32_t group, uint32_t mask) {
         umask(mask);
         thread_identity.mask = mask;
     }
+    clinux_use(user, group);
+}
+
+void clinux_become_oneself(void) { clinux_use(thread_identity.own_user, thread_identity.own_group); }
+
+void clinux_use(uint32_t user, uint32_t group) {
     if (!thread_identity.can_change) return;
     if (user == thread_identity.user && group == thread_identity.group) return;
     // Neither call can report failure; both succeed with the capabilities kept above.
@@ -244,6 +251,14 @@ void clinux_become(uint32_t user, uint32_t group, uint32_t mask) {
     syscall(SYS_setfsuid, user);
     thread_identity.user = user;
     thread_identity.group = group;
+}
+
+int clinux_give_up_resources(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &header, data) != 0) return -1;
+    data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+    return (int)syscall(SYS_capset, &header, data);
 }
 
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {

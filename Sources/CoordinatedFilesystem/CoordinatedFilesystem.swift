@@ -32,11 +32,7 @@ final class CoordinatedFilesystem: Filesystem {
     let agreement: @Sendable () -> ConnectionFeatures
     /// Whether a change that follows a look at a file always shows in its times.
     let hasFineTimes: Bool
-    /// A store to a mapping of it changes a file's times.
-    let timesShowStores: Bool
     let threads: SpareThreads
-    /// Whether what was looked at in the source before can be looked at without waiting for anything.
-    let isLocal: Bool
     let mountsBelow: MountsBelow
     /// Nil in place, where there is no way around the mount.
     let surroundings: Surroundings?
@@ -72,8 +68,7 @@ final class CoordinatedFilesystem: Filesystem {
         mountsBelow = MountsBelow(
             source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
             forbidden: configuration.forbidden)
-        (hasFineTimes, isLocal) = (FileTimes.areFine(on: source, below: root), source.isLocal)
-        timesShowStores = FileTimes.showStores(on: source)
+        hasFineTimes = FileTimes.areFine(on: source, below: root)
         let departed = DepartedDirectories()
         threads = SpareThreads(by: engine.timers, else: engine.workers)
         let context = Node.Context(

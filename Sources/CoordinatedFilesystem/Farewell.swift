@@ -55,8 +55,9 @@ struct Farewell: Sendable {
     }
 
     private func lookAtAll(_ end: ServiceEnd) {
-        let quietFor = Engine.now.nanoseconds - min(lastRequest(), Engine.now.nanoseconds)
-        if quietFor >= Self.quiet.nanoseconds, filesystem.isAtRest, isEmpty {
+        // Requests come meanwhile: the last of them may be younger than a moment that was looked at first.
+        let last = Instant(nanoseconds: lastRequest())
+        if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.engine.log(
                 "unmounted here and used by nobody: the daemon ends, though the mount is kept elsewhere")
             return end.come()

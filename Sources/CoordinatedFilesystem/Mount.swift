@@ -58,9 +58,16 @@ package final class Mount: StatusSource {
         self.configuration = configuration
         self.mountpoint = mountpoint
         do throws(Errno) {
+            // Before there are threads, which take it over.
+            do throws(Errno) {
+                try ThreadIdentity.giveUpResources()
+            } catch {
+                log("what is written through the mount may exceed quotas: \(error)")
+            }
             engine = Engine(
                 bounds: configuration.bounds, timers: try Timers(),
-                workers: try WorkerPool(threads: Self.workerThreads), log: log)
+                workers: try WorkerPool(
+                    threads: Self.workerThreads, beginning: ThreadIdentity.prepareIfPossible), log: log)
             end = try ServiceEnd()
             session = try Session(
                 at: mountpoint, options: configuration.libraryOptions,

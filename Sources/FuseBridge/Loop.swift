@@ -17,13 +17,15 @@ struct Loop: @unchecked Sendable {
     /// The source's own calls are taken not to block; one that takes longer than this is told of.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// Returns when the connection has ended, or the thread is not needed. `thread` is a number of its own, from 1.
-    func run(as thread: Int, in crew: Crew) {
+    /// Returns when the connection has ended, which is what it tells, or the thread is not needed. `thread` is a number of its
+    /// own, from 1.
+    func run(as thread: Int, in crew: Crew) -> Bool {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
             // Files would be created under the wrong identity: better to serve nothing.
-            return fuse_session_exit(session)
+            fuse_session_exit(session)
+            return true
         }
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
@@ -31,7 +33,7 @@ struct Loop: @unchecked Sendable {
         while fuse_session_exited(session) == 0 {
             let received = reader.receive(&buffer)
             if received == -EINTR || received == -EAGAIN { continue }
-            guard received > 0 else { return }
+            guard received > 0 else { return true }
             let start = MonotonicClock.nanoseconds
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             polling.began(by: thread, at: start)
@@ -43,7 +45,8 @@ struct Loop: @unchecked Sendable {
             if now > start + Self.longestRequest {
                 root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
             }
-            if !isNeeded { return }
+            if !isNeeded { return false }
         }
+        return true
     }
 }

@@ -114,8 +114,8 @@ package struct Session: ~Copyable, @unchecked Sendable {
         let loop = Loop(session: session, root: root, polling: BusyPolling(of: session))
         let start: @Sendable (Int, Crew) throws(Errno) -> Void = { (thread, crew) throws(Errno) in
             try JoinableThread {
-                loop.run(as: thread, in: crew)
-                end.threadEnded()
+                let isOver = loop.run(as: thread, in: crew)
+                end.threadEnded(withConnection: isOver)
             }.detach()
         }
         let crew = Crew(of: threads, timers: timers) { thread, crew in
@@ -124,7 +124,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
                 try start(thread, crew)
                 return true
             } catch {
-                end.threadEnded()
+                end.threadEnded(withConnection: false)
                 return false
             }
         }
@@ -142,6 +142,10 @@ package final class ServiceEnd: Sendable {
     private let signal: Signal
     private let threads = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
+    /// When it comes though a file system below keeps a thread; 0 as long as there is a connection.
+    private let latest = Atomic<UInt64>(0)
+    /// How long the threads have when one has seen that the connection is over, in nanoseconds.
+    private static let grace: UInt64 = 1_000_000_000
 
     package init() throws(Errno) { signal = try Signal() }
 
@@ -154,12 +158,21 @@ package final class ServiceEnd: Sendable {
     fileprivate func expect(_ count: Int) { threads.store(count, ordering: .relaxed) }
     fileprivate func expectOneMore() { threads.add(1, ordering: .relaxed) }
 
-    fileprivate func threadEnded() {
-        if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { come() }
+    fileprivate func threadEnded(withConnection isOver: Bool) {
+        if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { return come() }
+        guard isOver else { return }
+        let moment = MonotonicClock.nanoseconds + Self.grace
+        if latest.compareExchange(expected: 0, desired: moment, ordering: .releasing).exchanged {
+            signal.raise()
+        }
     }
 
     fileprivate func wait() {
-        while !isOver.load(ordering: .acquiring) { signal.wait(until: nil) }
+        while !isOver.load(ordering: .acquiring) {
+            let latest = latest.load(ordering: .acquiring)
+            if latest != 0, latest <= MonotonicClock.nanoseconds { return }
+            signal.wait(until: latest == 0 ? nil : latest)
+        }
     }
 }
 

@@ -22,6 +22,15 @@ package enum FileTimes {
     /// it: tmpfs maps a page that was read so that it can be stored to.
     package static func showStores(on filesystem: FilesystemStatus) -> Bool { filesystem.magic != tmpfs }
 
+    /// How long, in nanoseconds, a file's times may stay as they are though it is changed, on a file system where they are not
+    /// fine.
+    ///
+    /// Most count in the kernel's ticks, of which the longest is 10 ms. Where there are no parts of a second they may be FAT's,
+    /// which are two seconds apart; or one, as on ext4 with small inodes and on some servers.
+    package static func grain(of status: FileStatus) -> Int64 {
+        status.modified.nanoseconds == 0 ? 2_000_000_000 : 10_000_000
+    }
+
     private static var kernel: (Int, Int) {
         var name = utsname()
         guard uname(&name) == 0 else { return (0, 0) }

@@ -104,6 +104,20 @@ package enum ProcessInspection {
 
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
+    /// Whether it is one of the kernel's own, such as those that serve NFS; no if that cannot be seen.
+    package static func isKernelThread(_ thread: Int32) -> Bool {
+        guard thread > 0, let text = file("stat", of: thread) else { return false }
+        return isKernelThread(text)
+    }
+
+    /// Reads the text of `/proc/TID/stat`.
+    package static func isKernelThread(_ text: [UInt8]) -> Bool {
+        guard let close = text.lastIndex(of: UInt8(ascii: ")")) else { return false }
+        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 8)
+        // From include/linux/sched.h, `PF_KTHREAD`, in the ninth field; the first two are before this.
+        return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
+    }
+
     /// From its first thread, or from a thread by its own number. That of the process would have the kernel add up the
     /// times of all its threads, of which there may be thousands.
     package static func status(ofProcess process: Int32) -> ProcessStatus? {

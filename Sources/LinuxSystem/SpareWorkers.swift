@@ -16,10 +16,15 @@ package final class SpareWorkers: Sendable {
     private let threads: Int
     private let timers: Timers
     private let others: WorkerPool
+    private let beginning: @Sendable () -> Void
 
-    /// `others` do the work if no threads can be made.
-    package init(threads: Int, by timers: Timers, else others: WorkerPool) {
+    /// `others` do the work if no threads can be made. Each thread calls `beginning` first.
+    package init(
+        threads: Int, by timers: Timers, else others: WorkerPool,
+        beginning: @escaping @Sendable () -> Void = {}
+    ) {
         self.threads = threads
+        self.beginning = beginning
         self.timers = timers
         self.others = others
     }
@@ -36,18 +41,24 @@ package final class SpareWorkers: Sendable {
 
     /// See ``WorkerPool/finish(until:)``.
     package func finish(until moment: UInt64) -> Bool {
-        let (pool, isIdle) = state.withLock { ($0.pool, $0.jobs.isEmpty) }
-        return pool?.finish(until: moment) ?? isIdle
+        // Whoever ends the process need not wait for threads that are being made.
+        if state.withLock({ $0.pool == nil && !$0.jobs.isEmpty }) { makeThreads() }
+        return state.withLock { $0.pool }?.finish(until: moment) ?? true
     }
 
     private func makeThreads() {
         let pool: WorkerPool
-        do throws(Errno) { pool = try WorkerPool(threads: threads) } catch { pool = others }
-        let jobs = state.withLock { state in
-            state.pool = pool
-            defer { state.jobs = [] }
-            return state.jobs
+        do throws(Errno) {
+            pool = try WorkerPool(threads: threads, beginning: beginning)
+        } catch {
+            pool = others
         }
-        for job in jobs { pool.run(job) }
+        state.withLock { state in
+            // Two may have come to make them; and who waits for the end must find the jobs in one place or the other.
+            let kept = state.pool ?? pool
+            state.pool = kept
+            for job in state.jobs { kept.run(job) }
+            state.jobs = []
+        }
     }
 }

@@ -13,11 +13,26 @@ package enum ThreadIdentity {
         guard clinux_prepare_thread() == 0 else { throw .last }
     }
 
+    /// The same for a thread that can do without: what it does for others, it does as the daemon then.
+    @Sendable package static func prepareIfPossible() { _ = clinux_prepare_thread() }
+
     /// Whether the calling thread can make files as somebody else.
     package static var isPrepared: Bool { clinux_is_prepared() != 0 }
 
     /// Costs nothing while the requester stays the same. A daemon without root's rights only takes the umask.
     package static func become(user: UInt32, group: UInt32, umask: UInt32) {
         clinux_become(user, group, umask)
+    }
+
+    /// The same for what makes no files.
+    package static func become(user: UInt32, group: UInt32) { clinux_use(user, group) }
+
+    /// The daemon again, which file systems that look at the user must not take for the last requester.
+    package static func becomeOneself() { clinux_become_oneself() }
+
+    /// Gives up, for the calling thread and those it makes, the right of root's to exceed quotas and to take what a file system
+    /// keeps for root: what is written, others write.
+    package static func giveUpResources() throws(Errno) {
+        guard clinux_give_up_resources() == 0 else { throw .last }
     }
 }

@@ -64,7 +64,8 @@ struct AnsweringTests {
         #expect(vacancy(recogniser, "report.txt~") == .backupName)
         #expect(vacancy(recogniser, "elsewhere") == .presenter)
         recogniser.made(
-            Array(".report.txt.swp".utf8), in: Stage.folder, node: NodeNumber(8), by: editor)
+            Array(".report.txt.swp".utf8), in: Stage.folder, node: NodeNumber(8), by: editor,
+            at: Instant(nanoseconds: 0))
         #expect(vacancy(recogniser, "elsewhere") == .sideFile)
     }
 

@@ -118,11 +118,38 @@ struct PrivacyTests {
         #expect(!stage.recogniser.isPrivate(node))
     }
 
+    @Test("what somebody left behind who has ended does not make a later deletion a save")
+    func leftBehind() {
+        let (touch, rm) = (Stage.program(201), Stage.program(202))
+        var stage = Stage(with: "report.txt")
+        stage.create("report.txt.tmp", touch)
+        #expect(stage.makers("report.txt", rm) == [touch.process])
+        stage.exit(touch)
+        #expect(stage.makers("report.txt", rm).isEmpty)
+        stage.wait(.milliseconds(5_001))
+        stage.unlink("report.txt", rm, program: "rm")
+        #expect(stage.told == [])
+    }
+
+    @Test("a temporary file that says nothing of the document counts as its next contents while it is new")
+    func anonymous() {
+        var stage = Stage(with: "report.txt", "letter.txt")
+        stage.create("tmpab12", vim)
+        stage.wait(.milliseconds(5_001))
+        stage.unlink("report.txt", vim, program: "node")
+        #expect(stage.told == [])
+        stage.close("tmpab12")
+        stage.unlink("letter.txt", vim, program: "node")
+        #expect(stage.told == ["vacated letter.txt"])
+    }
+
     @Test("at most 4096 files are remembered, the oldest forgotten first")
     func bounded() {
         var recogniser = Recogniser()
         for number in 0..<UInt64(EpisodeLimits.rememberedFiles) + 1 {
-            recogniser.made(Array("tmp\(number)".utf8), in: Stage.folder, node: NodeNumber(number), by: vim)
+            recogniser.made(
+                Array("tmp\(number)".utf8), in: Stage.folder, node: NodeNumber(number), by: vim,
+                at: Instant(nanoseconds: 0))
         }
         #expect(recogniser.count == EpisodeLimits.rememberedFiles)
         #expect(!recogniser.isPrivate(NodeNumber(0)))

@@ -211,7 +211,7 @@ struct ReplacementTests {
     func changeOfType() {
         var recogniser = Recogniser()
         let name = Array("Cuq3Fa91".utf8)
-        recogniser.made(name, in: Stage.folder, node: NodeNumber(5), by: vim)
+        recogniser.made(name, in: Stage.folder, node: NodeNumber(5), by: vim, at: Instant(nanoseconds: 0))
         let kind = recogniser.kind(
             ofReplacing: Array("report.txt".utf8), by: NodeNumber(5), named: name, areSameType: false,
             by: vim, at: Instant(nanoseconds: 0))

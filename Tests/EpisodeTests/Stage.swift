@@ -41,12 +41,21 @@ struct Stage {
         let bytes = Array(name.utf8)
         if let fill = vacancies.fills(bytes, in: Self.folder, by: actor) { tell(fill) }
         nodes[bytes] = node
-        recogniser.made(bytes, in: Self.folder, node: node, by: actor)
+        recogniser.made(bytes, in: Self.folder, node: node, by: actor, at: now)
     }
 
     mutating func open(_ name: String, _ actor: Actor) {
         vacancies.touched(by: actor, at: now)
         if let node = node(name) { recogniser.opened(node, by: actor) }
+    }
+
+    mutating func close(_ name: String) {
+        if let node = node(name) { recogniser.closed(node, at: now) }
+    }
+
+    /// Who must live for an operation of an actor on a document to be a save.
+    func makers(_ name: String, _ actor: Actor) -> Set<ProcessID> {
+        recogniser.makers(ofSideFilesOf: Array(name.utf8), in: Self.folder, for: actor)
     }
 
     mutating func unlink(
@@ -74,12 +83,12 @@ struct Stage {
             whenRenaming: bytes, node, in: Self.folder, to: newBytes, isRegularFile: isRegularFile,
             isAnswering: isAnswering, by: actor, at: now)
         take(newBytes, from: bytes, node, actor)
-        recogniser.renamed(node, to: newBytes, in: Self.folder)
+        recogniser.renamed(node, to: newBytes, in: Self.folder, at: now)
         open(evidence, bytes, node, actor)
     }
 
     mutating func exit(_ actor: Actor) {
-        recogniser.exited(actor.process, at: now)
+        recogniser.exited(actor.process)
         for vacancy in vacancies.actorExited(actor.process) { tell("gone", vacancy) }
     }
 

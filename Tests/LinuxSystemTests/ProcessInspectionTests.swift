@@ -47,4 +47,13 @@ import Testing
         #expect(status.session == getsid(0))
         #expect(ProcessInspection.status(ofThread: getpid())?.user == getuid())
     }
+
+    @Test("The kernel's own threads are told by a flag, whatever they are called")
+    func kernelThreads() {
+        let text = { (flags: String) in Array("62 (nfsd) 1) S 2 0 0 0 -1 \(flags) 0 0 0 0 0 0".utf8) }
+        #expect(ProcessInspection.isKernelThread(text("2129984")))
+        #expect(!ProcessInspection.isKernelThread(text("4194560")))
+        #expect(!ProcessInspection.isKernelThread(Array("62 (nfsd) S 2 0".utf8)))
+        #expect(!ProcessInspection.isKernelThread(getpid()))
+    }
 }

@@ -34,6 +34,66 @@ extension Mounted {
             }
         }
 
+        @Test("Room that a file system keeps for root is not for what others write")
+        func roomForRoot() throws {
+            guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
+            let filesystem = try LoopFilesystem(inodes: 1000, making: "-m 50")
+            try Self.with(filesystem, "allow_other") { mount in
+                try Program("chmod").run("777", mount.path, filesystem.path)
+                let fill = Script(
+                    """
+                    truncate --size=0 "$1"/file
+                    chown 12345:12345 "$1"/file
+                    exec setpriv --reuid=12345 --regid=12345 --clear-groups bash -c '
+                        head -c 1G /dev/zero >>"$0"/file
+                        stat --format=%s "$0"/file' "$1"
+                    """)
+                let sizes = try [filesystem.path, mount.path].map { directory in
+                    let outcome = try fill.attempt(directory)
+                    #expect(outcome.errorText.contains("No space left on device"), "\(outcome.errorText)")
+                    try Program("rm").run(directory + "/file")
+                    return try #require(Int(outcome.text.dropLast()))
+                }
+                print("room for others: \(sizes[0]) bytes, in the mount \(sizes[1])")
+                #expect(abs(sizes[0] - sizes[1]) < 16 << 20)
+            }
+        }
+
+        @Test("A change is seen though the file system below counts seconds")
+        func coarseTimes() throws {
+            guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
+            let filesystem = try LoopFilesystem(inodes: 1000, making: "-I 128")
+            try Contents.write("old contents", to: filesystem.path + "/document")
+            try Self.with(filesystem, "wait=500ms,hold=60s,idle=60s") { mount in
+                let document = mount.path + "/document"
+                let (holder, other) = (try Actor(), try Actor())
+                // Within the second in which it was written, nearly always; else it is seen anyway.
+                try Contents.write("old contents", to: mount.below + "/document")
+                try holder.must("open", "h", document, "O_RDWR")
+                try holder.must("write", "h", "new")
+                try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
+                #expect(try Contents.text(of: restored) == "new contents")
+                checkForced(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        private static func with(
+            _ filesystem: LoopFilesystem, _ options: String, _ body: (MountedDirectory) throws -> Void
+        ) throws {
+            let mount = try MountedDirectory([options], in: filesystem.path)
+            do {
+                try mount.mount()
+                try body(mount)
+                try mount.unmount()
+            } catch {
+                mount.abandon()
+                throw error
+            }
+            withExtendedLifetime(filesystem) {}
+        }
+
         @Test(
             "Reading moves the time of access if the source's mount says so",
             arguments: [("noatime", false), ("strictatime", true)])

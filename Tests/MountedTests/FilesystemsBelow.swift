@@ -89,6 +89,38 @@ extension Mounted {
             }
         }
 
+        @Test("What somebody still writes to is kept when it is taken away, though no link leads there")
+        func keptElsewhere() throws {
+            try Self.withPieces { mount in
+                let document = mount.path + "/two/document"
+                let (holder, other) = (try Actor(), try Actor())
+                for step in ["unlink", "replace"] {
+                    try other.must("put", document, "begun ")
+                    try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                    try holder.must("write", "h", "more")
+                    if step == "unlink" {
+                        try other.must("unlink", document)
+                    } else {
+                        try other.must("put", document + "-new", "new")
+                        try other.must("rename", document + "-new", document)
+                    }
+                    try holder.must("write", "h", " and more")
+                    try holder.must("close", "h")
+                    try eventually(within: .seconds(10), "what the writer left to be kept") {
+                        try mount.kept("two/document").count == (step == "unlink" ? 2 : 4)
+                    }
+                    for (entry, text) in zip(
+                        try mount.kept("two/document"), ["begun more and more", "begun more"])
+                    {
+                        let restored = try Lab.freshDirectory("restored") + "/document"
+                        try mount.restore(entry.id, to: restored)
+                        #expect(try Contents.text(of: restored) == text)
+                    }
+                }
+                checkForced(try mount.status())
+            }
+        }
+
         /// Two more file systems, of which `one` forbids all that can be, and `two` all but running programs; and a directory that is there by three ways.
         private static func withPieces(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }

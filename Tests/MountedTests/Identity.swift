@@ -151,6 +151,36 @@ extension Mounted {
             }
         }
 
+        @Test("A program is who has its files open when the thread that opened them has ended")
+        func threadsThatEnded() throws {
+            try MountedDirectory.with(
+                "wait=60s", "hold=60s", "idle=60s",
+                prepare: { try Contents.write("text\n", to: $0 + "/own") }
+            ) { mount in
+                let program = try Program("python3").start("-c", Self.leaving, mount.path + "/own")
+                #expect(try program.wait(within: .seconds(20)).succeeding().text == "so far\nso far\n")
+                checkForced(try mount.status())
+                #expect(try mount.status().counters.kept == 0)
+            }
+        }
+
+        /// Threads that end after they have opened a file, to write and to read; then it is opened to read and to write.
+        private static let leaving = """
+            import os, sys, threading
+            opened = []
+            def hold(flags):
+                opened.append(os.open(sys.argv[1], flags))
+                if flags == os.O_RDWR:
+                    os.write(opened[-1], b"so far\\n")
+            for flags in (os.O_RDWR, os.O_RDONLY):
+                thread = threading.Thread(target=hold, args=(flags,))
+                thread.start()
+                thread.join()
+                with open(sys.argv[1]) as file:
+                    print(file.read(), end="", flush=True)
+            os.close(os.open(sys.argv[1], os.O_WRONLY))
+            """
+
         @Test("A program of another pid namespace is known by its number here, and is its parent's child")
         func namespaceBelow() throws {
             guard Self.isRoot else {

@@ -74,6 +74,28 @@ extension Mounted {
             }
         }
 
+        @Test("A removal of a backup that somebody still writes to as the document of before")
+        func removingBackup() throws {
+            try MountedDirectory.with(Self.impatient, prepare: Presenters.writeNotes) { mount in
+                let document = mount.path + "/document"
+                let (holder, other) = (try Actor(), try Actor())
+                let presenter = try Presenters.present(mount)
+                try other.must("put", document, "begun ")
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("rename", document, document + "~")
+                try other.must("put", document, "new")
+                try other.must("unlink", document + "~")
+                try holder.must("write", "h", " and more")
+                try holder.must("close", "h")
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(try #require(try mount.kept().first?.id), to: restored)
+                #expect(try Contents.text(of: restored) == "begun more and more")
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         @Test(
             "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
             arguments: ["rm document", "mv other document", ": >document"])

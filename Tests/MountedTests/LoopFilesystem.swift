@@ -6,7 +6,7 @@ final class LoopFilesystem: Sendable {
     let path: String
     private let image: String
 
-    init(inodes: Int, options: String = "defaults") throws {
+    init(inodes: Int, options: String = "defaults", making: String = "-b 4096") throws {
         path = try Lab.freshDirectory("loop")
         image = path + ".image"
         // An inode takes 256 bytes, and a name some 16.
@@ -14,10 +14,10 @@ final class LoopFilesystem: Sendable {
         try Script(
             """
             truncate --size="$3" "$2"
-            mkfs.ext4 -q -N "$4" "$2"
+            mkfs.ext4 -q -N "$4" $6 "$2"
             mount -o "loop,$5" "$2" "$1"
             """
-        ).run(path, image, size, "\(inodes)", options)
+        ).run(path, image, size, "\(inodes)", options, making)
     }
 
     deinit {

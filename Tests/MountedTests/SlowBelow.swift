@@ -73,6 +73,38 @@ extension Mounted {
             }
         }
 
+        @Test("A daemon ends with its connection though the file system below keeps one of its threads")
+        func end() throws {
+            guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
+            let control = try Lab.freshDirectory("connections")
+            try Program("mount").run("-t", "fusectl", "none", control)
+            defer { Self.unmount(control) }
+            try Self.withSlow { mount, server in
+                let daemon = try mount.daemonPID
+                let number = try Program("mountpoint").run("--fs-devno", mount.path).text
+                // The kernel will not tell that it is closed.
+                let holder = try Actor()
+                try holder.must("open", "h", mount.path + "/1", "O_RDONLY")
+                let minor = try #require(number.dropLast().split(separator: ":").last)
+                var asker: RunningProgram?
+                try Self.keeping(server, from: mount) {
+                    asker = try Program("stat").start(mount.path + "/slow/missing")
+                } whileKept: {
+                    let (_, took) = try timed {
+                        try Script("echo 1 >\"$1\"/abort; umount --lazy \"$2\"").run(
+                            control + "/" + minor, mount.path)
+                        try eventually(within: .seconds(11), "the daemon to end") {
+                            kill(daemon, 0) != 0
+                        }
+                    }
+                    print("the daemon ended \(took) after its connection (bound 1 s)")
+                }
+                _ = try asker?.wait(within: .seconds(20), for: "the end of who was kept")
+                withExtendedLifetime(holder) {}
+                try mount.mount()
+            }
+        }
+
         /// Mounts a directory in which another one, `slow`, is that of a server, which is given as well.
         static func withSlow(
             _ options: String = "relinquish=5s", _ body: (MountedDirectory, pid_t) throws -> Void

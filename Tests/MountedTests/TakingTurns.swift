@@ -7,6 +7,16 @@ extension Mounted {
     /// Evidence 1. No torn opens (design, section 1): between a writer's open and its close nobody else's open of
     /// that file succeeds.
     @Suite struct TakingTurns {
+        @Test("What a shell has removed is gone at once, though it made a directory like a temporary file")
+        func removed() throws {
+            try MountedDirectory.with("hold=60s") { mount in
+                let script = Script("cd \"$1\"; touch a.txt; mkdir tmpdir; rm a.txt; ls")
+                let listed = try script.run(mount.path).text
+                #expect(listed == "tmpdir\n")
+                checkForced(try mount.status())
+            }
+        }
+
         static let rounds = 1_000
         static let leastWins = 900
 

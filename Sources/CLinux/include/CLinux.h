@@ -80,6 +80,11 @@ int64_t clinux_append(int descriptor, const void *buffer, size_t count);        
 int clinux_prepare_thread(void);
 int clinux_is_prepared(void);
 void clinux_become(uint32_t user, uint32_t group, uint32_t umask);
+// The same but for the umask; and as the daemon again.
+void clinux_use(uint32_t user, uint32_t group);
+void clinux_become_oneself(void);
+// Gives up the right to go beyond quotas and into what is kept for root, for this thread and those it makes.
+int clinux_give_up_resources(void);
 // Makes the calling thread somebody else to the kernel, with no more rights than that user has, and back. The second
 // ends the process if it fails.
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);

@@ -7,10 +7,12 @@ struct MadeFile: Sendable {
     var directory: NodeNumber
     var name: [UInt8]
     let actor: Actor
+    /// When it was made, closed by somebody who could write to it, or given another name.
+    var used: Instant
     /// Somebody else opened it.
     var isShared = false
-    /// When its maker ended, if it has.
-    var makerExited: Instant?
+    /// Its maker has ended.
+    var isMakerGone = false
 
     /// Whether the file may be part of a save by this actor.
     ///
@@ -18,8 +20,17 @@ struct MadeFile: Sendable {
     /// only a sibling can finish the save, and soon.
     func isEvidence(for other: Actor, at now: Instant) -> Bool {
         guard actor.isSame(as: other) else { return false }
-        return makerExited.map { now.since($0) <= EpisodeLimits.siblingGrace } ?? true
+        return !isMakerGone || isFresh(at: now)
     }
+
+    /// The same where the document is any in the directory: the file's name is that of all temporary files and says nothing
+    /// of it, and many a program keeps one for long.
+    func isEvidence(ofSaving document: [UInt8], by other: Actor, at now: Instant) -> Bool {
+        guard isEvidence(for: other, at: now) else { return false }
+        return isFresh(at: now) || SideName.documentsSaved(by: name).contains(document)
+    }
+
+    private func isFresh(at now: Instant) -> Bool { now.since(used) <= EpisodeLimits.siblingGrace }
 }
 
 /// The temp and swap files of one directory, by the documents their names point to.
@@ -80,16 +91,16 @@ struct MadeFiles: Sendable {
         change(&files.values[index])
     }
 
-    mutating func move(_ node: NodeNumber, to name: [UInt8], in directory: NodeNumber) {
+    mutating func move(_ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, at now: Instant) {
         guard let former = files[node] else { return }
         unlist(former)
         directories[directory, default: SideFiles()].insert(node, name)
-        update(node) { file in (file.name, file.directory) = (name, directory) }
+        update(node) { file in (file.name, file.directory, file.used) = (name, directory, now) }
     }
 
-    mutating func makerExited(_ process: ProcessID, at now: Instant) {
+    mutating func makerExited(_ process: ProcessID) {
         for node in makers.removeValue(forKey: process) ?? [] {
-            update(node) { $0.makerExited = now }
+            update(node) { $0.isMakerGone = true }
         }
     }
 

@@ -29,9 +29,14 @@ package struct Recogniser: Sendable {
     /// Tell every CREATE, whatever the name: where a file comes from decides what renaming it over
     /// another comes to.
     package mutating func made(
-        _ name: [UInt8], in directory: NodeNumber, node: NodeNumber, by actor: Actor
+        _ name: [UInt8], in directory: NodeNumber, node: NodeNumber, by actor: Actor, at now: Instant
     ) {
-        files.insert(MadeFile(node: node, directory: directory, name: name, actor: actor))
+        files.insert(MadeFile(node: node, directory: directory, name: name, actor: actor, used: now))
+    }
+
+    /// Somebody closed a file who could write to it.
+    package mutating func closed(_ node: NodeNumber, at now: Instant) {
+        files.update(node) { $0.used = now }
     }
 
     /// Somebody opened a file.
@@ -46,23 +51,35 @@ package struct Recogniser: Sendable {
     /// A file has another name now.
     ///
     /// Follows the file and not its path: `.D.q3Fa91` becomes `.~tmp~/D` and then D.
-    package mutating func renamed(_ node: NodeNumber, to name: [UInt8], in directory: NodeNumber) {
-        files.move(node, to: name, in: directory)
+    package mutating func renamed(
+        _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, at now: Instant
+    ) {
+        files.move(node, to: name, in: directory, at: now)
     }
 
     /// The file is gone, or has been renamed over a document and is the document now.
     package mutating func forget(_ node: NodeNumber) { files.remove(node) }
 
+    /// Those who made files that make an operation of an actor on a document a save, if they live: to be asked about first.
+    ///
+    /// The actor itself does.
+    package func makers(
+        ofSideFilesOf name: [UInt8], in directory: NodeNumber, for actor: Actor
+    ) -> Set<ProcessID> {
+        let files = files.sideFiles(of: name, in: directory).filter { file in
+            !file.isMakerGone && file.actor.process != actor.process && file.actor.isSame(as: actor)
+        }
+        return Set(files.map(\.actor.process))
+    }
+
     /// A process ended.
     ///
-    /// What it made counts a little longer, for siblings that finish its save.
-    package mutating func exited(_ process: ProcessID, at now: Instant) {
-        files.makerExited(process, at: now)
-    }
+    /// What it made counts a little longer than it was used, for siblings that finish its save.
+    package mutating func exited(_ process: ProcessID) { files.makerExited(process) }
 
     /// Whether a file with an ambiguous side name is still its maker's own: no claims, no versions.
     package func isPrivate(_ node: NodeNumber) -> Bool {
-        guard let file = files[node], file.makerExited == nil, !file.isShared else { return false }
+        guard let file = files[node], !file.isMakerGone, !file.isShared else { return false }
         return SideName(of: file.name) != nil
     }
 
@@ -112,7 +129,7 @@ extension Recogniser {
         for name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, by actor: Actor, at now: Instant
     ) -> Bool {
         files.sideFiles(of: name, in: directory).contains { file in
-            file.node != node && file.isEvidence(for: actor, at: now)
+            file.node != node && file.isEvidence(ofSaving: name, by: actor, at: now)
         }
     }
 }

@@ -38,6 +38,8 @@ enum KeeperID: Hashable, Sendable {
 /// Keeps a descriptor at hand that it can do without: it opens it again when it is needed.
 protocol DescriptorKeeper: AnyObject, Sendable {
     var hasDescriptor: Bool { get }
+    /// Who lets it go: nil where that asks no file system which may wait for a network or another process.
+    var droppers: SpareWorkers? { get }
     /// Lets the descriptor go, and returns whether it did; not if there were no way to open it again.
     func dropDescriptor() -> Bool
 }
@@ -90,10 +92,21 @@ final class DescriptorBudget: Sendable {
                 return
             }
             guard let victim = find(entry), victim.hasDescriptor else { continue }
-            if !isFull || !victim.dropDescriptor() {
+            guard isFull else {
                 queue.withLock { $0.push(entry) }
+                continue
+            }
+            // Another file system than the one that is just used: what keeps it is not to keep this thread.
+            if let droppers = victim.droppers {
+                droppers.run { [self] in drop(victim, entry) }
+            } else {
+                drop(victim, entry)
             }
         }
+    }
+
+    private func drop(_ victim: any DescriptorKeeper, _ entry: KeeperID) {
+        if !victim.dropDescriptor() { queue.withLock { $0.push(entry) } }
     }
 
     private func find(_ id: KeeperID) -> (any DescriptorKeeper)? { finder.withLock { $0 }?.find(id) }

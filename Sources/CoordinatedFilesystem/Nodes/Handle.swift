@@ -117,6 +117,8 @@ final class Handle: Claimant {
     let item: ItemID
     let flags: Int32
     let thread: Int32
+    /// Of which process the thread was, which may go on when it has ended; 0 if nobody asked.
+    private let process: Int32
     let opened: Instant
     /// Whether the arbiter knows of it; files that are no documents have handles without claims.
     let isClaimed: Bool
@@ -136,6 +138,7 @@ final class Handle: Claimant {
         self.thread = thread
         self.isClaimed = isClaimed
         self.processes = processes
+        process = isClaimed ? processes.process(ofOpener: thread) : 0
         opened = Engine.now
     }
 
@@ -159,7 +162,8 @@ final class Handle: Claimant {
 
     func identify() -> Party {
         if let known = state.withLock({ $0.party }) { return known }
-        let party = processes.party(ofThread: thread, notAfter: opened)
+        var party = processes.party(ofThread: thread, notAfter: opened)
+        if party.process == nil { party = processes.party(ofThread: process, notAfter: opened) }
         let program =
             party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
@@ -174,7 +178,7 @@ final class Handle: Claimant {
     var lookers: SpareWorkers? { node.isDistant || mayHoldStores ? node.threads(for: .looks) : nil }
 
     func observe() -> Observation {
-        guard mayWrite else { return processes.observeReader(thread: thread, of: node) }
+        guard mayWrite else { return processes.observeReader(thread: thread, or: process, of: node) }
         fetchStores()
         return look()
     }

@@ -26,7 +26,7 @@ extension CoordinatedFilesystem {
     ///
     /// Only for those who read it. Who may write needs what there is, and leaves a file that looks otherwise.
     func mayKeepContents(for handle: Handle) -> Bool {
-        guard isOurs(handle.node), timesShowStores, !handle.mayWrite, !handle.truncates,
+        guard isOurs(handle.node), handle.node.timesShowStores, !handle.mayWrite, !handle.truncates,
             let file = handle.file
         else { return false }
         do throws(Errno) {

@@ -58,6 +58,8 @@ final class Node: DescriptorKeeper {
         var packageChanges: UInt32 = 0
         /// Kept until the kernel forgets the inode.
         var backing: BackingID?
+        /// It was opened as another user than the file's owner is now.
+        var isBackingOutdated = false
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
         var dataRoute: DataRoute?
         /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
@@ -123,7 +125,15 @@ final class Node: DescriptorKeeper {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
-    var timesShowStores: Bool { context.timesShowStores }
+    /// Whether a file's times move by what is stored to a mapping of it; no if that cannot be known.
+    var timesShowStores: Bool {
+        guard context.mountsBelow.isElsewhere(key.mount) else { return context.timesShowStores }
+        do throws(Errno) {
+            return FileTimes.showStores(on: try descriptor().descriptor.filesystemStatus())
+        } catch {
+            return false
+        }
+    }
     /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
     /// the source's.
     var isDistant: Bool { !context.isLocal || context.mountsBelow.isElsewhere(key.mount) }
@@ -273,9 +283,17 @@ final class Node: DescriptorKeeper {
     /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
     func closeBackingIfUnused() {
         let backing: BackingID? = state.withLock { state in
-            state.isForgotten && state.opens == 0 ? state.backing.take() : nil
+            guard state.isForgotten || state.isBackingOutdated, state.opens == 0 else { return nil }
+            state.isBackingOutdated = false
+            return state.backing.take()
         }
         if let backing { connection.closeBacking(backing) }
+    }
+
+    /// The file has another owner, as whom the kernel is to write: it opens the file again when nobody has it open.
+    func hasNewOwner() {
+        state.withLock { if !$0.isOrphan, $0.backing != nil { $0.isBackingOutdated = true } }
+        closeBackingIfUnused()
     }
 
     /// What the file is called has changed, or was learned anew.

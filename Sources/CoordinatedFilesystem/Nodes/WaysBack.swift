@@ -27,6 +27,8 @@ extension Node {
         state.withLock { if $0.handle == nil { $0.handle = handle } }
     }
 
+    var droppers: SpareWorkers? { isDistant ? threads(for: .work) : nil }
+
     func dropDescriptor() -> Bool {
         guard !isRoot else { return false }
         let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }

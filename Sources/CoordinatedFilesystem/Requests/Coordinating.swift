@@ -42,19 +42,23 @@ extension CoordinatedFilesystem {
         else {
             return claimUnderLock(request, reply: reply, then: step)
         }
+        // The kernel's own threads do not come back, and their next request is somebody else's.
+        let comesBack = { !ProcessInspection.isKernelThread(request.thread) }
         if isAwaited(request) {
+            guard comesBack() else { return claimUnderLock(request, reply: reply, then: step) }
             return sendBack(request, to: directory, reply: reply) { [self] serial in
                 delay(request, serial) { [self] in claimBehind(request, serial) }
             }
         }
         if let grant = claim(request) {
             // Who was let in before this is known now; nobody else is let in meanwhile.
-            guard isAwaited(request) else { return step(request, grant, reply) }
+            guard isAwaited(request), comesBack() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return sendBack(request, to: directory, reply: reply) { [self] serial in
                 delay(request, serial) { [self] in answer(request, serial) }
             }
         }
+        guard comesBack() else { return waitUnderLock(request, reply: reply, then: step) }
         sendBack(request, to: directory, reply: reply) { [self] serial in
             request.whenDecided { [self] _ in
                 delay(request, serial) { [self] in answer(request, serial) }
@@ -106,7 +110,7 @@ extension CoordinatedFilesystem {
         request.whenDecided { [self] decision in
             guard let reply = parked.take() else { return }
             guard case .granted(let grant) = decision else { return reply.fail(.busy) }
-            goOn(request.directory, reply) { step(request, grant, $0) }
+            goOn(request.directory, reply, mayBlock: true) { step(request, grant, $0) }
         }
     }
 }

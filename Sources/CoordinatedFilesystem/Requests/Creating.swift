@@ -26,6 +26,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let (name, directory, caller) = (change.name, change.directory, change.caller)
+        defer { ThreadIdentity.becomeOneself() }
         do throws(Errno) {
             become(caller)
             noteOwn(name, in: directory)
@@ -130,7 +131,8 @@ extension CoordinatedFilesystem {
     func noteCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> Appearance {
-        let isSide = SideName(of: name.bytes) != nil
+        // Nobody saves a file by means of a directory.
+        let isSide = node.kind != S_IFDIR && SideName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !episodes.isQuiet else {
             return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))
@@ -138,7 +140,9 @@ extension CoordinatedFilesystem {
         let actor = processes.actor(ofThread: caller.thread)
         let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
         let fill: Fill? = episodes.change { state in
-            if isSide, let actor { state.recogniser.made(name.bytes, in: place, node: number, by: actor) }
+            if isSide, let actor {
+                state.recogniser.made(name.bytes, in: place, node: number, by: actor, at: Engine.now)
+            }
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.fills(name.bytes, in: place, by: actor)
         }

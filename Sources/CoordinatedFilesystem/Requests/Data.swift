@@ -41,6 +41,8 @@ extension CoordinatedFilesystem {
         answer(reply, about: handle) { [self] () throws(Errno) in
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
+                useRoom(of: caller)
+                defer { ThreadIdentity.becomeOneself() }
                 do throws(Errno) {
                     return .success(try file.file.write(buffer, at: range.isAtEnd ? nil : range.offset))
                 } catch {
@@ -83,7 +85,10 @@ extension CoordinatedFilesystem {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         answer(reply, about: handle) { [self] () throws(Errno) in
-            try handle.anyFile().file.allocate(mode: mode, offset: range.offset, length: range.length)
+            let file = try handle.anyFile()
+            useRoom(of: caller)
+            defer { ThreadIdentity.becomeOneself() }
+            try file.file.allocate(mode: mode, offset: range.offset, length: range.length)
             try stripPrivileges(of: handle.node, writtenBy: caller)
             return { (reply: consuming Reply) in reply.succeed() }
         }
@@ -95,8 +100,11 @@ extension CoordinatedFilesystem {
         }
         let caller = reply.caller
         answer(reply, about: to) { [self] () throws(Errno) in
-            let count = try from.fileToLookAt().file.copyRange(
-                at: range.offset, to: to.anyFile().file, at: target.offset, length: Int(range.length))
+            let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
+            useRoom(of: caller)
+            defer { ThreadIdentity.becomeOneself() }
+            let count = try source.file.copyRange(
+                at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
             try stripPrivileges(of: to.node, writtenBy: caller)
             // The kernel knows that the target has changed, and not that the source was read.
             connection.invalidateAttributes(of: from.node.id)
@@ -112,6 +120,9 @@ extension CoordinatedFilesystem {
             reply.fail(error)
         }
     }
+
+    /// Some file systems keep room for root, which is not for what somebody else writes.
+    private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
     /// Does something that may block on a worker, and answers with what it gives or with its error.
     private func answer(
@@ -140,6 +151,8 @@ extension Handle: DescriptorKeeper {
         let shared = SharedFile(file, of: node.budget)
         state.withLock { ($0.descriptor, $0.movesData) = (shared, true) }
     }
+
+    var droppers: SpareWorkers? { node.droppers }
 
     func dropDescriptor() -> Bool {
         guard let file else { return true }

@@ -66,6 +66,10 @@ extension CoordinatedFilesystem {
         if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
         let opened: BackingID
         do throws(Errno) {
+            // The kernel writes as whoever had it open the file: root has room that others have not.
+            let owner = if let status { status } else { try descriptor.descriptor.status() }
+            ThreadIdentity.become(user: owner.user, group: owner.group)
+            defer { ThreadIdentity.becomeOneself() }
             opened = try connection.openBacking(descriptor.descriptor, for: reply)
         } catch {
             routesSeen.note(.daemon)
@@ -140,12 +144,12 @@ extension CoordinatedFilesystem {
 
     /// Whether the file was changed so recently that its clock may not tell the next change from it.
     ///
-    /// Since Linux 6.13 the common file systems give a fresh time to a change that follows a look; others
-    /// count in ticks, of which the longest is 10 ms.
+    /// Since Linux 6.13 the common file systems give a fresh time to a change that follows a look. What is mounted below the
+    /// source may be any other.
     func isBlurred(_ status: FileStatus) -> Bool {
-        guard !hasFineTimes else { return false }
+        guard !hasFineTimes || mountsBelow.isElsewhere(status.mount) else { return false }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
-        return WallClock.nanoseconds() &- changed < 10_000_000
+        return WallClock.nanoseconds() &- changed < FileTimes.grain(of: status)
     }
 }
 

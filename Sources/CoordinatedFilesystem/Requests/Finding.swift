@@ -28,7 +28,7 @@ extension CoordinatedFilesystem: DocumentSource {
 
     /// What was looked at a moment ago is in the kernel's memory, unless it belongs to another machine or daemon.
     func isAtHand(_ path: [UInt8]) -> Bool {
-        guard isLocal else { return false }
+        guard !nodes.root.isDistant else { return false }
         do throws(Errno) {
             let root = try nodes.root.descriptor()
             return path.withPath { root.descriptor.hasAtHand($0) }

@@ -36,6 +36,8 @@ final class ListingTable: Sendable {
 
         var hasDescriptor: Bool { isOpen.load(ordering: .relaxed) }
 
+        var droppers: SpareWorkers? { nil }
+
         func dropDescriptor() -> Bool {
             // One that is read just now stays.
             let isDropped: Bool? = stream.withLockIfAvailable { stream in

@@ -62,6 +62,7 @@ extension CoordinatedFilesystem {
         _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
     ) {
         let (directory, name, caller) = (change.directory, change.name, change.caller)
+        defer { ThreadIdentity.becomeOneself() }
         do throws(Errno) {
             become(caller)
             noteOwn(name, in: directory)
@@ -104,7 +105,9 @@ extension CoordinatedFilesystem {
             .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
             processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            asRequester(reply) { reply in step(request.claim, grant.basis == .proceeded, reply) }
+            asRequester(in: change.directory, reply) { reply in
+                step(request.claim, grant.basis == .proceeded, reply)
+            }
         }
     }
 
@@ -133,13 +136,15 @@ extension CoordinatedFilesystem {
 
     /// A request that waited under a lock goes on on whichever thread decided about it, which may not be able to make files as
     /// somebody else.
-    private func asRequester(_ reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void)
-    {
+    private func asRequester(
+        in directory: Node, _ reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
+    ) {
         if ThreadIdentity.isPrepared { return step(reply) }
         let parked = Parked(reply)
-        makers.run {
+        let make: @Sendable () -> Void = {
             guard let reply = parked.take() else { return }
             if ThreadIdentity.isPrepared { step(reply) } else { reply.fail(.io) }
         }
+        if directory.isDistant { directory.threads(for: .making).run(make) } else { makers.run(make) }
     }
 }

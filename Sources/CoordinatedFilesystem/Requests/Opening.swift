@@ -275,6 +275,7 @@ extension CoordinatedFilesystem {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         closeContents(of: handle)
+        if handle.mayWrite { episodes.closedFile(NodeNumber(handle.node.id.rawValue)) }
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
         leaveRoute(handle)

@@ -51,8 +51,10 @@ extension CoordinatedFilesystem {
     ) -> Bool {
         // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
         if status.isDirectory { return isDirectory && engine.isAttended && node.isEmptyDirectory }
-        // Swap, lock and backup files are nobody's documents, and nobody is asked about them.
-        guard status.isRegularFile, !(engine.isAttended && change.isPrivate) else { return false }
+        guard status.isRegularFile else { return false }
+        // Swap, lock and backup files are nobody's documents, and nobody is asked about them. But a backup may be the
+        // document of before, which somebody goes on writing to.
+        if engine.isAttended, change.isPrivate { return node.state.withLock { $0.opens > 0 } }
         guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
         else {
             return true
@@ -151,6 +153,7 @@ extension CoordinatedFilesystem {
             isAnswering || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
+        noteEndedMakers(besides: actor, of: change)
         let evidence = episodes.change { state in
             state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
@@ -159,6 +162,18 @@ extension CoordinatedFilesystem {
                 by: actor, program: program, at: Engine.now)
         }
         return Save(actor: actor, evidence: evidence)
+    }
+
+    /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody
+    /// is looked at but the actor's relatives.
+    func noteEndedMakers(besides actor: Actor, of change: NameChange) {
+        let directory = NodeNumber(change.directory.id.rawValue)
+        let makers = episodes.state.withLock {
+            $0.recogniser.makers(ofSideFilesOf: change.name.bytes, in: directory, for: actor)
+        }
+        let ended = makers.filter { !processes.isAlive($0) }
+        guard !ended.isEmpty else { return }
+        episodes.change { state in for process in ended { state.recogniser.exited(process) } }
     }
 
     /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to

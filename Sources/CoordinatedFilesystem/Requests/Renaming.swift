@@ -163,7 +163,8 @@ extension CoordinatedFilesystem {
             if move.isUpdate {
                 state.recogniser.forget(number)
             } else {
-                state.recogniser.renamed(number, to: move.to.name.bytes, in: newPlace)
+                state.recogniser.renamed(
+                    number, to: move.to.name.bytes, in: newPlace, at: Engine.now)
             }
             if let back = state.windows.rollsBack(
                 number, to: move.to.name.bytes, in: newPlace, by: save?.actor)
@@ -226,6 +227,7 @@ extension CoordinatedFilesystem {
         guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
             return nil
         }
+        noteEndedMakers(besides: actor, of: move.from)
         let evidence = episodes.change { state in
             state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(

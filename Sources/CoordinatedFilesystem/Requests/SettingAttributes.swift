@@ -53,6 +53,7 @@ extension CoordinatedFilesystem {
             if change.isEmpty { try stripPrivileges(of: node, writtenBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
+                if change.user != nil { node.hasNewOwner() }
             }
             if let mode = change.mode {
                 let group = try descriptor.descriptor.status().group

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
-        guard let vacancy else { return reply.fail(.noEntry) }
+        guard let vacancy, !ProcessInspection.isKernelThread(thread) else { return reply.fail(.noEntry) }
         let isUnlinked = nodes[NodeID(vacancy.oldNode.rawValue)]?.hasName != true
         let serial = beginBounce(
             .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)

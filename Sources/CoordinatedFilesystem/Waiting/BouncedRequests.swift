@@ -40,6 +40,8 @@ extension CoordinatedFilesystem {
             parking.leave(token)
             return rest
         }
+        // A signal may have been looked at before there was a question for it to end.
+        parking.interrupted(token)
         if let bounce = bounces[thread], bounce.mayHoldLock {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
                 releaseQuestion(of: bounce.serial, by: thread, about: id)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
+import CoordinationEngine
 import FuseBridge
 import Synchronization
 
@@ -31,6 +32,11 @@ final class Episodes: Sendable {
     /// A file is gone, or has become a document.
     func forgetFile(_ node: NodeNumber) {
         state.withLock { if $0.recogniser.count > 0 { $0.recogniser.forget(node) } }
+    }
+
+    /// A file was closed by somebody who could write to it.
+    func closedFile(_ node: NodeNumber) {
+        state.withLock { if $0.recogniser.count > 0 { $0.recogniser.closed(node, at: Engine.now) } }
     }
 
     func vacatedNames(in directory: Node, for actor: Actor?) -> [[UInt8]] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
+import Glibc
 import LinuxSystem
 import Synchronization
 import VersionStore
@@ -74,13 +75,28 @@ final class Keeper: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            let id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
+            let id: KeptID
+            do throws(StoreError) {
+                id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
+            } catch {
+                guard error.isAboutLinks else { throw error }
+                return try keepCopies(of: node, for: writers, because: cause, by: subject)
+            }
             note(id, cause, of: node, by: subject)
             let file = KeptFile(id, writers: writers.count)
             for writer in writers { writer.state.withLock { $0.keptFiles.append(file) } }
         } catch {
             engine.say("replaced or removed a file that could not be kept (\(error))", subject.account)
         }
+    }
+
+    /// Where nothing links to the store: what there is now, and again what each of the writers leaves.
+    private func keepCopies(
+        of node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+    ) throws(StoreError) {
+        // First: whoever has closed the file by now left what is copied.
+        for writer in writers { writer.state.withLock { $0.writesToOrphan = true } }
+        try keepContents(of: node, because: cause, by: subject)
     }
 
     /// A handle closes: a file to which none of its writers has written need not be kept.
@@ -127,4 +143,16 @@ extension KeepCause {
 extension Grant {
     /// Why contents are kept that a granted step endangers.
     var keepCause: KeepCause { unanswered.isEmpty ? .claim : .presenter }
+}
+
+extension StoreError {
+    /// Whether the file itself may be read all the same: it lies on another file system than the store or in another part of
+    /// it, has as many links as it can have, or can have one only.
+    fileprivate var isAboutLinks: Bool {
+        switch self {
+        case .noRight: true
+        case .io(let error): [EXDEV, EMLINK, EOPNOTSUPP].contains(error.rawValue)
+        default: false
+        }
+    }
 }

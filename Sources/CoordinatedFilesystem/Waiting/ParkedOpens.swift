@@ -32,8 +32,9 @@ extension CoordinatedFilesystem {
             return state.reply.take()
         }
         guard let reply = reply?.take() else { return }
-        goOn(open.state.withLock { $0.handle.node }, reply) { [self] reply in
-            conclude(open, decision, reply: reply)
+        let handle = open.state.withLock { $0.handle }
+        goOn(handle.node, reply, mayBlock: handle.truncates || dataPath != .passthrough) {
+            [self] reply in conclude(open, decision, reply: reply)
         }
     }
 
@@ -55,7 +56,7 @@ extension CoordinatedFilesystem {
         // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
         // given; what is written to it is kept, because nobody will find it.
         // Nobody's thread (the kernel itself) does not come back at all.
-        if hasBeenStale || open.thread == 0 {
+        if hasBeenStale || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) {
             handle.state.withLock { $0.writesToOrphan = true }
             return finish(handle, grant: grant, reply: reply)
         }

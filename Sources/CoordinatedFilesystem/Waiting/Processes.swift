@@ -26,6 +26,12 @@ final class Processes: Sendable {
         var party: Party?
     }
 
+    private struct Opener {
+        var thread: Int32 = 0
+        var process: Int32 = 0
+        var moment = Instant(nanoseconds: 0)
+    }
+
     /// What counts of somebody's ancestor.
     private struct Ancestor {
         let terminal: Int32
@@ -45,6 +51,8 @@ final class Processes: Sendable {
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
     private let recent = Mutex(Recent())
+    /// By the last digits of their numbers.
+    private let openers = Mutex([Opener](repeating: Opener(), count: 64))
     /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
     private let latest = Mutex(Party.nobody)
 
@@ -58,6 +66,18 @@ final class Processes: Sendable {
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
         guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
         return party(of: looked, thread: thread)
+    }
+
+    /// The process of a thread that opens a file: nobody can be asked any more when it has ended, and the program goes on with
+    /// the file. One that opens many is asked about once in a while, which takes a microsecond or two; 0 if it is not known.
+    func process(ofOpener thread: Int32) -> Int32 {
+        guard thread > 0 else { return 0 }
+        let (slot, now) = (Int(thread) & 63, Engine.now)
+        let known = openers.withLock { $0[slot] }
+        if known.thread == thread, now.since(known.moment) < Self.memory { return known.process }
+        guard let process = ProcessInspection.process(ofThread: thread) else { return 0 }
+        openers.withLock { $0[slot] = Opener(thread: thread, process: process, moment: now) }
+        return process
     }
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
@@ -212,9 +232,9 @@ extension Processes {
     /// Where the process of a thread stands in a file it reads through the mount.
     ///
     /// A position that cannot be read is always the same, so its reader counts as standing still.
-    func observeReader(thread: Int32, of node: Node) -> Observation {
+    func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
-        guard let process = look(thread)?.found.process else { return unknown }
+        guard let process = (look(thread) ?? look(known))?.found.process else { return unknown }
         let positions = readPositions(of: process, inode: node.number)
         guard let first = positions.first else { return unknown }
         let size: UInt64

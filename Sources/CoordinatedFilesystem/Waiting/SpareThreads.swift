@@ -5,24 +5,46 @@ import LinuxSystem
 import Synchronization
 
 /// Threads besides those that everybody waits for.
-final class SpareThreads: Sendable {
+package final class SpareThreads: Sendable {
     enum Purpose: Hashable {
         /// What is done to files whose file system may wait for a network or another process, and so for ever.
         case work
         /// Looks at files, before which the kernel may have to write to them: by requests, which other threads answer.
         case looks
+        /// Makes files as whoever asked for that.
+        case making
     }
 
     private struct Key: Hashable {
-        let mount: UInt64
+        let slot: UInt64
         let purpose: Purpose
     }
 
-    private static let threads = 8
-    /// Mounts come and go; more than so many share their threads.
-    private static let mounts: UInt64 = 16
+    /// Which threads are whose, in the order in which mounts come up.
+    package struct Slots {
+        private var byMount: [UInt64: UInt64] = [:]
 
-    private let pools = Mutex<[Key: SpareWorkers]>([:])
+        package init() {}
+
+        /// Mounts come and go; those that come after so many share their threads.
+        package mutating func slot(of mount: UInt64) -> UInt64 {
+            if let known = byMount[mount] { return known }
+            guard byMount.count < SpareThreads.mounts else { return mount % UInt64(SpareThreads.mounts) }
+            let slot = UInt64(byMount.count)
+            byMount[mount] = slot
+            return slot
+        }
+    }
+
+    private struct State {
+        var slots = Slots()
+        var pools: [Key: SpareWorkers] = [:]
+    }
+
+    private static let threads = 8
+    package static let mounts = 16
+
+    private let state = Mutex(State())
     private let timers: Timers
     private let workers: WorkerPool
 
@@ -33,18 +55,19 @@ final class SpareThreads: Sendable {
 
     /// Those for the files of one mount: what it keeps, keeps no other.
     func of(_ mount: UInt64, for purpose: Purpose) -> SpareWorkers {
-        pools.withLock { pools in
-            let key = Key(mount: mount % Self.mounts, purpose: purpose)
-            if let known = pools[key] { return known }
-            let made = SpareWorkers(threads: Self.threads, by: timers, else: workers)
-            pools[key] = made
+        state.withLock { state in
+            let key = Key(slot: state.slots.slot(of: mount), purpose: purpose)
+            if let known = state.pools[key] { return known }
+            let made = SpareWorkers(
+                threads: Self.threads, by: timers, else: workers, beginning: ThreadIdentity.prepareIfPossible)
+            state.pools[key] = made
             return made
         }
     }
 
     /// Waits for all work, until a moment of the monotonic clock in nanoseconds. Returns whether it is done.
     func finish(until moment: UInt64) -> Bool {
-        let pools = pools.withLock { $0.filter { $0.key.purpose == .work } }
+        let pools = state.withLock { $0.pools.filter { $0.key.purpose != .looks } }
         return pools.values.reduce(true) { $1.finish(until: moment) && $0 }
     }
 }
@@ -57,12 +80,16 @@ extension CoordinatedFilesystem {
 
     /// Answers a request whose wait is over.
     ///
-    /// What decides is one of those threads that everybody waits for: of the timers, or of the control socket.
-    func goOn(_ node: Node?, _ reply: consuming Reply, _ body: @escaping @Sendable (consuming Reply) -> Void)
-    {
-        guard let node, node.isDistant else { return body(reply) }
+    /// What decides is one of those threads that everybody waits for: of the timers, or of the control socket. What `mayBlock`
+    /// even where nothing is far away, as who opens a file waits for those who have a lease on it, is nothing for them; those
+    /// that serve requests get help.
+    func goOn(
+        _ node: Node?, _ reply: consuming Reply, mayBlock: Bool = false,
+        _ body: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        guard let node, node.isDistant || mayBlock && !ThreadIdentity.isPrepared else { return body(reply) }
         let parked = Parked(reply)
-        node.threads(for: .work).run {
+        work(on: node) {
             if let reply = parked.take() { body(reply) }
         }
     }
