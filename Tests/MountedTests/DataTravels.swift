@@ -37,9 +37,10 @@ extension Mounted {
         @Test("Room that a file system keeps for root is not for what others write")
         func roomForRoot() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
-            let filesystem = try LoopFilesystem(inodes: 1000, making: "-m 50")
-            try Self.with(filesystem, "allow_other") { mount in
-                try Program("chmod").run("777", mount.path, filesystem.path)
+            try LoopFilesystem.with(
+                ["allow_other"], making: "-m 50",
+                prepare: { _ = try Program("chmod").run("777", $0.path, $0.path + "/..") }
+            ) { mount in
                 let fill = Script(
                     """
                     truncate --size=0 "$1"/file
@@ -48,7 +49,7 @@ extension Mounted {
                         head -c 1G /dev/zero >>"$0"/file
                         stat --format=%s "$0"/file' "$1"
                     """)
-                let sizes = try [filesystem.path, mount.path].map { directory in
+                let sizes = try [mount.path + "/..", mount.path].map { directory in
                     let outcome = try fill.attempt(directory)
                     #expect(outcome.errorText.contains("No space left on device"), "\(outcome.errorText)")
                     try Program("rm").run(directory + "/file")
@@ -62,9 +63,7 @@ extension Mounted {
         @Test("A change is seen though the file system below counts seconds")
         func coarseTimes() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
-            let filesystem = try LoopFilesystem(inodes: 1000, making: "-I 128")
-            try Contents.write("old contents", to: filesystem.path + "/document")
-            try Self.with(filesystem, "wait=500ms,hold=60s,idle=60s") { mount in
+            try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
                 let document = mount.path + "/document"
                 let (holder, other) = (try Actor(), try Actor())
                 // Within the second in which it was written, nearly always; else it is seen anyway.
@@ -79,21 +78,6 @@ extension Mounted {
             }
         }
 
-        private static func with(
-            _ filesystem: LoopFilesystem, _ options: String, _ body: (MountedDirectory) throws -> Void
-        ) throws {
-            let mount = try MountedDirectory([options], in: filesystem.path)
-            do {
-                try mount.mount()
-                try body(mount)
-                try mount.unmount()
-            } catch {
-                mount.abandon()
-                throw error
-            }
-            withExtendedLifetime(filesystem) {}
-        }
-
         @Test(
             "Reading moves the time of access if the source's mount says so",
             arguments: [("noatime", false), ("strictatime", true)])
@@ -101,24 +85,16 @@ extension Mounted {
             guard geteuid() == 0 else {
                 return print("only root mounts a source with \(option): shown by the run as root")
             }
-            let filesystem = try LoopFilesystem(inodes: 1000, options: option)
-            let mount = try MountedDirectory(in: filesystem.path)
-            do {
-                try Script("echo text >\"$1\"/file; touch --time=access --date=@1000000000 \"$1\"/file")
-                    .run(mount.path)
-                try mount.mount()
+            let furnish = Script(
+                "echo text >\"$1\"/file; touch --time=access --date=@1000000000 \"$1\"/file")
+            try LoopFilesystem.with(mounted: option, prepare: { _ = try furnish.run($0.path) }) { mount in
                 try Program("cat").run(mount.path + "/file")
                 let times = try [mount.path, mount.below].map {
                     try Program("stat").run("--format=%X", $0 + "/file").text
                 }
                 #expect((times[0] != "1000000000\n") == moves)
                 #expect(times[0] == times[1])
-                try mount.unmount()
-            } catch {
-                mount.abandon()
-                throw error
             }
-            withExtendedLifetime(filesystem) {}
         }
     }
 }

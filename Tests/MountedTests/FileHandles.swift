@@ -139,21 +139,9 @@ extension Mounted {
             guard geteuid() == 0 else {
                 return print("only root opens files by their handles: shown by the run as root")
             }
-            let filesystem = try LoopFilesystem(inodes: 1000)
-            let mount = try MountedDirectory(in: filesystem.path)
-            do {
-                try Script(
-                    "mkdir --parents \"$1\"/a/b; echo one >\"$1\"/a/b/file; echo two >\"$1\"/a/b/other"
-                )
-                .run(mount.path)
-                try mount.mount()
-                try body(mount)
-                try mount.unmount()
-            } catch {
-                mount.abandon()
-                throw error
-            }
-            withExtendedLifetime(filesystem) {}
+            let furnish = Script(
+                "mkdir --parents \"$1\"/a/b; echo one >\"$1\"/a/b/file; echo two >\"$1\"/a/b/other")
+            try LoopFilesystem.with(prepare: { _ = try furnish.run($0.path) }, body)
         }
 
         /// Another daemon, which has seen nothing yet, and if wished a kernel below that knows no names.

@@ -20,6 +20,25 @@ final class LoopFilesystem: Sendable {
         ).run(path, image, size, "\(inodes)", options, making)
     }
 
+    /// Mounts a directory of a new one, which `prepare` furnishes first.
+    static func with(
+        _ options: [String] = [], mounted: String = "defaults", making: String = "-b 4096",
+        prepare: (MountedDirectory) throws -> Void = { _ in }, _ body: (MountedDirectory) throws -> Void
+    ) throws {
+        let filesystem = try LoopFilesystem(inodes: 1000, options: mounted, making: making)
+        let mount = try MountedDirectory(options, in: filesystem.path)
+        do {
+            try prepare(mount)
+            try mount.mount()
+            try body(mount)
+            try mount.unmount()
+        } catch {
+            mount.abandon()
+            throw error
+        }
+        withExtendedLifetime(filesystem) {}
+    }
+
     deinit {
         do {
             try Script("umount \"$1\"; rm \"$2\"").run(path, image)
