@@ -90,34 +90,6 @@ struct FalsePositiveTests {
 
 @Suite("Files that are a program's own (design.md section 7)")
 struct PrivacyTests {
-    @Test("an ambiguous temp file is its maker's own until another opens it, or the maker ends")
-    func whileMakerLives() throws {
-        var stage = Stage()
-        stage.create("report.txt.tmp", vim)
-        stage.create("letter.txt.tmp", vim)
-        stage.create("report.txt", vim)
-        let (report, letter) = (
-            try #require(stage.node("report.txt.tmp")), try #require(stage.node("letter.txt.tmp"))
-        )
-        stage.open("report.txt.tmp", vim)
-        #expect(stage.recogniser.isPrivate(report))
-        #expect(!stage.recogniser.isPrivate(try #require(stage.node("report.txt"))))
-        stage.open("report.txt.tmp", stranger)
-        #expect(!stage.recogniser.isPrivate(report))
-        #expect(stage.recogniser.isPrivate(letter))
-        stage.exit(vim)
-        #expect(!stage.recogniser.isPrivate(letter))
-    }
-
-    @Test("a temp file that took the document's name is the document")
-    func becameDocument() throws {
-        var stage = Stage()
-        stage.create("report.txt.tmp", vim)
-        let node = try #require(stage.node("report.txt.tmp"))
-        stage.rename("report.txt.tmp", to: "report.txt", vim)
-        #expect(!stage.recogniser.isPrivate(node))
-    }
-
     @Test("what somebody left behind who has ended does not make a later deletion a save")
     func leftBehind() {
         let (touch, rm) = (Stage.program(201), Stage.program(202))
@@ -152,8 +124,6 @@ struct PrivacyTests {
                 at: Instant(nanoseconds: 0))
         }
         #expect(recogniser.count == EpisodeLimits.rememberedFiles)
-        #expect(!recogniser.isPrivate(NodeNumber(0)))
-        #expect(recogniser.isPrivate(NodeNumber(1)))
     }
 
     @Test("files that come and go do not push out a swap file that stays")

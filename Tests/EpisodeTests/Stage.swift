@@ -44,10 +44,7 @@ struct Stage {
         recogniser.made(bytes, in: Self.folder, node: node, by: actor, at: now)
     }
 
-    mutating func open(_ name: String, _ actor: Actor) {
-        vacancies.touched(by: actor, at: now)
-        if let node = node(name) { recogniser.opened(node, by: actor) }
-    }
+    mutating func open(_ name: String, _ actor: Actor) { vacancies.touched(by: actor, at: now) }
 
     mutating func close(_ name: String) {
         if let node = node(name) { recogniser.closed(node, at: now) }
@@ -82,8 +79,7 @@ struct Stage {
         let evidence = recogniser.vacancy(
             whenRenaming: bytes, node, in: Self.folder, to: newBytes, isRegularFile: isRegularFile,
             isAnswering: isAnswering, by: actor, at: now)
-        take(newBytes, from: bytes, node, actor)
-        recogniser.renamed(node, to: newBytes, in: Self.folder, at: now)
+        take(newBytes, node, actor)
         open(evidence, bytes, node, actor)
     }
 
@@ -92,12 +88,13 @@ struct Stage {
         for vacancy in vacancies.actorExited(actor.process) { tell("gone", vacancy) }
     }
 
-    private mutating func take(_ name: [UInt8], from former: [UInt8], _ node: NodeNumber, _ actor: Actor?) {
-        if nodes[name] != nil {
-            let kind = recogniser.kind(
-                ofReplacing: name, by: node, named: former, areSameType: true, by: actor, at: now)
-            told.append("\(kind) \(String(decoding: name, as: UTF8.self))")
-        } else if let vacancy = vacancies.rollsBack(node, to: name, in: Self.folder, by: actor) {
+    private mutating func take(_ name: [UInt8], _ node: NodeNumber, _ actor: Actor?) {
+        if nodes[name] == nil {
+            recogniser.renamed(node, to: name, in: Self.folder, at: now)
+        } else {
+            recogniser.forget(node)
+        }
+        if let vacancy = vacancies.rollsBack(node, to: name, in: Self.folder, by: actor) {
             tell("nothing", vacancy)
         } else if let fill = vacancies.fills(name, in: Self.folder, by: actor) {
             tell(fill)

@@ -86,15 +86,6 @@ struct VacancyTableTests {
         #expect(table.count == 1)
     }
 
-    @Test("a removed directory takes its windows with it")
-    func directoryRemoved() {
-        var table = VacancyTable()
-        open(vacancy("a", in: NodeNumber(2)), in: &table)
-        open(vacancy("b"), in: &table)
-        #expect(names(table.directoryRemoved(NodeNumber(2))) == ["a"])
-        #expect(table.count == 1)
-    }
-
     @Test("a name vacated again is one window, counted from the second time")
     func again() {
         var table = VacancyTable()

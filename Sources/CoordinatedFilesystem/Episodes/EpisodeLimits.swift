@@ -14,9 +14,6 @@ package enum EpisodeLimits {
     ///
     /// Shell pipelines need 25 ms; the rest is margin.
     package static let siblingGrace: Span = .seconds(5)
-    /// Two truncating writes of one process this close together are one: GIMP leaves 516 ms between its
-    /// two passes over a PNG.
-    package static let rewriteGap: Span = .seconds(1)
     /// How many files made by somebody are remembered; beyond it the oldest is forgotten.
     ///
     /// Being forgotten costs a document one window, never its contents.

@@ -9,8 +9,6 @@ struct MadeFile: Sendable {
     let actor: Actor
     /// When it was made, closed by somebody who could write to it, or given another name.
     var used: Instant
-    /// Somebody else opened it.
-    var isShared = false
     /// Its maker has ended.
     var isMakerGone = false
 

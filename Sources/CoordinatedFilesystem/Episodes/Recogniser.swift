@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// What one or more operations on a document come to for everybody else.
-package enum EpisodeOutcome: Hashable, Sendable {
-    /// The document has new contents; it is the same document.
-    case update
-    /// Another file has taken the document's name.
-    case replacement
-    /// The document is as it was.
-    case nothing
-}
-
 /// Tells saves from moves, deletions and replacements, at the moment of the operation.
 ///
 /// It remembers who made which file, follows files through renames, and answers from that memory. Where
@@ -37,15 +27,6 @@ package struct Recogniser: Sendable {
     /// Somebody closed a file who could write to it.
     package mutating func closed(_ node: NodeNumber, at now: Instant) {
         files.update(node) { $0.used = now }
-    }
-
-    /// Somebody opened a file.
-    ///
-    /// If it was not its maker, the file is no program's own any more.
-    package mutating func opened(_ node: NodeNumber, by actor: Actor?) {
-        files.update(node) { file in
-            if actor.map({ !file.actor.isSame(as: $0) }) ?? true { file.isShared = true }
-        }
     }
 
     /// A file has another name now.
@@ -76,18 +57,6 @@ package struct Recogniser: Sendable {
     ///
     /// What it made counts a little longer than it was used, for siblings that finish its save.
     package mutating func exited(_ process: ProcessID) { files.makerExited(process) }
-
-    /// Whether a file with an ambiguous side name is still its maker's own: no claims, no versions.
-    package func isPrivate(_ node: NodeNumber) -> Bool {
-        guard let file = files[node], !file.isMakerGone, !file.isShared else { return false }
-        return SideName(of: file.name) != nil
-    }
-
-    /// Pattern I: an empty file created and unlinked by one actor, only to see whether it may.
-    package func isProbe(unlinking node: NodeNumber, size: UInt64, by actor: Actor?) -> Bool {
-        guard size == 0, let actor, let file = files[node] else { return false }
-        return file.actor.isSame(as: actor) && !file.isShared
-    }
 }
 
 // What vacates a name for a moment only.
@@ -131,24 +100,5 @@ extension Recogniser {
         files.sideFiles(of: name, in: directory).contains { file in
             file.node != node && file.isEvidence(ofSaving: name, by: actor, at: now)
         }
-    }
-}
-
-// What a name becomes when another file takes it.
-extension Recogniser {
-    /// Pattern B: what renaming a file over a document comes to.
-    ///
-    /// Decided by where the source comes from. A source made by the actor of the rename is the
-    /// document's next contents, also if somebody else has looked into it meanwhile. One that was there
-    /// before, or is somebody else's, is another file, unless its name says that it belongs to the
-    /// document. A change of type is a replacement always.
-    package func kind(
-        ofReplacing document: [UInt8], by source: NodeNumber, named sourceName: [UInt8], areSameType: Bool,
-        by actor: Actor?, at now: Instant
-    ) -> EpisodeOutcome {
-        guard areSameType else { return .replacement }
-        guard let actor, !SideName.isTempOrSwapShaped(sourceName, of: document) else { return .update }
-        guard let file = files[source] else { return .replacement }
-        return file.isEvidence(for: actor, at: now) ? .update : .replacement
     }
 }

@@ -72,20 +72,13 @@ package struct SideName: Hashable, Sendable {
         backupNames.hasRow(for: name, of: document)
     }
 
-    /// Whether a file of this name may hold unsaved or next contents of `document`.
-    ///
-    /// Temp names that do not tell their document (`sedq3Fa91`) fit every one.
-    package static func isTempOrSwapShaped(_ name: [UInt8], of document: [UInt8]) -> Bool {
-        contentNames.contains { $0.pattern.matches(name, of: document) }
-    }
-
     /// The documents whose unsaved or next contents a file of this name may hold.
-    static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
+    package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: contentNames)
     }
 
     /// Whether a file of this name may hold the contents of any document.
-    static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
+    package static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
         contentNames.contains { !$0.pattern.namesDocument && $0.pattern.matches(name) }
     }
 

@@ -92,13 +92,6 @@ package struct VacancyTable: Sendable {
         ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
     }
 
-    /// Ends and returns the windows in a directory that is itself removed.
-    package mutating func directoryRemoved(_ directory: NodeNumber) -> [Vacancy] {
-        let vacated = names[directory].map { Array($0.values) } ?? []
-        for vacancy in vacated { _ = remove(vacancy.name, in: directory) }
-        return vacated.sorted(by: Self.isInOrder)
-    }
-
     /// When `expired` must be asked next.
     package var nextDeadline: Instant? {
         groups.values.map { group in min(group.idleEnd, group.windows[group.head].latestEnd) }.min()
