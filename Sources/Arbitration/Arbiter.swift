@@ -105,18 +105,23 @@ public struct Arbiter: Sendable {
     /// Whether a claim lets others pass because nothing had changed under it (Y3).
     public func hasYieldedClean(_ claim: ClaimID) -> Bool { claims[claim]?.isClean ?? false }
 
-    /// The oldest suspended write claim of somebody else on an item this claim writes: the contents this
-    /// claim leaves must be kept before it ends.
+    /// The oldest write claim of somebody else on an item this claim writes that is suspended, or that this claim went over: the
+    /// contents this claim leaves must be kept before it ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         // Y8.
-        oldestWriter(beside: claim) { $0.suspension != nil }
+        let wentOver = claims[claim]?.wentOver ?? false
+        return oldestWriter(beside: claim) { $0.suspension != nil || wentOver && $0.isBounded }
     }
 
-    /// Whether somebody else was given the item after this claim let others pass: what its handle still
+    /// Whether somebody else was given the item after this claim let others pass, or went over it: what its handle still
     /// writes goes over that writer's contents (Y8).
     public func isOverruled(_ claim: ClaimID) -> Bool {
-        guard claims[claim]?.suspension != nil else { return false }
-        return oldestWriter(beside: claim) { $0.suspension == nil } != nil
+        guard let own = claims[claim] else { return false }
+        // One that came later has contents of its own also when it lets others pass in its turn.
+        return oldestWriter(beside: claim) { other in
+            own.suspension != nil && (other.suspension == nil || other.id > own.id)
+                || other.wentOver && other.isBounded
+        } != nil
     }
 
     private func oldestWriter(beside claim: ClaimID, where matches: (Claim) -> Bool) -> ClaimID? {

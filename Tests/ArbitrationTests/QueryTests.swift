@@ -117,6 +117,35 @@ struct QueryTests {
         #expect(!talk.arbiter.isOverruled(ClaimID(1)))
     }
 
+    /// Rule Y8: one who was given the item later stays overruling when a reader has let it be suspended, too.
+    @Test func aSuspendedWriterStaysOverruledByALaterOne() {
+        var talk = Conversation()
+        talk.claim(1, .write(.updating), 1, by: editor)
+        talk.claim(2, .write(.updating), 1, by: stranger)
+        talk.tell(.observed(ClaimID(1), .clean))
+        #expect(talk.granted == [ClaimID(2)])
+        talk.claim(3, .read(), 1, by: .process(70))
+        talk.tell(.observed(ClaimID(2), .clean))
+        #expect(talk.granted == [ClaimID(3)])
+        #expect(talk.arbiter.suspension(of: ClaimID(2)) != nil)
+        #expect(talk.arbiter.isOverruled(ClaimID(1)) && !talk.arbiter.isOverruled(ClaimID(2)))
+    }
+
+    /// Rules Y8 and T2: who is let through over a writer that is not suspended leaves contents, and takes its.
+    @Test func aWriterThatSomebodyWentOverIsOverruled() {
+        var talk = Conversation()
+        talk.claim(1, .write(.updating), 1, by: editor)
+        talk.claim(2, .write(.updating), 1, by: stranger)
+        talk.tell(.forced(ClaimID(2)))
+        #expect(talk.granted == [ClaimID(2)])
+        #expect(talk.arbiter.suspension(of: ClaimID(1)) == nil)
+        #expect(talk.arbiter.suspendedWriter(beside: ClaimID(2)) == ClaimID(1))
+        #expect(talk.arbiter.suspendedWriter(beside: ClaimID(1)) == nil)
+        #expect(talk.arbiter.isOverruled(ClaimID(1)) && !talk.arbiter.isOverruled(ClaimID(2)))
+        talk.tell(.ended(ClaimID(2)))
+        #expect(!talk.arbiter.isOverruled(ClaimID(1)))
+    }
+
     /// Rule Y8: of the writers beside several parts the oldest is named, whichever part it is beside.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
     func theOldestOfThoseBesideAllPartsIsNamed(items: [UInt64]) {

@@ -82,6 +82,8 @@ final class Handle: Claimant {
         var baseline: Stamp?
         /// The baseline is too young for the clock of the file system to tell a later change.
         var isBaselineBlurred = false
+        /// The file was found changed before its former time was put back, by which it would not be found changed any more.
+        var hasWritten = false
         /// The file was kept by a link before others replaced or deleted it.
         var keptFiles: [KeptFile] = []
         /// The claim made when the handle, having yielded, turned out to write after all.
@@ -175,7 +177,11 @@ final class Handle: Claimant {
         return party
     }
 
-    var lookers: SpareWorkers? { node.isDistant || mayHoldStores ? node.threads(for: .looks) : nil }
+    var lookers: SpareWorkers? {
+        if node.isDistant || mayHoldStores { return node.threads(for: .looks) }
+        // What readers do with the looks that others give their descriptors is theirs to choose.
+        return mayWrite ? nil : node.threads(for: .readers)
+    }
 
     func observe() -> Observation {
         guard mayWrite else { return processes.observeReader(thread: thread, or: process, of: node) }
@@ -185,15 +191,24 @@ final class Handle: Claimant {
 
     /// Whether the file may have changed since the handle could write to it.
     var mayHaveWritten: Bool {
-        let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
+        let (baseline, isBlurred, hasWritten) = state.withLock {
+            ($0.baseline, $0.isBaselineBlurred, $0.hasWritten)
+        }
         do throws(Errno) {
-            if storesAreUnseen { return true }
+            if hasWritten || storesAreUnseen { return true }
             let stamp = Stamp(try node.descriptor().descriptor.status())
             return isBlurred || baseline.map { !$0.hasSameContents(as: stamp) } ?? true
         } catch {
             return true
         }
     }
+
+    /// Somebody sets the time of the file, which may be the one that it had before this handle wrote to it.
+    func timeIsToBe(_ time: FileStatus.Time) {
+        if state.withLock({ $0.baseline?.modified == time }), mayHaveWritten { hasWritten() }
+    }
+
+    func hasWritten() { state.withLock { $0.hasWritten = true } }
 
     /// What a writer has done, as far as its file shows it; never waits for the kernel.
     func look() -> Observation {

@@ -288,6 +288,8 @@ extension CoordinatedFilesystem {
             if handle.isClaimed { engine.end(handle.currentClaim) }
             return handle.node.unpin()
         }
+        // Whoever has closed the file may put its time back before a worker comes to look.
+        if handle.mayHaveWritten { handle.hasWritten() }
         work(on: handle.node) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }

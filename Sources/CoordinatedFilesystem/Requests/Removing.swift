@@ -80,7 +80,7 @@ extension CoordinatedFilesystem {
             // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
             // an access that is not over, by whom nobody sees.
             let mustStay = hasUnseen || !grant.unanswered.isEmpty
-            keepFile(node, for: mustStay ? [] : writers, because: grant.keepCause, by: request)
+            keepFile(node, for: writers, mustStay: mustStay, because: grant.keepCause, by: request)
             if let reply = parked.take() { step(reply) }
             engine.end(request.claim)
         }
@@ -102,9 +102,10 @@ extension CoordinatedFilesystem {
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
     /// was written.
     private func keepFile(
-        _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+        _ node: Node, for writers: [Handle], mustStay: Bool, because cause: KeepCause,
+        by subject: any JournalSubject
     ) {
-        keeper.keepFile(node, for: writers, because: cause, by: subject)
+        keeper.keepFile(node, for: writers, mustStay: mustStay, because: cause, by: subject)
         // Not by the table of handles: one that is being opened is not in it yet.
         for writer in writers where writer.state.withLock({ $0.isClosed }) { keeper.letGo(of: writer) }
     }

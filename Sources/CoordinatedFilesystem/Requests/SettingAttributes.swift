@@ -61,6 +61,7 @@ extension CoordinatedFilesystem {
                 reconsiderBypass(of: node)
             }
             if change.changesTimes {
+                noteWrites(to: node, before: change)
                 try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
             }
             if handle == nil || change.changesMore {
@@ -74,6 +75,12 @@ extension CoordinatedFilesystem {
         } catch {
             reply.fail(error)
         }
+    }
+
+    /// Tools that keep the times of what they change put them back, and have written all the same.
+    private func noteWrites(to node: Node, before change: AttributeChange) {
+        guard case .set(let time) = change.modified, node.state.withLock({ $0.opens > 0 }) else { return }
+        for handle in handles.all(on: node) where handle.mayWrite { handle.timeIsToBe(time) }
     }
 
     /// Before rights change: who has a file open goes on whatever they are then, and a daemon of a user may not be able

@@ -38,7 +38,7 @@ final class Keeper: Sendable {
         of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {
         let descriptor = try Self.descriptor(of: node)
-        guard try Self.size(of: descriptor) > 0 else { return }
+        guard try Self.status(of: descriptor).size > 0 else { return }
         guard let store else { throw .readOnly }
         let id = try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
         note(id, cause, of: node, by: subject)
@@ -67,14 +67,20 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Keeps a file that is about to lose its name while others write to it: what they still write is
-    /// kept with it. Not being able to is logged and does not stop the step.
+    /// Keeps a file that is about to lose a name while others write to it: what they still write is
+    /// kept with it. If it `mustStay`, it is kept whether or not they write anything. Not being able to is logged and does not
+    /// stop the step.
     func keepFile(
-        _ node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
+        _ node: Node, for writers: [Handle], mustStay: Bool, because cause: KeepCause,
+        by subject: any JournalSubject
     ) {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
+            // What is written under its other name would be written to a link here as well.
+            if mustStay, try Self.status(of: descriptor).linkCount > 1 {
+                return try keepContents(of: node, because: cause, by: subject)
+            }
             let id: KeptID
             do throws(StoreError) {
                 id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
@@ -83,6 +89,7 @@ final class Keeper: Sendable {
                 return try keepCopies(of: node, for: writers, because: cause, by: subject)
             }
             note(id, cause, of: node, by: subject)
+            guard !mustStay else { return }
             let file = KeptFile(id, writers: writers.count)
             for writer in writers { writer.state.withLock { $0.keptFiles.append(file) } }
         } catch {
@@ -128,8 +135,8 @@ final class Keeper: Sendable {
         do throws(Errno) { return try node.descriptor() } catch { throw .io(error) }
     }
 
-    private static func size(of descriptor: SharedDescriptor) throws(StoreError) -> UInt64 {
-        do throws(Errno) { return try descriptor.descriptor.status().size } catch { throw .io(error) }
+    private static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
+        do throws(Errno) { return try descriptor.descriptor.status() } catch { throw .io(error) }
     }
 }
 

@@ -9,8 +9,12 @@ package final class SpareThreads: Sendable {
     enum Purpose: Hashable {
         /// What is done to files whose file system may wait for a network or another process, and so for ever.
         case work
+        /// Writes to files, and has what was written reach the disk: what waits for a slow or frozen one is nobody else's wait.
+        case writing, syncing
         /// Looks at files, before which the kernel may have to write to them: by requests, which other threads answer.
         case looks
+        /// Looks at programs that read, in `/proc`.
+        case readers
         /// Makes files as whoever asked for that.
         case making
     }
@@ -67,15 +71,19 @@ package final class SpareThreads: Sendable {
 
     /// Waits for all work, until a moment of the monotonic clock in nanoseconds. Returns whether it is done.
     func finish(until moment: UInt64) -> Bool {
-        let pools = state.withLock { $0.pools.filter { $0.key.purpose != .looks } }
+        let lookers: Set<Purpose> = [.looks, .readers]
+        let pools = state.withLock { $0.pools.filter { !lookers.contains($0.key.purpose) } }
         return pools.values.reduce(true) { $1.finish(until: moment) && $0 }
     }
 }
 
 extension CoordinatedFilesystem {
     /// Does something that may block.
-    func work(on node: Node, _ body: @escaping @Sendable () -> Void) {
-        if node.isDistant { node.threads(for: .work).run(body) } else { engine.workers.run(body) }
+    func work(
+        on node: Node, for purpose: SpareThreads.Purpose = .work, _ body: @escaping @Sendable () -> Void
+    ) {
+        let isQuick = purpose == .work && !node.isDistant
+        if isQuick { engine.workers.run(body) } else { node.threads(for: purpose).run(body) }
     }
 
     /// Answers a request whose wait is over.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Guarantee 1 where two have a file open, or know it by two names.
+extension Mounted {
+    @Suite struct KeepingBeside {
+        @Test("What a writer leaves while a suspended one may still write over it")
+        func leftBesideSuspended() throws {
+            let left = "left by another"
+            try Keeping.keeps(
+                [Keeping.old, left], as: "suspended-writer", Keeping.yielding, forced: [.suspended]
+            ) { stage in
+                try stage.other.must("put", stage.document, left)
+                // The next grant, by which what was left is kept.
+                #expect(try Actor().must("read", stage.document) == left)
+                try stage.holder.must("write", "h", "over it")
+                #expect(stage.below() != left)
+            }
+        }
+
+        @Test("What is left by a writer that went over one that nobody had suspended")
+        func leftBesideOverruled() throws {
+            let left = "left by another"
+            try Keeping.keeps(
+                [Keeping.old, left], as: "suspended-writer", Keeping.impatient, forced: [.proceeded]
+            ) { stage in
+                try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
+                try stage.other.must("write", "o", left)
+                try stage.other.must("close", "o")
+                try stage.holder.must("size", "h", "0")
+                // The holder's own is kept before it, and what was left with it.
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
+        func cutBesideSuspended() throws {
+            let other = "written by another"
+            try Keeping.keeps(
+                [Keeping.old, other], as: "claim", Keeping.yielding, forced: [.suspended]
+            ) { stage in
+                try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
+                try stage.other.must("write", "o", other)
+                #expect(try Actor().must("read", stage.document) == other)
+                try stage.holder.must("size", "h", "0")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test("What a presenter did not let go is kept, and not what is written under the file's other name")
+        func linked() throws {
+            let options = "relinquish=300ms,save=300ms,deletion=300ms"
+            let prepare = { (source: String) in try Contents.write("promised", to: source + "/notes.md") }
+            try MountedDirectory.with(options, prepare: prepare) { mount in
+                let (document, writer) = (mount.path + "/notes.md", try Actor())
+                try writer.must("link", document, mount.path + "/notes.md~")
+                try writer.must("put", mount.path + "/next", "next")
+                let presenter = try Presenters.present(mount)
+                presenter.send(SIGSTOP)
+                defer { presenter.send(SIGKILL) }
+                try writer.must("rename", mount.path + "/next", document)
+                try writer.must("put", mount.path + "/notes.md~", "other")
+                let restored = try Lab.freshDirectory("restored") + "/notes.md"
+                try mount.restore(try #require(try mount.kept("notes.md").first?.id), to: restored)
+                #expect(try Contents.text(of: restored) == "promised")
+                let names = try Program("stat").run("--format=%h", mount.path + "/notes.md~").text
+                #expect(names == "1\n", "what is kept is no name of the file")
+                checkForced(try mount.status(), except: [.forfeited])
+            }
+        }
+    }
+}
