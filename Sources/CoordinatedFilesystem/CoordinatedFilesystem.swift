@@ -44,14 +44,14 @@ final class CoordinatedFilesystem: Filesystem {
     /// `root` must have been opened before the mount, which may cover it.
     init(
         mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
-        configuration: MountConfiguration, mountNumber: UInt64, descriptorLimit: Int, store: VersionStore?,
+        configuration: MountConfiguration, of mount: MountEntry, descriptorLimit: Int, store: VersionStore?,
         agreement: @escaping @Sendable () -> ConnectionFeatures
     ) throws(Errno) {
         self.engine = engine
         self.connection = connection
         self.configuration = configuration
         self.agreement = agreement
-        processes = Processes(mountNumber: mountNumber, counters: engine.counters)
+        processes = Processes(using: mount, counters: engine.counters)
         parking = Parking(timers: engine.timers, counters: engine.counters)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {

@@ -80,7 +80,7 @@ package final class Mount: StatusSource {
         do throws(Errno) {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
-                configuration: configuration, mountNumber: UInt64(entry.id),
+                configuration: configuration, of: entry,
                 descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
         } catch {
             _ = Self.detach(mountpoint)

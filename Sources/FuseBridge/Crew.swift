@@ -7,7 +7,7 @@ import Synchronization
 final class Crew: Sendable {
     /// How long no request must have ended before one more thread comes, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
-    private static let most = 64
+    private static let most = 512
 
     private let size: Int
     private let timers: Timers

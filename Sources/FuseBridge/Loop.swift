@@ -33,7 +33,11 @@ struct Loop: @unchecked Sendable {
         while fuse_session_exited(session) == 0 {
             let received = reader.receive(&buffer)
             if received == -EINTR || received == -EAGAIN { continue }
-            guard received > 0 else { return true }
+            // Others may go on where one has no memory for a request.
+            guard received > 0 else {
+                return received == 0 || received == -ENODEV || received == -ECONNABORTED
+                    || fuse_session_exited(session) != 0
+            }
             let start = MonotonicClock.nanoseconds
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             polling.began(by: thread, at: start)

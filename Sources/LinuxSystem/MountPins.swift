@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import Glibc
 
 /// Who keeps a file system alive that is mounted here no more: other mount namespaces, and directories people are in.
@@ -38,9 +37,8 @@ package struct MountPins: Sendable {
             for pid in try ProcessScan.processes() {
                 guard let open = opened(by: pid) else { continue }
                 let links = ["cwd", "root"] + open.map { "fd/" + String(decoding: $0, as: UTF8.self) }
-                guard links.contains(where: { Self.device(of: "/proc/\(pid)/\($0)") == device }) else {
-                    continue
-                }
+                guard links.contains(where: { ProcessScan.deviceAtHand("/proc/\(pid)/\($0)") == device })
+                else { continue }
                 holders.append(Holder(pid: pid, program: ProcessScan.program(of: pid)))
             }
         }
@@ -53,12 +51,6 @@ package struct MountPins: Sendable {
                 if error == .noAccess || error == .notPermitted { hidden += 1 }
                 return nil
             }
-        }
-
-        /// From the kernel's memory.
-        private static func device(of link: String) -> UInt64? {
-            var device: UInt64 = 0
-            return clinux_device_at_hand(link, &device) == 0 ? device : nil
         }
     }
 }

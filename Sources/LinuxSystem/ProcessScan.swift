@@ -44,7 +44,10 @@ package struct ProcessScan {
         }
         for name in open {
             let number = String(decoding: name, as: UTF8.self)
-            guard Self.mountID(in: "/proc/\(pid)/fdinfo/\(number)") == mount.id else { continue }
+            // First, because what is told of other things than files may wait for whoever has them.
+            guard Self.deviceAtHand("/proc/\(pid)/fd/\(number)") == mount.device,
+                Self.mountID(in: "/proc/\(pid)/fdinfo/\(number)") == mount.id
+            else { continue }
             note(pid, .open, Self.target(of: "/proc/\(pid)/fd/\(number)"))
         }
         for path in mappedFiles(of: pid) { note(pid, .mapped, path) }
@@ -117,6 +120,12 @@ package struct ProcessScan {
         let numbers = String(decoding: field, as: UTF8.self).split(separator: ":")
             .compactMap { UInt32($0, radix: 16) }
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
+    }
+
+    /// The device of the file system that a link in `/proc` leads into, from the kernel's memory: no file system is asked.
+    package static func deviceAtHand(_ link: String) -> UInt64? {
+        var device: UInt64 = 0
+        return clinux_device_at_hand(link, &device) == 0 ? device : nil
     }
 
     static func mountID(ofLink path: String) -> Int? {

@@ -84,9 +84,12 @@ package struct WaysAround: Sendable {
         var written: [[UInt8]: Bool] = [:]
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
+            // What is told of other things than files may wait for whoever has them.
+            guard let path = readLink("/proc/\(pid)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
+                continue
+            }
             let fields = ProcessScan.fields(of: "/proc/\(pid)/fdinfo/\(number)")
-            guard let mount = fields["mnt_id:"].flatMap({ Int($0) }),
-                let path = readLink("/proc/\(pid)/fd/\(number)"), below.holds(path, on: mounts[mount])
+            guard let mount = fields["mnt_id:"].flatMap({ Int($0) }), below.holds(path, on: mounts[mount])
             else { continue }
             let flags = fields["flags:"].flatMap { Int32($0, radix: 8) } ?? 0
             let mayWrite = flags & O_ACCMODE != O_RDONLY

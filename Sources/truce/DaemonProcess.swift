@@ -26,6 +26,12 @@ struct DaemonProcess: Sendable {
         source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
     ) throws {
         try prepareProcess()
+        do throws(Errno) {
+            try log.startThread()
+        } catch {
+            throw CommandFailure(.failed, "no thread can be made for the log: \(error)")
+        }
+        defer { log.finish(within: Self.logPatience) }
         try take(lock)
         let socket = try makeSocket()
         defer { withExtendedLifetime(lock) {} }
@@ -97,6 +103,9 @@ struct DaemonProcess: Sendable {
             log.write("the table of descriptors grows when it is needed: \(error)")
         }
     }
+
+    /// How long whoever ends waits for the log to be written.
+    static let logPatience = Duration.seconds(1)
 
     /// Those of the tree that are kept (16,384 at most), and room for all others.
     private static let descriptors = 20_000

@@ -43,7 +43,7 @@ struct Mount: ParsableCommand {
 
     private func serveHere(_ plan: consuming MountPlan) throws {
         let (target, isVerbose) = (plan.target, debug)
-        let log = SystemLog.standardError
+        let log = SystemLog.standardError()
         let daemon = DaemonProcess(mounting: target, log: log)
         try daemon.run(source: plan.source, lock: plan.lock) {
             LineOutput.write(target.readyLine(pid: getpid()) + "\n", to: STDOUT_FILENO)

@@ -42,6 +42,7 @@ struct Serve: ParsableCommand {
             ) { try readiness.announce() }
         } catch let failure as CommandFailure {
             if !readiness.report(failure) { log.write(failure.message) }
+            log.finish(within: DaemonProcess.logPatience)
             Glibc.exit(failure.status.rawValue)
         }
     }

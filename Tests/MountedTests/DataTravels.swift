@@ -60,6 +60,35 @@ extension Mounted {
             }
         }
 
+        @Test("A file is opened whatever becomes of its owner meanwhile")
+        func owners() throws {
+            guard geteuid() == 0 else { return print("only root gives files away: shown by the run as root") }
+            try MountedDirectory.with(prepare: { try Contents.write("text", to: $0 + "/file") }) { mount in
+                try Self.givingAway.run(mount.path + "/file")
+                checkForced(try mount.status())
+            }
+        }
+
+        /// 60,000 opens, as another process gives the file to two users in turn.
+        private static let givingAway = Script(
+            """
+            exec python3 - "$1" <<'END'
+            import os, sys
+            opener = os.getpid()
+            giver = os.fork()
+            while giver == 0 and os.getppid() == opener:
+                for user in 1001, 1002:
+                    os.chown(sys.argv[1], user, -1)
+            if giver:
+                try:
+                    for _ in range(60_000):
+                        os.close(os.open(sys.argv[1], os.O_RDONLY))
+                finally:
+                    os.kill(giver, 9)
+                    os.wait()
+            END
+            """)
+
         @Test("A change is seen though the file system below counts seconds")
         func coarseTimes() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }

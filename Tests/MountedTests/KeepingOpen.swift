@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import TestSupport
 import Testing
 
@@ -54,6 +55,28 @@ extension Mounted {
                 checkForced(status, except: [.suspended])
                 try less.type("q")
                 try less.wait(within: .seconds(10)).succeeding()
+            }
+        }
+
+        @Test("6. A reader that keeps the lock of another descriptor delays a writer no longer for it")
+        func keptDescriptor() throws {
+            guard geteuid() == 0 else {
+                return print("only root keeps the kernel waiting: shown by root's run")
+            }
+            let furnish = { (source: String) in try Contents.write("first line\n", to: source + "/file") }
+            try MountedDirectory.with("wait=120s,hold=60s", prepare: furnish) { mount in
+                let file = mount.path + "/file"
+                let reader = try Program("python3")
+                    .start(Checkout.path("Tests/Workers/kept-epoll"), file, input: .keyboard)
+                try eventually(within: .seconds(10), "the lock to be kept: \(reader.errorText)") {
+                    reader.text == "kept\n"
+                }
+                let took = try Self.write("under a reader", to: file)
+                Self.report("a reader that keeps a lock", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(reader.hasEnded == false)
+                checkForced(try mount.status(), except: [.suspended])
+                try reader.end(by: SIGKILL)
             }
         }
 

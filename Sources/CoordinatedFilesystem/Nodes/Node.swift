@@ -60,6 +60,8 @@ final class Node: DescriptorKeeper {
         var backing: BackingID?
         /// It was opened as another user than the file's owner is now.
         var isBackingOutdated = false
+        /// How often the file was given to somebody, as far as the mount was asked.
+        var ownerChanges: UInt32 = 0
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
         var dataRoute: DataRoute?
         /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
@@ -283,7 +285,10 @@ final class Node: DescriptorKeeper {
     /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
     func closeBackingIfUnused() {
         let backing: BackingID? = state.withLock { state in
-            guard state.isForgotten || state.isBackingOutdated, state.opens == 0 else { return nil }
+            // A file without a name is led to by what it is backed by.
+            guard state.isForgotten || state.isBackingOutdated && !state.isOrphan, state.opens == 0 else {
+                return nil
+            }
             state.isBackingOutdated = false
             return state.backing.take()
         }
@@ -292,7 +297,10 @@ final class Node: DescriptorKeeper {
 
     /// The file has another owner, as whom the kernel is to write: it opens the file again when nobody has it open.
     func hasNewOwner() {
-        state.withLock { if !$0.isOrphan, $0.backing != nil { $0.isBackingOutdated = true } }
+        state.withLock { state in
+            state.ownerChanges &+= 1
+            if state.backing != nil { state.isBackingOutdated = true }
+        }
         closeBackingIfUnused()
     }
 

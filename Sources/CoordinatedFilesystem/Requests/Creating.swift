@@ -82,7 +82,7 @@ extension CoordinatedFilesystem {
             let parked = Parked(reply)
             engine.whenSettled(handle.claim) { [self] _ in
                 guard let reply = parked.take() else { return }
-                goOn(handle.node, reply) { [self] in finish(creation, reply: $0) }
+                goOn(handle.node, reply, mayBlock: true) { [self] in finish(creation, reply: $0) }
             }
             // Who went ahead with the name has waited.
             let wait: Span = isForced ? .zero : engine.bounds.lockwait

@@ -38,7 +38,7 @@ extension CoordinatedFilesystem {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         let copy = Array(bytes)
-        answer(reply, about: handle) { [self] () throws(Errno) in
+        answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 useRoom(of: caller)
@@ -57,7 +57,7 @@ extension CoordinatedFilesystem {
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
-        answer(reply, about: handle) { [self] () throws(Errno) in
+        answer(reply, about: handle, for: .syncing) { [self] () throws(Errno) in
             let file = try handle.fileToLookAt()
             do throws(Errno) {
                 try file.file.synchronize(dataOnly: dataOnly)
@@ -84,7 +84,7 @@ extension CoordinatedFilesystem {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
-        answer(reply, about: handle) { [self] () throws(Errno) in
+        answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
             let file = try handle.anyFile()
             useRoom(of: caller)
             defer { ThreadIdentity.becomeOneself() }
@@ -99,7 +99,7 @@ extension CoordinatedFilesystem {
             return reply.fail(.badDescriptor)
         }
         let caller = reply.caller
-        answer(reply, about: to) { [self] () throws(Errno) in
+        answer(reply, about: to, for: .writing) { [self] () throws(Errno) in
             let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
             useRoom(of: caller)
             defer { ThreadIdentity.becomeOneself() }
@@ -125,12 +125,14 @@ extension CoordinatedFilesystem {
     private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
     /// Does something that may block on a worker, and answers with what it gives or with its error.
+    ///
+    /// For what waits for a disk there are threads of its own: a slow one must not keep those who read what is in memory.
     private func answer(
-        _ reply: consuming Reply, about handle: Handle,
+        _ reply: consuming Reply, about handle: Handle, for purpose: SpareThreads.Purpose = .work,
         _ body: @escaping @Sendable () throws(Errno) -> (consuming Reply) -> Void
     ) {
         let parked = Parked(reply)
-        work(on: handle.node) {
+        work(on: handle.node, for: purpose) {
             let result: Result<(consuming Reply) -> Void, Errno>
             do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
             guard let reply = parked.take() else { return }

@@ -22,13 +22,36 @@ extension CoordinatedFilesystem {
         if let known {
             route = known
         } else {
-            let wanted = try chooseRoute(of: node, through: descriptor, knowing: status, for: reply)
-            // Another thread may have decided meanwhile; both backing ids are then the same one.
-            route = node.state.withLock { $0.enter(handle, by: $0.dataRoute ?? wanted) }
+            route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         // What was answered before is believed for long; of a new file nothing was.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
+    }
+
+    /// Nobody has the file open, so that what it was backed by may be closed until the open counts.
+    private func newRoute(
+        for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
+        for reply: borrowing Reply
+    ) throws(Errno) -> DataRoute {
+        while true {
+            let wanted = try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
+            let entered: DataRoute? = handle.node.state.withLock { state in
+                // Another thread may have decided meanwhile; both backing ids are then the same one.
+                let route = state.dataRoute ?? wanted
+                if case .backing(let backing) = route, state.backing?.rawValue != backing.rawValue {
+                    return nil
+                }
+                return state.enter(handle, by: route)
+            }
+            if let entered { return entered }
+        }
+    }
+
+    /// Whether it is known that the kernel moves a file's data by what it was given, so that letting somebody in opens nothing
+    /// here, and nothing as somebody else.
+    func isMovedByKernel(_ node: Node) -> Bool {
+        dataPath == .passthrough && node.state.withLock { $0.mayBypass == true && $0.backing != nil }
     }
 
     /// Which way data goes, for people.
@@ -63,7 +86,8 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         guard try isBypassAllowed(for: node, through: descriptor, knowing: status) else { return .daemon }
-        if let backing = node.state.withLock({ $0.backing }) { return .backing(backing) }
+        let (known, ownerChanges) = node.state.withLock { ($0.backing, $0.ownerChanges) }
+        if let known { return .backing(known) }
         let opened: BackingID
         do throws(Errno) {
             // The kernel writes as whoever had it open the file: root has room that others have not.
@@ -81,6 +105,7 @@ extension CoordinatedFilesystem {
         let kept = node.state.withLock { state in
             if let backing = state.backing { return backing }
             state.backing = opened
+            state.isBackingOutdated = state.ownerChanges != ownerChanges
             return opened
         }
         if kept.rawValue != opened.rawValue { connection.closeBacking(opened) }

@@ -265,7 +265,7 @@ extension CoordinatedFilesystem {
     func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
         let parked = Parked(reply)
-        work(on: directory) {
+        work(on: directory, for: .syncing) {
             guard let reply = parked.take() else { return }
             do throws(Errno) {
                 try directory.descriptor().descriptor.openForListing().synchronize(dataOnly: dataOnly)

@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
             return rest
         }
         // A signal may have been looked at before there was a question for it to end.
-        parking.interrupted(token)
+        parking.lookOnce(token)
         if let bounce = bounces[thread], bounce.mayHoldLock {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
                 releaseQuestion(of: bounce.serial, by: thread, about: id)

@@ -33,7 +33,7 @@ extension CoordinatedFilesystem {
         }
         guard let reply = reply?.take() else { return }
         let handle = open.state.withLock { $0.handle }
-        goOn(handle.node, reply, mayBlock: handle.truncates || dataPath != .passthrough) {
+        goOn(handle.node, reply, mayBlock: handle.truncates || !isMovedByKernel(handle.node)) {
             [self] reply in conclude(open, decision, reply: reply)
         }
     }

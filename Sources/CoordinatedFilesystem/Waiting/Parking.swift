@@ -84,6 +84,18 @@ final class Parking: Sendable {
         timers.soon { [self] in look(at: token, stoppedSince: nil, after: Engine.now) }
     }
 
+    /// Looks whether a signal has come that nobody told of, and follows it up only if one has: there may be very many who wait.
+    func lookOnce(_ token: UInt) {
+        timers.soon { [self] in
+            guard let spot = state.withLock({ $0.spots[token] }),
+                let status = ProcessInspection.status(ofThread: spot.thread),
+                (status.pending | status.sharedPending) & ~status.blocked != 0
+                    || Freezers.isFreezing(thread: spot.thread)
+            else { return }
+            look(at: token, stoppedSince: nil, after: Engine.now)
+        }
+    }
+
     private func look(at token: UInt, stoppedSince: Instant?, after first: Instant) {
         guard let spot = state.withLock({ $0.spots[token] }) else {
             // The request may have been interrupted before it was parked; then its spot comes at once.

@@ -11,7 +11,8 @@ import Synchronization
 /// process may change about itself is read again and again.
 final class Processes: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
-    let mountNumber: UInt64
+    private let mountNumber: UInt64
+    private let device: UInt64
     private let counters: LiveCounters
     private let threads = ThreadTable()
 
@@ -56,8 +57,8 @@ final class Processes: Sendable {
     /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
     private let latest = Mutex(Party.nobody)
 
-    init(mountNumber: UInt64, counters: LiveCounters) {
-        self.mountNumber = mountNumber
+    init(using mount: MountEntry, counters: LiveCounters) {
+        (mountNumber, device) = (UInt64(mount.id), mount.device)
         self.counters = counters
     }
 
@@ -248,17 +249,21 @@ extension Processes {
         return .reading(position: positions.count == 1 ? first : positions.reduce(0, &+))
     }
 
+    /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
+    /// its owner holds while it is told of events, for as long as the memory for them does not come.
     private func readPositions(of process: Int32, inode: UInt64) -> [Int64] {
         guard let stream = opendir("/proc/\(process)/fdinfo") else { return [] }
         defer { closedir(stream) }
         var positions: [Int64] = []
         var looked = 0
         while let entry = readdir(stream), looked < Self.longestSearch {
-            guard entry.pointee.d_type == UInt8(DT_REG) else { continue }
+            guard entry.pointee.d_name.0 != UInt8(ascii: ".") else { continue }
             looked += 1
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let number = String(cString: name.assumingMemoryBound(to: CChar.self))
-            guard let text = readSmallFile("/proc/\(process)/fdinfo/\(number)") else { continue }
+            guard ProcessScan.deviceAtHand("/proc/\(process)/fd/\(number)") == device,
+                let text = readSmallFile("/proc/\(process)/fdinfo/\(number)")
+            else { continue }
             let fields = Self.fields(of: text)
             if fields.inode == inode, fields.mount == mountNumber { positions.append(fields.position) }
         }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+import Testing
+
+@Suite("The log of a daemon")
+struct SystemLogTests {
+    /// Takes no line before it is let go.
+    private final class Reader: Sendable {
+        private let lines = Mutex<[String]>([])
+        private let gate = Mutex(())
+
+        func take(_ line: String) { gate.withLock { _ in lines.withLock { $0.append(line) } } }
+        func keeping(_ body: () -> Void) { gate.withLock { _ in body() } }
+        var taken: [String] { lines.withLock { $0 } }
+    }
+
+    @Test("nobody who writes waits for a reader, and what is lost is told")
+    func patience() throws {
+        let reader = Reader()
+        let log = SystemLog { reader.take($0) }
+        log.write("at once")
+        #expect(reader.taken == ["at once"])
+        try log.startThread()
+        reader.keeping {
+            for number in 0..<SystemLog.most + 10 { log.write("\(number)") }
+            log.finish(within: .zero)
+        }
+        log.finish(within: .seconds(10))
+        let expected = ["at once", "0", "10 lines of this log were lost: nobody took them in time"]
+        #expect(reader.taken.count == SystemLog.most + 2)
+        #expect(Array(reader.taken.prefix(3)) == expected)
+        #expect(reader.taken.last == "\(SystemLog.most - 1)")
+    }
+}
