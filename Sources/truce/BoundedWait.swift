@@ -48,18 +48,24 @@ enum BoundedWait {
     }
 }
 
-extension DaemonClient {
-    /// The process that serves a mount, unless it takes longer than 5 s to say so.
-    static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
-        let found = BoundedWait.result { () -> Result<Int32, CommandFailure> in
-            do throws(CommandFailure) {
-                return .success(try DaemonClient(to: mount).peer.pid)
-            } catch {
-                return .failure(error)
-            }
+extension BoundedWait {
+    /// What a mount has to say; fails if it takes longer than 5 s to say so.
+    static func answer<Value: Sendable>(
+        of mount: MountEntry, to question: @escaping @Sendable () throws(CommandFailure) -> Value
+    ) throws(CommandFailure) -> Value {
+        let found = result { () -> Result<Value, CommandFailure> in
+            do throws(CommandFailure) { return .success(try question()) } catch { return .failure(error) }
         }
         guard let found else { throw CommandFailure(silenceOf: mount.mountpoint) }
         return try found.get()
+    }
+}
+
+extension DaemonClient {
+    /// The process that serves a mount, unless it takes longer than 5 s to say so.
+    static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
+        try BoundedWait.answer(of: mount) { () throws(CommandFailure) in try DaemonClient(to: mount).peer.pid
+        }
     }
 }
 

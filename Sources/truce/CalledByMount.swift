@@ -50,8 +50,11 @@ enum CalledByMount {
         let (source, directory) =
             line.source == "none" ? (line.directory, nil) : (line.source, line.directory)
         if line.isFake {
-            let dead = try [source, directory].compactMap { $0 }.first {
-                (path) throws(CommandFailure) in try DeadMount.isReplaceable(at: path)
+            let code = MountProgramStatus.mountFailed.rawValue
+            let dead = try Watchdog.guarding(endingWith: code, naming: "'\(line.directory)'") {
+                try [source, directory].compactMap { $0 }.first { path in
+                    try DeadMount.isReplaceable(at: path)
+                }
             }
             if let dead { return say("a dead mount at '\(dead)' would be taken away", if: line.isVerbose) }
         }

@@ -29,17 +29,27 @@ struct Doctor: ParsableCommand {
             try path.map { path in
                 try Watchdog.guarding { [try Self.mount(holding: RawArgument.bytes(of: path))] }
             } ?? Self.allMounts()
-        let examinations = try mounts.map { mount in
-            try Watchdog.guarding(naming: "the daemon of '\(mount.mountpoint.shown)'") {
-                try Examination(of: mount)
+        var (examinations, problem): ([Examination], CommandFailure?) = ([], nil)
+        for mount in mounts {
+            do throws(CommandFailure) {
+                let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+                    try Examination(of: mount)
+                }
+                examinations.append(found)
+            } catch {
+                // The other mounts are still worth looking at.
+                guard path == nil else { throw error }
+                LineOutput.write("truce: \(error.message)\n", to: STDERR_FILENO)
+                problem = error
             }
         }
         let text = examinations.map(\.text).joined()
         let bytes =
             json
             ? try JSONForm.encode(["mounts": examinations]) + [UInt8(ascii: "\n")]
-            : Array((examinations.isEmpty ? "Nothing of yours is mounted by truce.\n" : text).utf8)
+            : Array((mounts.isEmpty ? "Nothing of yours is mounted by truce.\n" : text).utf8)
         LineOutput.write(bytes, to: STDOUT_FILENO)
+        if let problem { Glibc.exit(problem.status.rawValue) }
         if examinations.contains(where: \.isOdd) { Glibc.exit(Self.somethingIsOdd) }
     }
 

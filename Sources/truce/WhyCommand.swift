@@ -50,19 +50,19 @@ struct Ps: ParsableCommand {
         var (forms, table) = ([MountCensusForm](), CensusTable())
         var problem: CommandFailure?
         for mount in mounts {
-            do {
-                let subject = "the daemon of '\(mount.mountpoint.shown)'"
-                let (form, census) = try Watchdog.guarding(naming: subject) {
+            do throws(CommandFailure) {
+                let (form, census) = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
                     var client = try DaemonClient(to: mount)
                     return (client.server.mount, try client.census())
                 }
                 forms.append(MountCensusForm(mount: form, census: census))
                 table.add(census, below: form.mountpoint)
-            } catch let failure as CommandFailure where path == nil {
+            } catch {
                 // The other mounts are still worth looking at. Not even root gets into every user's.
-                guard failure.status != .denied else { continue }
-                LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
-                problem = failure
+                guard path == nil else { throw error }
+                guard error.status != .denied else { continue }
+                LineOutput.write("truce: \(error.message)\n", to: STDERR_FILENO)
+                problem = error
             }
         }
         let bytes =

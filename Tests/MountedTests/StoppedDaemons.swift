@@ -47,6 +47,23 @@ extension Mounted {
             }
         }
 
+        @Test("Where one daemon is stopped, ps and doctor tell of the other mounts")
+        func others() throws {
+            try Self.withStopped { stopped, _ in
+                try MountedDirectory.with { mount in
+                    for word in ["ps", "doctor"] {
+                        let (outcome, took) = try timed {
+                            try TruceCommand.attempt(word, "--json", within: Self.watchdog + Self.margin)
+                        }
+                        print("truce \(word) passed over a stopped daemon after \(took)")
+                        #expect(outcome.ending == .exited(4) && outcome.errorText.contains(stopped.path))
+                        #expect(outcome.text.contains(mount.path) && !outcome.text.contains(stopped.path))
+                    }
+                    checkForced(try mount.status())
+                }
+            }
+        }
+
         /// Whatever happens, the daemon is dead afterwards and its mount taken away.
         private static func withStopped(_ body: (MountedDirectory, Int32) throws -> Void) throws {
             let mount = try MountedDirectory()
