@@ -58,7 +58,8 @@ extension Arbiter {
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: turn.presenter, in: turn.id, cause))]
         }
-        let hasAgreed = turn.asked.contains { $0.request == .accommodateDeletion }
+        // Who has refused, or never said, may believe that it is still there, and would bring it back by the next save.
+        let hasAgreed = !turn.isUnanswered && turn.asked.contains { $0.request == .accommodateDeletion }
         // N6: a plain directory's own end is among what happened in it.
         let isGone = turn.news.contains { $0.item == record.item && $0.deleted != nil }
         if turn.deleted == nil, !isGone {

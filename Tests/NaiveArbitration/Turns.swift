@@ -109,7 +109,9 @@ extension NaiveArbiter {
             notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
         }
         // N9.
-        let isAccommodated = turn.asked.contains { $0.request == .accommodateDeletion }
+        let isAccommodated =
+            !turn.isRefused && !turn.isForfeited
+            && turn.asked.contains { $0.request == .accommodateDeletion }
         var standIn: Cause?
         let items = itemNotices(turn, presenter, isAccommodated, &standIn)
         let changed = turn.gone == nil ? turn.changed ?? standIn : isAccommodated ? nil : turn.gone
