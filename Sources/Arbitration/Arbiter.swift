@@ -109,18 +109,18 @@ public struct Arbiter: Sendable {
     /// contents this claim leaves must be kept before it ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         // Y8.
-        let wentOver = claims[claim]?.wentOver ?? false
-        return oldestWriter(beside: claim) { $0.suspension != nil || wentOver && $0.isBounded }
+        let hasProceeded = claims[claim]?.hasProceeded ?? false
+        return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
 
     /// Whether somebody else was given the item after this claim let others pass, or went over it: what its handle still
     /// writes goes over that writer's contents (Y8).
     public func isOverruled(_ claim: ClaimID) -> Bool {
         guard let own = claims[claim] else { return false }
-        // One that came later has contents of its own also when it lets others pass in its turn.
+        // One that came later and has changed the file has contents of its own also when it lets others pass in its turn.
         return oldestWriter(beside: claim) { other in
-            own.suspension != nil && (other.suspension == nil || other.id > own.id)
-                || other.wentOver && other.isBounded
+            own.suspension != nil && (other.suspension == nil || other.id > own.id && !other.isClean)
+                || other.hasProceeded
         } != nil
     }
 

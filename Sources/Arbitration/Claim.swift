@@ -36,6 +36,8 @@ struct Claim: Sendable {
     var isClean = false
     /// Whether it may be held beside claims it meets (I1).
     var wentOver: Bool
+    /// Whether it was granted before its turn came (T1, T2).
+    var hasProceeded = false
     /// Whether its presenters were chosen (P1).
     var isPut = false
     /// Whether nobody who waits stands in its way (D3).

@@ -27,6 +27,7 @@ extension Arbiter {
         claim.isHeld = true
         if basis == .proceeded {
             claim.wentOver = true
+            claim.hasProceeded = true
             stopAsking(for: claim.id)
         }
         claims[claim.id] = claim

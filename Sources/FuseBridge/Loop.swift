@@ -17,6 +17,9 @@ struct Loop: @unchecked Sendable {
     /// The source's own calls are taken not to block; one that takes longer than this is told of.
     private static let longestRequest: UInt64 = 1_000_000_000
 
+    /// How long a thread that gets no request for another reason than the end waits, in microseconds, and how often in a row.
+    private static let (pause, mostPauses): (UInt32, Int) = (10_000, 100)
+
     /// Returns when the connection has ended, which is what it tells, or the thread is not needed. `thread` is a number of its
     /// own, from 1.
     func run(as thread: Int, in crew: Crew) -> Bool {
@@ -30,14 +33,21 @@ struct Loop: @unchecked Sendable {
         var buffer = fuse_buf()
         defer { free(buffer.mem) }
         var reader = RequestReader(session, polling, thread: thread)
+        var pauses = 0
         while fuse_session_exited(session) == 0 {
             let received = reader.receive(&buffer)
             if received == -EINTR || received == -EAGAIN { continue }
-            // Others may go on where one has no memory for a request.
             guard received > 0 else {
-                return received == 0 || received == -ENODEV || received == -ECONNABORTED
-                    || fuse_session_exited(session) != 0
+                let isOver = received == 0 || received == -ENODEV || received == -ECONNABORTED
+                guard !isOver, pauses < Self.mostPauses, fuse_session_exited(session) == 0 else {
+                    return true
+                }
+                // There may be no memory for a request just now.
+                pauses += 1
+                usleep(Self.pause)
+                continue
             }
+            pauses = 0
             let start = MonotonicClock.nanoseconds
             root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
             polling.began(by: thread, at: start)

@@ -32,10 +32,7 @@ struct Doctor: ParsableCommand {
         var (examinations, problem): ([Examination], CommandFailure?) = ([], nil)
         for mount in mounts {
             do throws(CommandFailure) {
-                let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
-                    try Examination(of: mount)
-                }
-                examinations.append(found)
+                examinations.append(try Examination(of: mount))
             } catch {
                 // The other mounts are still worth looking at.
                 guard path == nil else { throw error }
@@ -114,9 +111,12 @@ private struct Examination: Encodable {
         let table = try MountFinder.table()
         (mountpoint, source) = (mount.mountpoint.shown, mount.source.shown)
         inPlace = mount.source == mount.mountpoint
-        dead = DeadMounts.isDead(mount.mountpoint, in: table)
+        let (isDead, status) = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+            let isDead = DeadMounts.isDead(mount.mountpoint, in: table)
+            return (isDead, isDead ? nil : try Self.status(of: mount))
+        }
+        dead = isDead
         guard !dead else { return }
-        let status = try Self.status(of: mount)
         if let status { (inPlace, around) = (status.options.inPlace, status.around) }
         denied = status == nil
         if inPlace { try look(around: mount, in: table, servedBy: status?.pid) }

@@ -61,9 +61,18 @@ extension CoordinatedFilesystem {
             do throws(StoreError) {
                 try keeper.keepContents(of: handle.node, because: cause, by: handle)
             } catch {
-                return reply.fail(.busy)
+                // What only grows loses nothing by that.
+                guard isGrowth(change, of: handle.node) else { return reply.fail(.busy) }
             }
             apply(change, to: handle.node, through: handle, reply: reply)
+        }
+    }
+
+    private func isGrowth(_ change: AttributeChange, of node: Node) -> Bool {
+        do throws(Errno) {
+            return try change.size ?? 0 >= node.descriptor().descriptor.status().size
+        } catch {
+            return false
         }
     }
 }

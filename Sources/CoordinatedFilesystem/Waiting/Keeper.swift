@@ -77,9 +77,14 @@ final class Keeper: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // What is written under its other name would be written to a link here as well.
+            // What is written under its other name would be written to a link here as well; but that is better than nothing.
             if mustStay, try Self.status(of: descriptor).linkCount > 1 {
-                return try keepContents(of: node, because: cause, by: subject)
+                do throws(StoreError) {
+                    return try keepCopies(of: node, for: writers, because: cause, by: subject)
+                } catch {
+                    engine.say(
+                        "replaced or removed a file that is kept by a link only (\(error))", subject.account)
+                }
             }
             let id: KeptID
             do throws(StoreError) {
