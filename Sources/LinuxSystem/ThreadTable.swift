@@ -25,7 +25,7 @@ package final class ThreadTable: Sendable {
     }
 
     /// How many threads are remembered, and so the most pidfds that are held.
-    package static let capacity = 64
+    package static let capacity = 56
     /// How long, in nanoseconds, `/proc` counts where nothing can be held. A number is not given away that soon.
     private static let memory: UInt64 = 100_000_000
 
