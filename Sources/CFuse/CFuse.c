@@ -76,15 +76,21 @@ int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor) {
     return backing > 0 ? backing : errno > 0 ? -errno : -EIO;
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps) {
-    struct fuse_file_info info = {
-        .fh = handle, .noflush = 1, .backing_id = backing, .direct_io = direct, .keep_cache = keeps};
+static struct fuse_file_info opened(uint64_t handle, int32_t backing, uint32_t options) {
+    return (struct fuse_file_info){
+        .fh = handle, .backing_id = backing, .noflush = !(options & CFUSE_OPEN_FLUSH),
+        .direct_io = !!(options & CFUSE_OPEN_DIRECT), .keep_cache = !!(options & CFUSE_OPEN_KEEP_CACHE)};
+}
+
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint32_t options) {
+    struct fuse_file_info info = opened(handle, backing, options);
     return fuse_reply_open(request, &info);
 }
 
 int cfuse_reply_create(
-    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing) {
-    struct fuse_file_info info = {.fh = handle, .noflush = 1, .backing_id = backing};
+    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
+    uint32_t options) {
+    struct fuse_file_info info = opened(handle, backing, options);
     return fuse_reply_create(request, entry, &info);
 }
 
@@ -142,9 +148,11 @@ _Static_assert(sizeof(struct backing_map) == 16, "fuse_backing_map");
 // FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
 enum { direct_io = 1 << 0, keep_cache = 1 << 1, no_flush = 1 << 5, passthrough = 1 << 7 };
 
-static struct open_out opened(uint64_t handle, int32_t backing) {
-    return (struct open_out){
-        .fh = handle, .open_flags = no_flush | (backing > 0 ? passthrough : 0), .backing_id = backing};
+static struct open_out opened(uint64_t handle, int32_t backing, uint32_t options) {
+    uint32_t flags = (options & CFUSE_OPEN_DIRECT ? direct_io : 0) |
+                     (options & CFUSE_OPEN_KEEP_CACHE ? keep_cache : 0) |
+                     (options & CFUSE_OPEN_FLUSH ? 0 : no_flush) | (backing > 0 ? passthrough : 0);
+    return (struct open_out){.fh = handle, .open_flags = flags, .backing_id = backing};
 }
 
 static struct attributes_out attributes(const struct stat *status) {
@@ -157,21 +165,20 @@ static struct attributes_out attributes(const struct stat *status) {
         .gid = status->st_gid, .rdev = (uint32_t)status->st_rdev, .blksize = (uint32_t)status->st_blksize};
 }
 
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps) {
-    struct open_out out = opened(handle, backing);
-    if (direct) out.open_flags |= direct_io;
-    if (keeps) out.open_flags |= keep_cache;
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint32_t options) {
+    struct open_out out = opened(handle, backing, options);
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 
 int cfuse_reply_create(
-    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing) {
+    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
+    uint32_t options) {
     // Timeouts are whole seconds here.
     struct create_out out = {
         .entry = {.nodeid = entry->ino, .generation = entry->generation,
                   .entry_valid = (uint64_t)entry->entry_timeout, .attr_valid = (uint64_t)entry->attr_timeout,
                   .attr = attributes(&entry->attr)},
-        .open = opened(handle, backing)};
+        .open = opened(handle, backing, options)};
     return fuse_reply_buf(request, (const char *)&out, sizeof out);
 }
 

@@ -38,6 +38,9 @@ final class CoordinatedFilesystem: Filesystem {
     let surroundings: Surroundings?
     /// When a file of the source was last opened for writing, or 0.
     let lastOpenedToWrite = Atomic<UInt64>(0)
+    /// When the mount began, in seconds since 1970, less what file systems round times by: what has not changed since then, the
+    /// kernel knows as it is.
+    let began = WallClock.nanoseconds() / 1_000_000_000 - 2
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
 
@@ -97,7 +100,7 @@ final class CoordinatedFilesystem: Filesystem {
     /// How long the kernel may believe names and attributes.
     func validity(of node: Node) -> Validity {
         if mountsBelow.isShared(node.key.mount) { return .none }
-        return configuration.isInPlace ? .long : .brief
+        return configuration.isInPlace && node.changesOnlyHere ? .long : .brief
     }
 
     /// Whether names come to a directory and go through the mount alone, but for what goes around it in place.

@@ -81,6 +81,8 @@ package protocol Filesystem: AnyObject, Sendable {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply)
     func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply)
     func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply)
+    /// A descriptor of the file is closed, for which the kernel asks where an open said so, or if it does not know how not to.
+    func flush(_ handle: HandleID, reply: consuming Reply)
     func release(_ node: NodeID, handle: HandleID, reply: consuming Reply)
 
     func makeNode(

@@ -103,8 +103,10 @@ private func addFileOperations(to operations: inout fuse_lowlevel_ops) {
                 FileName(borrowing: name), in: NodeID(parent), mode: mode, flags: flags, reply: reply)
         }
     }
-    // Every open says FOPEN_NOFLUSH; a kernel that does not know it asks all the same.
-    operations.flush = { request, _, _ in serve(request) { $1.succeed() } }
+    operations.flush = { request, _, info in
+        let handle = HandleID(info?.pointee.fh ?? 0)
+        serve(request) { $0.flush(handle, reply: $1) }
+    }
     operations.release = { request, inode, info in
         let handle = HandleID(info?.pointee.fh ?? 0)
         serve(request) { $0.release(NodeID(inode), handle: handle, reply: $1) }

@@ -87,23 +87,27 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     /// Opens a file. With a backing file the kernel then moves the data itself.
     ///
     /// A file that is not mappable has no shared mappings: mmap(2) says ENODEV. `keepingContents`: the kernel goes on with what it
-    /// has of the file, and otherwise drops that. Returns whether the opener was still there. If it was not, no RELEASE
-    /// will come.
+    /// has of the file, and otherwise drops that. `flushing`: it asks at each close(2). Returns whether the opener was still
+    /// there. If it was not, no RELEASE will come.
     package consuming func opened(
-        _ handle: HandleID, backing: BackingID?, isMappable: Bool = true, keepingContents: Bool = false
+        _ handle: HandleID, backing: BackingID?, isMappable: Bool = true, keepingContents: Bool = false,
+        flushing: Bool = false
     ) -> Bool {
-        cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, !isMappable, keepingContents)
-            != -ENOENT
+        var options = flushing ? CFUSE_OPEN_FLUSH.rawValue : 0
+        if !isMappable { options |= CFUSE_OPEN_DIRECT.rawValue }
+        if keepingContents { options |= CFUSE_OPEN_KEEP_CACHE.rawValue }
+        return cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, options) != -ENOENT
     }
 
     /// ``entry(_:generation:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
     package consuming func created(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity,
-        handle: HandleID, backing: BackingID?
+        handle: HandleID, backing: BackingID?, flushing: Bool = false
     ) -> Bool {
         var entry = fuse_entry_param(
             node, generation: generation, status, names: names, attributes: attributes)
-        return cfuse_reply_create(take(), &entry, handle.rawValue, backing?.rawValue ?? 0) != -ENOENT
+        let options = flushing ? CFUSE_OPEN_FLUSH.rawValue : 0
+        return cfuse_reply_create(take(), &entry, handle.rawValue, backing?.rawValue ?? 0, options) != -ENOENT
     }
 
     package consuming func bytes(_ bytes: RawSpan) {

@@ -61,6 +61,15 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
     }
 
+    /// `close(2)` of a second descriptor, which says what became of writes that a distant file system had put off.
+    package borrowing func flush() throws(Errno) {
+        let another = try OwnedDescriptor.duplicating(rawValue).release()
+        guard Glibc.close(another) != 0 else { return }
+        let error = Errno.last
+        // It is closed all the same.
+        if error.rawValue != EINTR { throw error }
+    }
+
     /// `fallocate(2)`.
     package borrowing func allocate(mode: CInt, offset: Int64, length: Int64) throws(Errno) {
         let descriptor = rawValue

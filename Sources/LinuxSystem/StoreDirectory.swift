@@ -74,7 +74,19 @@ package struct StoreDirectory: ~Copyable, Sendable {
     package borrowing func rename(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue
         let result = clinux_renameat2(directory, name, directory, newName, CLINUX_RENAME_NOREPLACE)
-        guard result == 0 else { throw .last }
+        guard result != 0 else { return }
+        guard errno == EINVAL else { throw .last }
+        try move(name, to: newName)
+    }
+
+    /// The same on a file system that does not know the flag, as NFS: by a link, which replaces nothing either. Where there are
+    /// none, by a look; nobody else works in the directory.
+    private borrowing func move(_ name: String, to newName: String) throws(Errno) {
+        let directory = descriptor.rawValue
+        if linkat(directory, name, directory, newName, 0) == 0 { return try remove(name) }
+        guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { throw .last }
+        guard faccessat(directory, newName, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else { throw .exists }
+        guard errno == ENOENT, renameat(directory, name, directory, newName) == 0 else { throw .last }
     }
 
     /// `unlinkat(2)` of a file, or of an empty directory.

@@ -52,6 +52,55 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "What a suspended writer writes in the end, when the one that was let in cuts the file",
+            arguments: [true, false])
+        func finishedBesideAnother(closes: Bool) throws {
+            let all = Keeping.old + ", all of it"
+            let cause = closes ? "suspended-writer" : "claim"
+            try Keeping.keeps([Keeping.old, all], as: cause, Keeping.yielding, forced: [.suspended]) {
+                stage in
+                try stage.other.must("open", "o", stage.document, "O_RDWR")
+                try stage.holder.must("write", "h", ", all of it")
+                if closes {
+                    try stage.holder.must("close", "h")
+                    try eventually(within: .seconds(10), "what was finished to be kept") {
+                        try stage.mount.counters.kept == 2
+                    }
+                }
+                try stage.other.must("size", "o", "0")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test(
+            "What is still written to a database or a log that somebody replaces or removes",
+            arguments: ["app.db", "app.log"], ["unlink", "rename"])
+        func withoutTurns(name: String, call: String) throws {
+            let prepare = { (source: String) in try Contents.write("", to: source + "/new") }
+            try MountedDirectory.with(Keeping.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/" + name
+                let (holder, other) = (try Actor(), try Actor())
+                try holder.must("put", document, "begun")
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                let (_, took) = try timed {
+                    if call == "unlink" {
+                        try other.must("unlink", document)
+                    } else {
+                        try other.must("rename", mount.path + "/new", document)
+                    }
+                }
+                print("\(call) of \(name) took \(took)")
+                try holder.must("write", "h", ", finished")
+                try holder.must("close", "h")
+                let entry = try #require(try mount.kept(name).first)
+                let restored = try Lab.freshDirectory("restored") + "/" + name
+                try mount.restore(entry.id, to: restored)
+                #expect(try Contents.text(of: restored) == "begun, finished")
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("What a presenter did not let go is kept, and not what is written under the file's other name")
         func linked() throws {
             let options = "relinquish=300ms,save=300ms,deletion=300ms"

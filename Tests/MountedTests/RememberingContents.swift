@@ -46,6 +46,39 @@ extension Mounted {
             }
         }
 
+        @Test("What is longer or shorter around the mount is read to its end, whatever was looked at before")
+        func longerAround() throws {
+            try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
+                let file = mount.path + "/file"
+                for text in ["longer", "", "longer again", "short", "as long as it can be here"] {
+                    _ = try Program("stat").run(file)
+                    try Script("printf %s \"$2\" >\"$1\"").run(mount.below + "/file", text)
+                    #expect(try Program("cat").run(file).text == text)
+                }
+            }
+        }
+
+        @Test("Nobody writes to a file that was replaced around the mount, but who has it open already")
+        func replacedAround() throws {
+            try MountedDirectory.with(prepare: { try Contents.write("old", to: $0 + "/file") }) { mount in
+                let (file, holder) = (mount.path + "/file", try Actor())
+                #expect(try Program("cat").run(file).text == "old")
+                try Script("printf theirs >\"$1/new\"; mv \"$1/new\" \"$1/file\"").run(mount.below)
+                try holder.must("open", "h", file, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", " and mine")
+                try holder.must("close", "h")
+                #expect(try Contents.text(of: mount.below + "/file") == "theirs and mine")
+                #expect(try Program("cat").run(file).text == "theirs and mine")
+                // What has no name any more can be opened by the descriptor of who has it.
+                try Script(
+                    """
+                    exec 3<"$1/file"; rm "$2/file"; echo other >"$2/file"
+                    echo kept >/proc/self/fd/3; cat /proc/self/fd/3
+                    """
+                ).run(mount.path, mount.below)
+            }
+        }
+
         @Test(
             "Whoever reads while others write leaves nothing that is out of date, around the mount or through it"
         )

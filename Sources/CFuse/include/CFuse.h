@@ -32,11 +32,21 @@ int32_t cfuse_backing_keep(int device, int descriptor);
 /// Takes it back. There is no request at hand when an inode is forgotten, so libfuse cannot be asked to.
 void cfuse_backing_close(int device, int32_t backing);
 
-/// Answer an open without asking for FLUSH. The kernel moves the data itself if `backing` is not 0, and
-/// keeps none of it, nor maps it for others, if `direct`; what it has of it from before it drops unless it `keeps` that.
-int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, bool direct, bool keeps);
+/// What the kernel does with a file that is open.
+enum cfuse_open_options {
+    /// It keeps none of its data, nor maps it for others.
+    CFUSE_OPEN_DIRECT = 1,
+    /// It goes on with what it has of it from before, and otherwise drops that.
+    CFUSE_OPEN_KEEP_CACHE = 2,
+    /// It sends FLUSH for each close(2), which waits for the answer.
+    CFUSE_OPEN_FLUSH = 4,
+};
+
+/// Answer an open, with `enum cfuse_open_options`. The kernel moves the data itself if `backing` is not 0.
+int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint32_t options);
 int cfuse_reply_create(
-    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing);
+    fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
+    uint32_t options);
 
 // What the kernel speaks and libfuse 3.14 does not: protocol 7.40, from include/uapi/linux/fuse.h.
 // Debian 12's own copy of that header is older. Declared in C because only C guarantees the layout.

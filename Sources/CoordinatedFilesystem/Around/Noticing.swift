@@ -64,7 +64,7 @@ extension CoordinatedFilesystem {
             let isExplained = known.explain(isAboutContents ? Stamp(status) : nil, at: Engine.now)
             guard what.isChange(of: status), !isExplained else { return false }
             // What was seen may be the work of a writer who has come since.
-            return !handles.hasWriter(on: node) && own.changes(of: node.id).latest == known.latest
+            return handles.writers(on: node).isEmpty && own.changes(of: node.id).latest == known.latest
         } catch {
             // Then its name has something to tell.
             return false

@@ -137,8 +137,3 @@ private struct IgnoredDirectories {
 
     mutating func removeAll() { handles.removeAll(keepingCapacity: true) }
 }
-
-extension HandleTable {
-    /// The files that somebody has open to write.
-    var writtenNodes: Set<NodeID> { Set(writers.map(\.node.id)) }
-}

@@ -33,6 +33,11 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
     package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
         companions.hasRow(for: name, of: document)
     }
+
+    /// Whether `name` may be one of those files, of whatever database.
+    static func isDatabaseCompanion(_ name: [UInt8]) -> Bool {
+        ["-journal", "-wal", "-shm"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
+    }
 }
 
 /// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used

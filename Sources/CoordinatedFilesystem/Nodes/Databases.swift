@@ -36,7 +36,7 @@ extension Node {
     }
 
     /// PostgreSQL is many processes, none of which has been the others' ancestor, and one set of files.
-    private var isInCluster: Bool {
+    var isInCluster: Bool {
         var next = parent
         for _ in 0..<Self.clusterDepth {
             guard let directory = next else { return false }

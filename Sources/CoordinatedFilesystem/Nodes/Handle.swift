@@ -229,24 +229,41 @@ final class Handle: Claimant {
 
 /// The open handles.
 final class HandleTable: Sendable {
-    private let handles = Mutex<[HandleID: Handle]>([:])
+    private struct State {
+        var handles: [HandleID: Handle] = [:]
+        /// Those that may write, which are asked for whenever a name goes.
+        var writers: [NodeID: [Handle]] = [:]
+    }
 
-    subscript(id: HandleID) -> Handle? { handles.withLock { $0[id] } }
-    var isEmpty: Bool { handles.withLock { $0.isEmpty } }
+    private let state = Mutex(State())
+
+    subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
+    var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
     func insert(_ handle: Handle) {
-        handles.withLock { $0[handle.id] = handle }
+        state.withLock { state in
+            state.handles[handle.id] = handle
+            if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
+        }
         if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
-    /// Those that may write.
-    var writers: [Handle] { handles.withLock { handles in handles.values.filter(\.mayWrite) } }
-    /// Whether one that may write is a node's; quick where nobody has it open, which is nearly always.
-    func hasWriter(on node: Node) -> Bool {
-        guard node.state.withLock({ $0.opens > 0 }) else { return false }
-        return handles.withLock { handles in handles.values.contains { $0.node === node && $0.mayWrite } }
+    /// The files that somebody has open to write.
+    var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
+    /// Those that may write to a node's file.
+    func writers(on node: Node) -> [Handle] {
+        // A number may be another file's by now.
+        state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
     }
     /// Those of a node.
     func all(on node: Node) -> [Handle] {
-        handles.withLock { handles in handles.values.filter { $0.node === node } }
+        state.withLock { state in state.handles.values.filter { $0.node === node } }
     }
-    func remove(_ id: HandleID) -> Handle? { handles.withLock { $0.removeValue(forKey: id) } }
+    func remove(_ id: HandleID) -> Handle? {
+        state.withLock { state in
+            guard let handle = state.handles.removeValue(forKey: id) else { return nil }
+            guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return handle }
+            writers.removeAll { $0 === handle }
+            state.writers[handle.node.id] = writers.isEmpty ? nil : writers
+            return handle
+        }
+    }
 }

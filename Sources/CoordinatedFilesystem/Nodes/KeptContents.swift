@@ -47,6 +47,24 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// The kernel reads no further than where it was told that a file ends, and does not ask again for long. Before it reads
+    /// anew, it is to: the file may have been changed around the mount since.
+    func doubtSize(for handle: Handle) {
+        if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
+    }
+
+    /// Whether a file has changed since the kernel may have been told of it first.
+    private func mayHaveChanged(_ handle: Handle) -> Bool {
+        guard handle.node.changesOnlyHere, let file = handle.file else { return true }
+        do throws(Errno) {
+            let baseline = handle.state.withLock { $0.baseline?.changed }
+            let changed = if let baseline { baseline } else { try file.file.status().changed }
+            return changed.seconds >= began
+        } catch {
+            return true
+        }
+    }
+
     /// The kernel has come to read, so it has done what it was told when the file was opened.
     func noteReading(by handle: Handle) {
         guard handle.hasContentsToBegin.load(ordering: .relaxed) else { return }

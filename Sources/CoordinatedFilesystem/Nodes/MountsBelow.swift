@@ -20,6 +20,9 @@ final class MountsBelow: Sendable {
     private let forbidden: Set<Flag>
     /// Those by which something is reached that another of them leads to as well.
     private let shared: Set<UInt64>
+    /// Those mounts whose file systems nobody but programs of this machine changes, when the mount was made.
+    private let ofThisMachine: Set<UInt64>
+    private let isSourceOfThisMachine: Bool
     private let prefixes = Mutex<[UInt64: UInt64]>([:])
 
     /// `path` is where the source is in `table`, which is from before our mount.
@@ -27,6 +30,13 @@ final class MountsBelow: Sendable {
         (mountOfSource, deviceOfSource) = (source.mount, source.device)
         self.forbidden = forbidden
         shared = table.overlapping(below: path, on: Int(clamping: source.mount))
+        ofThisMachine = Set(table.entries.filter(\.isOfThisMachine).map { UInt64($0.id) })
+        isSourceOfThisMachine = ofThisMachine.contains(source.mount)
+    }
+
+    /// Whether what the mount leads to is not changed by other machines or by a process that serves it.
+    func changesOnlyHere(_ mount: UInt64) -> Bool {
+        isElsewhere(mount) ? ofThisMachine.contains(mount) : isSourceOfThisMachine
     }
 
     /// Whether what the mount leads to changes by another way as well, of which the kernel knows nothing: it must not
@@ -130,6 +140,16 @@ extension MountTable {
 }
 
 extension MountEntry {
+    private static let typesOfThisMachine: Set<String> = [
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "bcachefs", "f2fs", "zfs", "tmpfs", "ramfs", "overlay",
+        "vfat",
+        "msdos", "exfat", "ntfs3", "hfs", "hfsplus", "jfs", "nilfs2", "reiserfs", "ubifs", "squashfs",
+        "erofs",
+        "iso9660", "udf",
+    ]
+
+    fileprivate var isOfThisMachine: Bool { Self.typesOfThisMachine.contains(type) }
+
     /// What a path below the mountpoint is called in the file system.
     fileprivate func part(at path: [UInt8]) -> [UInt8] {
         let slash = UInt8(ascii: "/")

@@ -139,6 +139,8 @@ final class Node: DescriptorKeeper {
     /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
     /// the source's.
     var isDistant: Bool { !context.isLocal || context.mountsBelow.isElsewhere(key.mount) }
+    /// Whether nobody but programs of this machine changes it, as far as its file system goes.
+    var changesOnlyHere: Bool { context.mountsBelow.changesOnlyHere(key.mount) }
     func threads(for purpose: SpareThreads.Purpose) -> SpareWorkers {
         context.threads.of(key.mount, for: purpose)
     }

@@ -71,6 +71,17 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// Where the file system may be far away, close(2) tells what became of writes that it had put off.
+    func flush(_ handle: HandleID, reply: consuming Reply) {
+        guard let handle = handles[handle], handle.isToldAtClose else { return reply.succeed() }
+        answer(reply, about: handle, for: .syncing) { () throws(Errno) in
+            // One that had to go has been flushed.
+            if let file = handle.file { try file.file.flush() }
+            if let owed = handle.takeOwedError() { throw owed }
+            return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
     /// What could not be written is reported once to everybody who has the file open, by descriptors that were open then.
     /// Where the kernel moves the data, a handle has none before it needs it, and would never hear of it.
     private func oweOthers(_ error: Errno, than handle: Handle) {
@@ -164,8 +175,15 @@ extension Handle: DescriptorKeeper {
         } catch {
             return false
         }
+        flush(file)
         closeFile()
         return true
+    }
+
+    /// What a distant file system has put off and cannot do is told to whoever closes the file.
+    private func flush(_ file: SharedFile) {
+        guard isToldAtClose else { return }
+        do throws(Errno) { try file.file.flush() } catch { state.withLock { $0.owedError = error } }
     }
 
     /// Whoever uses the file just now keeps it open until then.

@@ -80,8 +80,9 @@ extension CoordinatedFilesystem {
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
+        // The kernel would not say at close(2) what a distant file system says then.
         guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG,
-            routesSeen.mayRegister
+            routesSeen.mayRegister, node.changesOnlyHere
         else {
             return .daemon
         }

@@ -190,8 +190,10 @@ extension CoordinatedFilesystem {
             case .daemon:
                 let isMappable = !handle.state.withLock { $0.isAppendOnly }
                 let keeps = mayKeepContents(for: handle)
+                if !keeps { doubtSize(for: handle) }
                 isOpen = reply.opened(
-                    handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps)
+                    handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps,
+                    flushing: handle.isToldAtClose)
             }
             if !isOpen {
                 // The kernel has not dropped what it has.
@@ -205,6 +207,19 @@ extension CoordinatedFilesystem {
             if handle.isClaimed { engine.end(handle.claim) }
             reply.fail(error)
         }
+    }
+
+    /// A file that was replaced or removed around the mount is not to be written to by those who open it by its name: the
+    /// kernel looks the name up again, and finds what is there now. Who has come by a descriptor comes again, by no name.
+    ///
+    /// Some file systems that are not the kernel's own count no links.
+    private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
+        let node = handle.node
+        guard status.linkCount == 0, node.hasName, node.changesOnlyHere else { return }
+        try node.keepAsOrphan()
+        node.lostName()
+        bounces.noteReturn(of: handle.thread, at: Engine.now)
+        throw .stale
     }
 
     private func truncate(
@@ -236,6 +251,7 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates {
             let status = if let former { former } else { try descriptor.descriptor.status() }
             known = status
+            if !isNew { try checkName(of: handle, status) }
             // Who has just made it could open it, whatever its mode says.
             if isNew {
                 lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
@@ -281,25 +297,33 @@ extension CoordinatedFilesystem {
         leaveRoute(handle)
         settleOwn(handle.node, change)
         let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
-        guard handle.isClaimed, handle.mayWrite || handle.truncates,
-            hasMore || engine.suspendedWriter(beside: handle.currentClaim) != nil
-        else {
-            noteChange(by: handle)
-            if handle.isClaimed { engine.end(handle.currentClaim) }
-            return handle.node.unpin()
+        guard handle.mayWrite || handle.truncates, hasMore || writesBesideOthers(handle) else {
+            return end(handle)
         }
         // Whoever has closed the file may put its time back before a worker comes to look.
         if handle.mayHaveWritten { handle.hasWritten() }
         work(on: handle.node) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if engine.suspendedWriter(beside: handle.currentClaim) != nil, handle.mayHaveWritten {
+            if writesBesideOthers(handle), handle.mayHaveWritten {
                 keeper.keepLeft(in: handle.node, by: handle)
             }
-            noteChange(by: handle)
-            engine.end(handle.currentClaim)
-            handle.node.unpin()
+            end(handle)
         }
+    }
+
+    private func end(_ handle: Handle) {
+        noteChange(by: handle)
+        if handle.isClaimed { engine.end(handle.currentClaim) }
+        handle.node.unpin()
+    }
+
+    /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let
+    /// pass.
+    private func writesBesideOthers(_ handle: Handle) -> Bool {
+        guard handle.isClaimed else { return false }
+        let claim = handle.currentClaim
+        return engine.suspendedWriter(beside: claim) != nil || engine.isOverruled(claim)
     }
 }
 
@@ -308,6 +332,9 @@ extension Handle {
     private static let execution: Int32 = 0x20
 
     var isForExecution: Bool { flags & Self.execution != 0 }
+
+    /// Whether close(2) has something to tell that no write did.
+    var isToldAtClose: Bool { mayWrite && !node.changesOnlyHere }
 
     /// The flags the file below is opened with; those that were acted on already are left out.
     ///

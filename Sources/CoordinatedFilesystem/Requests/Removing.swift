@@ -91,12 +91,29 @@ extension CoordinatedFilesystem {
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> (writers: [Handle], hasUnseen: Bool) {
-        guard let node, !grant.passed.isEmpty else { return ([], false) }
+        guard let node else { return ([], false) }
+        let unclaimed = writersWithoutClaims(on: node)
+        guard !grant.passed.isEmpty || !unclaimed.isEmpty else { return ([], false) }
         let party = request.identify()
-        let passed = grant.passed.compactMap { engine.claimant(of: $0.claim) }
-            .filter { !$0.identify().isExempt(from: party) }
+        let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
+        let passed = grant.passed.compactMap { engine.claimant(of: $0.claim) }.filter(isStranger)
         let writers = passed.compactMap { $0 as? Handle }.filter { $0.node === node }
-        return (writers, passed.contains { !($0 is Handle) && $0.mayWrite(node.path) })
+        return (
+            writers + unclaimed.filter(isStranger),
+            passed.contains { !($0 is Handle) && $0.mayWrite(node.path) }
+        )
+    }
+
+    /// Who writes to a database or a log takes no turns, and loses what it writes all the same when the file goes. Not what
+    /// the programs of a database make and remove themselves: the journals of SQLite, the files of PostgreSQL.
+    private func writersWithoutClaims(on node: Node) -> [Handle] {
+        let (opens, itemClass, name) = node.state.withLock { ($0.opens, $0.itemClass, $0.name) }
+        guard opens > 0, itemClass == .log || itemClass == .database else { return [] }
+        let writers = handles.writers(on: node).filter { !$0.isClaimed }
+        guard !writers.isEmpty, !ItemClass.isDatabaseCompanion(name.bytes), !node.isInCluster else {
+            return []
+        }
+        return writers
     }
 
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything

@@ -24,7 +24,15 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
-        cut(handle, change, keeping: engine.isOverruled(claim) ? .claim : nil, reply: reply)
+        let isOverSomebody = engine.isOverruled(claim) || goesOverSuspended(claim)
+        cut(handle, change, keeping: isOverSomebody ? .claim : nil, reply: reply)
+    }
+
+    /// Whether a suspended writer, or one that this claim went over, has written to the file: what it wrote since this claim was
+    /// granted was not there to be kept then.
+    private func goesOverSuspended(_ claim: ClaimID) -> Bool {
+        guard let suspended = engine.suspendedWriter(beside: claim) else { return false }
+        return (engine.claimant(of: suspended) as? Handle)?.look() != .clean
     }
 
     /// Carries a change out, tells those who show the file, and answers.
@@ -80,7 +88,7 @@ extension CoordinatedFilesystem {
     /// Tools that keep the times of what they change put them back, and have written all the same.
     private func noteWrites(to node: Node, before change: AttributeChange) {
         guard case .set(let time) = change.modified, node.state.withLock({ $0.opens > 0 }) else { return }
-        for handle in handles.all(on: node) where handle.mayWrite { handle.timeIsToBe(time) }
+        for handle in handles.writers(on: node) { handle.timeIsToBe(time) }
     }
 
     /// Before rights change: who has a file open goes on whatever they are then, and a daemon of a user may not be able

@@ -28,7 +28,7 @@ static void serve_open(fuse_req_t request, fuse_ino_t id, struct fuse_file_info 
     } else if (info->flags & O_TRUNC && truncate(path.bytes, 0) != 0) {
         fuse_reply_err(request, errno);
     } else {
-        cfuse_reply_open(request, 0, backing, false, false);
+        cfuse_reply_open(request, 0, backing, 0);
     }
 }
 
@@ -45,7 +45,7 @@ static void serve_create(
     }
     int32_t backing = backing_of(node_of(entry.ino), make_backing);
     if (backing > 0) {
-        cfuse_reply_create(request, &entry, 0, backing);
+        cfuse_reply_create(request, &entry, 0, backing, 0);
     } else {
         let_go(entry.ino, 1);
         fuse_reply_err(request, EIO);
