@@ -6,12 +6,10 @@ import Testing
 extension Mounted {
     /// File systems that other machines or other processes change, and that tell late what became of a write.
     @Suite struct FarFilesystems {
-        @Test(
-            "What a file system says only when a file is closed, close(2) says",
-            arguments: ["source", "below"])
-        func errorAtClose(place: String) throws {
+        @Test("What a file system says only when a file is closed, close(2) says")
+        func errorAtClose() throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
-            try Self.over(place) { directory in
+            try Self.over("below") { directory in
                 let server = try Program("python3").start(
                     Checkout.path("Tests/Workers/late-errors"), directory)
                 try eventually(within: .seconds(10), "the file system\n\(server.errorText)") {
