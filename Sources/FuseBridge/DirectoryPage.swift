@@ -61,6 +61,7 @@ package struct DirectoryPage: ~Copyable {
     }
 
     package var caller: Caller { reply.caller }
+    package var isEmpty: Bool { used == 0 }
 
     package consuming func send() {
         let (bytes, used) = (bytes, used)

@@ -21,15 +21,16 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
     /// Hands the entries from `offset` on to `body`, until it refuses one or there are no more.
     ///
     /// A refused entry is the first of the next call. The second argument of `body` is the entry's
-    /// inode number, the third its `d_type`, the last the offset of the entry after it.
+    /// inode number, the third its `d_type`, the last the offset of the entry after it. After an error there may be
+    /// more entries than were handed out.
     package mutating func forEach(
         from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
-    ) {
+    ) throws(Errno) {
         if offset != position {
             seekdir(stream, offset)
             (position, offersAgain) = (offset, false)
         }
-        while let entry = offersAgain ? last : readdir(stream) {
+        while let entry = try offersAgain ? last : next() {
             // Not `&entry.pointee.d_name`: a record is shorter than the 256 bytes C declares for it.
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let next = entry.pointee.d_off
@@ -39,6 +40,16 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
                 UInt64(entry.pointee.d_ino), entry.pointee.d_type, next)
             guard isAccepted else { return }
             (position, offersAgain) = (next, false)
+        }
+    }
+
+    /// Nil at the end. What cannot be read looks the same, but for `errno`.
+    private borrowing func next() throws(Errno) -> UnsafeMutablePointer<dirent>? {
+        while true {
+            errno = 0
+            if let entry = readdir(stream) { return entry }
+            if errno == 0 { return nil }
+            if errno != EINTR { throw .last }
         }
     }
 }

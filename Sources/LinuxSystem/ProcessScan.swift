@@ -73,7 +73,7 @@ package struct ProcessScan {
         let directory = OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
         var stream = try DirectoryStream(reading: directory)
         var names: [[UInt8]] = []
-        stream.forEach(from: 0) { name, _, _, _ in
+        try stream.forEach(from: 0) { name, _, _, _ in
             if name.isSelfOrParent { return true }
             let bytes = UnsafeBufferPointer(start: name.bytes, count: strlen(name.bytes))
             names.append(bytes.map { UInt8(bitPattern: $0) })

@@ -103,7 +103,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
         // A descriptor of its own: the listing's position belongs to the open file.
         var stream = try DirectoryStream(reading: open(".", flags: O_RDONLY | O_DIRECTORY, mode: 0))
         var names: [String] = []
-        stream.forEach(from: 0) { name, _, _, _ in
+        try stream.forEach(from: 0) { name, _, _, _ in
             if !name.isSelfOrParent { names.append(String(cString: name.bytes)) }
             return true
         }

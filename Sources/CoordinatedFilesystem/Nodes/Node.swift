@@ -375,7 +375,7 @@ extension Node {
             let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
             var stream = try DirectoryStream(reading: opened)
             var isEmpty = true
-            stream.forEach(from: 0) { name, _, _, _ in
+            try stream.forEach(from: 0) { name, _, _, _ in
                 isEmpty = name.isSelfOrParent
                 return isEmpty
             }

@@ -65,9 +65,11 @@ final class ListingTable: Sendable {
                         isOpen.store(true, ordering: .relaxed)
                         directory.budget.opened()
                     }
-                    stream.forEach(from: offset, body)
+                    // It stays open after an error, too: who asks again may get further.
+                    var failure: Errno?
+                    do throws(Errno) { try stream.forEach(from: offset, body) } catch { failure = error }
                     slot = consume stream
-                    return (isNew, nil)
+                    return (isNew, failure)
                 } catch {
                     return (isNew, error)
                 }
@@ -203,21 +205,27 @@ extension CoordinatedFilesystem {
         page.send()
     }
 
-    /// Returns whether the end of the directory was reached.
+    /// Returns whether the end of the directory was reached. An error after some entries is the next page's, as it is
+    /// in getdents(2): these are told first, and count as looked up.
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
     ) throws(Errno) -> Bool {
         var isComplete = true
-        try listing.forEach(from: offset) { name, inode, type, next in
-            if isPrivate(name, in: directory.id) { return true }
-            let entered =
-                page.style == .entries && !name.isSelfOrParent
-                ? enter(name, in: directory, next: next, to: &page) : nil
-            let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-            let isAccepted = entered ?? page.add(name, inode: number, type: type, next: next)
-            if !isAccepted { isComplete = false }
-            return isAccepted
+        do throws(Errno) {
+            try listing.forEach(from: offset) { name, inode, type, next in
+                if isPrivate(name, in: directory.id) { return true }
+                let entered =
+                    page.style == .entries && !name.isSelfOrParent
+                    ? enter(name, in: directory, next: next, to: &page) : nil
+                let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
+                let isAccepted = entered ?? page.add(name, inode: number, type: type, next: next)
+                if !isAccepted { isComplete = false }
+                return isAccepted
+            }
+        } catch {
+            guard !page.isEmpty else { throw error }
+            return false
         }
         return isComplete
     }
