@@ -53,6 +53,10 @@ struct LogLine: Codable, Sendable {
         size = entry.size
     }
 
+    /// Whether somebody let go of the file. A former release wrote of files that it did not see that they were dropped, too,
+    /// and not seeing one may have been an error of the disk.
+    var isDrop: Bool { event == .dropped && cause != "missing" }
+
     /// What a `kept` line says; nil if it does not say enough, or is not one.
     var entry: KeptEntry? {
         guard event == .kept, let id = KeptID(id), let user, let group, let mode else { return nil }

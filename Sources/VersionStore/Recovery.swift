@@ -29,10 +29,14 @@ extension KeptFiles {
                 try adopt(id)
             }
         }
-        for id in census.live.subtracting(files).sorted() {
-            report("kept/\(id) is missing")
-            try append(LogLine(dropping: id, reason: "missing", at: clock()))
-        }
+        reportMissing(census.live.subtracting(files))
+    }
+
+    /// Nothing is written about them: what was not seen this time may be seen the next.
+    private func reportMissing(_ ids: Set<KeptID>) {
+        guard let first = ids.min() else { return }
+        let others = ids.count > 1 ? ", and \(ids.count - 1) more" : ""
+        report("kept/\(first) is missing\(others)")
     }
 
     private func takeCensus() throws(StoreError) -> Census {
@@ -40,9 +44,8 @@ extension KeptFiles {
         census.unreadable = try forEachLine { line in
             guard let id = KeptID(line.id) else { return }
             census.count(id)
-            switch line.event {
-            case .kept: census.live.insert(id)
-            case .dropped:
+            if line.event == .kept { census.live.insert(id) }
+            if line.isDrop {
                 census.live.remove(id)
                 census.dropped.insert(id)
             }
@@ -85,9 +88,13 @@ extension KeptFiles {
         var entries: [KeptID: KeptEntry] = [:]
         _ = try forEachLine { line in
             if let entry = line.entry, isWanted(entry) { entries[entry.id] = entry }
-            if line.event == .dropped, let id = KeptID(line.id) { entries[id] = nil }
+            if line.isDrop, let id = KeptID(line.id) { entries[id] = nil }
         }
-        return entries.values.sorted { $0.id < $1.id }
+        guard !entries.isEmpty else { return [] }
+        // After the log, since a file is there before its line.
+        let names = try storing { () throws(Errno) in try directory.names() }
+        let files = Set(names.compactMap(KeptID.init))
+        return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
     func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {

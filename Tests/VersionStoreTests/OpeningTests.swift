@@ -89,13 +89,40 @@ struct RecoveryTests {
         #expect(try store.list(under: []) == [])
     }
 
-    @Test("a kept file somebody removed is listed no more")
+    @Test("a kept file that is not there is listed no more, and again when it is back")
     func missingFile() throws {
         let sandbox = try prepared()
         let id = try keep(sandbox)
-        #expect(unlink("\(sandbox.path)/.truce/kept/\(id)") == 0)
-        #expect(try sandbox.store().list(under: []) == [])
-        #expect(sandbox.log == ["kept/\(id) is missing"])
+        let (file, away) = ("\(sandbox.path)/.truce/kept/\(id)", "\(sandbox.path)/away")
+        #expect(rename(file, away) == 0)
+        for _ in 0..<2 { #expect(try sandbox.store().list(under: []) == []) }
+        #expect(sandbox.log == ["kept/\(id) is missing", "kept/\(id) is missing"])
+        #expect(rename(away, file) == 0)
+        let store = try sandbox.store()
+        #expect(try store.list(under: bytes("a")).map(\.id) == [id])
+        #expect(try contents(store, id) == "old")
+    }
+
+    @Test("a file that a former release missed, and took to be dropped, is listed again")
+    func missedBefore() throws {
+        let sandbox = try prepared()
+        let id = try keep(sandbox)
+        try sandbox.append(
+            "{\"cause\":\"missing\",\"event\":\"dropped\",\"id\":\"\(id)\",\"nanoseconds\":0,\"time\":\"\"}\n",
+            to: ".truce/kept.log")
+        let store = try sandbox.store()
+        #expect(try store.list(under: bytes("a")).map(\.id) == [id])
+        #expect(try contents(store, id) == "old")
+        #expect(sandbox.log == [])
+    }
+
+    @Test("of many files that are missing one sentence tells")
+    func manyMissing() throws {
+        let sandbox = try prepared()
+        let ids = [try keep(sandbox), try keep(sandbox), try keep(sandbox)]
+        for id in ids.dropFirst() { #expect(unlink("\(sandbox.path)/.truce/kept/\(id)") == 0) }
+        #expect(try sandbox.store().list(under: []).map(\.id) == [ids[0]])
+        #expect(sandbox.log == ["kept/\(ids[1]) is missing, and 1 more"])
     }
 
     @Test("files that are not the store's are left alone")
