@@ -93,6 +93,7 @@ package final class Mount: StatusSource {
         try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
+        engine.workers.run { [filesystem] in filesystem.keeper.settle() }
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
         let areDone = engine.workers.finish(until: end.nanoseconds)

@@ -7,10 +7,14 @@ import Synchronization
 /// The order of steps is what survives a kill. Keeping: the contents first, under a name that says so
 /// while they are incomplete; then the line. Dropping: the line first, then the file. So a file without
 /// a line was being kept, a file with a `dropped` line was being dropped, and `recover` finishes both.
+///
+/// So a link whose line has no room is kept all the same. Its line is owed: it counts as written, and is when another one was.
 final class KeptFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: KeptLog
         var lastID: KeptID?
+        /// Of files that are there.
+        var owed: [LogLine] = []
     }
 
     /// What one attempt to put contents into the store needs to know.
@@ -21,6 +25,8 @@ final class KeptFiles: Sendable {
 
     /// Ends the name of a copy that is being made.
     static let incomplete = ".copying"
+    /// A disk that stays full must not fill the memory. A file without a line is adopted, but where it was is lost.
+    private static let mostOwed = 4096
 
     let directory: StoreDirectory
     let state: Mutex<State>
@@ -46,12 +52,19 @@ final class KeptFiles: Sendable {
         self.report = report
     }
 
+    /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
+    /// link may be all that leads to the contents.
     func link(_ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause) throws(StoreError) -> KeptID
     {
         let contents = try examine(file)
         let (id, time) = nextID()
         try storing { () throws(Errno) in try directory.link(file, as: id.description) }
-        try record(id, contents, path: path, cause: cause, method: .link, at: time)
+        do throws(Errno) {
+            try directory.synchronise()
+        } catch {
+            report("kept/\(id) may not outlive a power cut (\(error))")
+        }
+        appendOrOwe(LogLine(KeptEntry(id, contents, path: path, cause: cause, method: .link, at: time)))
         return id
     }
 
@@ -61,13 +74,14 @@ final class KeptFiles: Sendable {
         let contents = try examine(file)
         let (id, time) = nextID()
         let method = try takeContents(of: file, as: id, limit: limit)
-        try record(id, contents, path: path, cause: cause, method: method, at: time)
+        try record(KeptEntry(id, contents, path: path, cause: cause, method: method, at: time))
         return id
     }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
-        try append(LogLine(dropping: id, reason: reason, at: clock()))
+        // What the log was never told it need not be told the end of; there is no room for that either.
+        if !forgetOwed(id) { try append(LogLine(dropping: id, reason: reason, at: clock())) }
         try remove(id.description)
     }
 }
@@ -124,19 +138,13 @@ extension KeptFiles {
         return .copy
     }
 
-    /// The contents are there; now their name and their line become durable, in this order.
-    private func record(
-        _ id: KeptID, _ contents: Contents, path: [UInt8], cause: KeepCause, method: KeepMethod,
-        at time: Int64
-    ) throws(StoreError) {
-        let entry = KeptEntry(
-            id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
-            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
+    /// The copied contents are there; now their name and their line become durable, in this order.
+    private func record(_ entry: KeptEntry) throws(StoreError) {
         do throws(StoreError) {
             try storing { () throws(Errno) in try directory.synchronise() }
             try append(LogLine(entry))
         } catch {
-            undo(id.description)
+            undo(entry.id.description)
             throw error
         }
     }
@@ -144,7 +152,36 @@ extension KeptFiles {
     func append(_ line: LogLine) throws(StoreError) {
         let bytes = line.bytes()
         try state.withLock { state throws(StoreError) in
-            do throws(Errno) { try state.log.append(bytes) } catch { throw StoreError(error) }
+            do throws(Errno) {
+                try state.log.append(bytes)
+                state.settle()
+            } catch {
+                throw StoreError(error)
+            }
+        }
+    }
+
+    /// For the line of a file that is there and stays.
+    func appendOrOwe(_ line: LogLine) {
+        do throws(StoreError) {
+            try append(line)
+        } catch {
+            let isOwed: Bool = state.withLock { state in
+                guard state.owed.count < Self.mostOwed else { return false }
+                state.owed.append(line)
+                return true
+            }
+            report("kept/\(line.id) has no line in kept.log\(isOwed ? " yet" : "") (\(error))")
+        }
+    }
+
+    func settle() { state.withLock { $0.settle() } }
+
+    private func forgetOwed(_ id: KeptID) -> Bool {
+        state.withLock { state in
+            guard let index = state.owed.firstIndex(where: { $0.id == id.description }) else { return false }
+            state.owed.remove(at: index)
+            return true
         }
     }
 
@@ -164,5 +201,30 @@ extension KeptFiles {
         } catch {
             report("kept/\(name) could not be removed after a failure (error \(error.rawValue))")
         }
+    }
+}
+
+extension KeptFiles.State {
+    /// Writes what is owed, if that is possible now.
+    mutating func settle() {
+        guard !owed.isEmpty else { return }
+        do throws(Errno) {
+            try log.append(owed.flatMap { $0.bytes() })
+            owed = []
+        } catch {
+            // It was reported of each, and is tried again.
+            return
+        }
+    }
+}
+
+extension KeptEntry {
+    fileprivate init(
+        _ id: KeptID, _ contents: KeptFiles.Contents, path: [UInt8], cause: KeepCause, method: KeepMethod,
+        at time: Int64
+    ) {
+        self.init(
+            id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
+            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
     }
 }

@@ -76,8 +76,9 @@ extension KeptFiles {
                 id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: try FileRights(of: file),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
         }
-        try append(LogLine(entry))
-        report("kept/\(id) had no line in kept.log and has one now")
+        report("kept/\(id) had no line in kept.log and gets one")
+        // A disk on which there is no room for it is no reason not to mount.
+        appendOrOwe(LogLine(entry))
     }
 }
 
@@ -107,10 +108,16 @@ extension KeptFiles {
         }
     }
 
-    /// Under the lock, because a line that is being appended is no line yet.
+    /// Those that are owed come last. Under the lock, because a line that is being appended is no line yet.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
         try state.withLock { state throws(StoreError) in
-            do throws(Errno) { return try state.log.forEach(body) } catch { throw StoreError(error) }
+            do throws(Errno) {
+                let unreadable = try state.log.forEach(body)
+                for line in state.owed { body(line) }
+                return unreadable
+            } catch {
+                throw StoreError(error)
+            }
         }
     }
 }

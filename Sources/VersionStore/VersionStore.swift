@@ -4,7 +4,8 @@ package import LinuxSystem
 /// Keeps what would be lost when an operation goes ahead over somebody's claim.
 ///
 /// Every function may block on the disk: call them on workers. A `keep` that returned has its contents
-/// and its line on the disk, whatever is killed afterwards; one that threw kept nothing.
+/// and its line on the disk, whatever is killed afterwards; one that threw kept nothing. Of a link it may be the line that
+/// has no room on the disk: then the contents are kept, and the log hears of it and gets the line later.
 package final class VersionStore: Sendable {
     /// The largest file that is copied rather than shared or linked.
     package static let largestCopy = 256 << 20
@@ -71,6 +72,9 @@ package final class VersionStore: Sendable {
     package func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try present().drop(id, reason: reason)
     }
+
+    /// The last chance of lines that had no room: without them, the next opening finds the contents and not whose they were.
+    package func settle() { files?.settle() }
 
     /// What is kept of a path and everything below it, oldest first; of everything for an empty path.
     package func list(under path: [UInt8]) throws(StoreError) -> [KeptEntry] {

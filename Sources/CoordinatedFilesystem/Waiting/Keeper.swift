@@ -129,6 +129,9 @@ final class Keeper: Sendable {
         }
     }
 
+    /// Whatever was kept was the last.
+    func settle() { store?.settle() }
+
     private func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
         engine.counters.kept.count()
         engine.journal.note(.kept, at: Engine.now, by: subject, "\(id)")

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import LinuxSystem
+import Testing
+import VersionStore
+
+/// A link needs no room, a line in the log does. What has no room here is a process that may not make files larger, so each test
+/// is one of its own.
+@Suite("Keeping where the log has no room")
+struct FullDiskTests {
+    private func prepared() throws -> Sandbox {
+        let sandbox = try Sandbox()
+        try sandbox.prepare()
+        for name in ["a", "b"] { try sandbox.write("old", to: name) }
+        return sandbox
+    }
+
+    @Test("a link without its line is kept and listed, and the line comes with the next one")
+    func owed() async throws {
+        let sandbox = try prepared()
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).keepWithoutRoom()
+        }
+        let listed = try sandbox.store().list(under: [])
+        #expect(listed.map(\.path) == [bytes("a"), bytes("b")])
+        #expect(listed.map(\.method) == [.link, .link])
+        #expect(sandbox.log == [])
+    }
+
+    @Test("what still has no line at the end gets it then")
+    func settled() async throws {
+        let sandbox = try prepared()
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).settleAtTheEnd()
+        }
+        #expect(try sandbox.store().list(under: bytes("a")).count == 1)
+        #expect(sandbox.log == [])
+    }
+
+    @Test("a link that turns out not to be needed is let go of without a word")
+    func dropped() async throws {
+        let sandbox = try prepared()
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).dropWithoutRoom()
+        }
+        #expect(try sandbox.kept() == [])
+        #expect(try sandbox.text(of: ".truce/kept.log") == "")
+    }
+
+    @Test("a copy without room is refused, and nothing of it is left")
+    func refused() async throws {
+        let sandbox = try prepared()
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).copyWithoutRoom()
+        }
+        #expect(try sandbox.kept() == [])
+        #expect(try sandbox.store().list(under: []) == [])
+    }
+
+    @Test("a store in which a file lacks its line opens without room for it")
+    func opened() async throws {
+        let sandbox = try prepared()
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/00000000000a0000") == 0)
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).openWithoutRoom()
+        }
+        #expect(try sandbox.store().list(under: []).map(\.cause) == [.recovered])
+        #expect(sandbox.log.count == 1)
+    }
+}
+
+/// What a process does that may write no more to a file than a copy of the documents needs.
+private struct Cramped {
+    struct Wrong: Error { let line: UInt }
+
+    private let path: String
+
+    init(_ path: String) throws {
+        self.path = path
+        signal(SIGXFSZ, SIG_IGN)
+        try setRoom(3)
+    }
+
+    private func setRoom(_ bytes: rlim_t) throws {
+        var limit = rlimit()
+        let kind = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+        guard getrlimit(kind, &limit) == 0 else { throw Errno.last }
+        limit.rlim_cur = min(bytes, limit.rlim_max)
+        guard setrlimit(kind, &limit) == 0 else { throw Errno.last }
+    }
+
+    private func store() throws -> VersionStore {
+        try VersionStore(in: try OwnedDescriptor.openPath(path), log: { _ in })
+    }
+
+    private func file(_ name: String) -> OwnedDescriptor {
+        OwnedDescriptor(adopting: open("\(path)/\(name)", O_RDONLY | O_CLOEXEC))
+    }
+
+    private func keep(_ name: String, in store: VersionStore) throws -> KeptID {
+        try store.keepByLinking(file(name), path: bytes(name), cause: .claim)
+    }
+
+    private func check(_ holds: Bool, _ line: UInt = #line) throws {
+        if !holds { throw Wrong(line: line) }
+    }
+
+    func keepWithoutRoom() throws {
+        let store = try store()
+        let id = try keep("a", in: store)
+        try check(try store.list(under: bytes("a")).map(\.id) == [id])
+        try check(try contents(store, id) == "old")
+        var log = stat()
+        try check(stat("\(path)/.truce/kept.log", &log) == 0 && log.st_size == 0)
+        try setRoom(.max)
+        _ = try keep("b", in: store)
+    }
+
+    func settleAtTheEnd() throws {
+        let store = try store()
+        _ = try keep("a", in: store)
+        try setRoom(.max)
+        store.settle()
+    }
+
+    func dropWithoutRoom() throws {
+        let store = try store()
+        try store.drop(try keep("a", in: store), reason: "unchanged")
+        try check(try store.list(under: []).isEmpty)
+        try setRoom(.max)
+        store.settle()
+    }
+
+    func copyWithoutRoom() throws {
+        let store = try store()
+        do throws(StoreError) {
+            _ = try store.keepByCopying(file("a"), path: bytes("a"), cause: .claim)
+        } catch {
+            return try check(error == .io(Errno(rawValue: EFBIG)))
+        }
+        try check(false)
+    }
+
+    func openWithoutRoom() throws {
+        let store = try store()
+        try check(try store.list(under: []).map(\.cause) == [.recovered])
+    }
+}
