@@ -186,13 +186,38 @@ package enum ProcessInspection {
     }
 }
 
-/// Reads a file of `/proc` whole; nil if it is gone, unreadable or larger than any that is asked for here.
+/// Reads a file of `/proc` whole; nil if it is gone, unreadable, or as large as none is that is asked for here: 65,536 groups of
+/// ten digits take 704 KiB.
+///
+/// What is read of these files is one piece, made at the first read, so whatever is less than there was room for is all.
 package func readSmallFile(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
-    guard count >= 0 else { return nil }
-    return Array(bytes[..<count])
+    var done = 0
+    while true {
+        guard let count = read(descriptor, into: &bytes, after: done) else { return nil }
+        done += count
+        if done < bytes.count { return Array(bytes[..<done]) }
+        guard bytes.count < 1 << 20 else { return nil }
+        bytes += [UInt8](repeating: 0, count: 3 * bytes.count)
+    }
+}
+
+/// Reads what a file of `/proc` begins with, by one read; nil if it is gone or unreadable.
+package func readBeginning(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    return read(descriptor, into: &bytes, after: 0).map { Array(bytes[..<$0]) }
+}
+
+private func read(_ descriptor: CInt, into bytes: inout [UInt8], after done: Int) -> Int? {
+    let count = bytes.withUnsafeMutableBytes { buffer in
+        let free = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+        return Glibc.read(descriptor, free.baseAddress, free.count)
+    }
+    return count >= 0 ? count : nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import LinuxSystem
+import TestSupport
 import Testing
 
 /// Texts as `proc_pid_stat(5)` and `proc_pid_status(5)` describe them.
@@ -47,6 +48,60 @@ import Testing
         #expect(status.session == getsid(0))
         #expect(ProcessInspection.status(ofThread: getpid())?.user == getuid())
     }
+
+    @Test(
+        "A file is read whole, whatever fits into a read",
+        arguments: [0, 1, 4095, 4096, 4097, 10 << 10, 16 << 10, 720 << 10, (1 << 20) - 1])
+    func whole(size: Int) throws {
+        let file = try Self.file(of: size)
+        defer { unlink(file) }
+        #expect(Contents.ofFile(file)?.count == size)
+        #expect(readSmallFile(file) == Contents.ofFile(file))
+        #expect(readBeginning(file) == Contents.ofFile(file).map { Array($0.prefix(4096)) })
+    }
+
+    @Test("What is too large is not cut off, but not read")
+    func tooLarge() throws {
+        let file = try Self.file(of: 1 << 20)
+        defer { unlink(file) }
+        #expect(readSmallFile(file) == nil)
+    }
+
+    /// No two parts of it that are read at once are the same.
+    private static func file(of size: Int) throws -> String {
+        var template = Array("/tmp/truce-file-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        try #require(descriptor >= 0)
+        close(descriptor)
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let text = (0...size / 8).map { String(10_000_000 + $0) }.joined()
+        try Contents.write(String(text.prefix(size)), to: path)
+        return path
+    }
+
+    @Test("What stands behind a long list of groups is seen, too", arguments: [400, 65_536])
+    func groups(count: Int) throws {
+        guard geteuid() == 0 else {
+            return print("only root can give a process groups: shown by the run as root")
+        }
+        let program = try Program("python3").start("-c", Self.member, "\(count)")
+        try eventually(within: .seconds(20), "the groups\n\(program.errorText)") { program.text == "ready\n" }
+        let groups = ProcessInspection.supplementaryGroups(ofThread: program.pid)
+        #expect(groups.count == count)
+        #expect(groups.last == 4_000_000_000 + UInt32(count) - 1)
+        let status = try #require(ProcessInspection.status(ofThread: program.pid))
+        #expect(status.user == 0)
+        #expect(status.ignored & 1 << UInt64(SIGUSR1 - 1) != 0)
+        try program.end(by: SIGKILL)
+    }
+
+    private static let member = """
+        import os, signal, sys
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        os.setgroups(range(4_000_000_000, 4_000_000_000 + int(sys.argv[1])))
+        print("ready", flush=True)
+        signal.pause()
+        """
 
     @Test("The kernel's own threads are told by a flag, whatever they are called")
     func kernelThreads() {

@@ -262,7 +262,8 @@ extension Processes {
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let number = String(cString: name.assumingMemoryBound(to: CChar.self))
             guard ProcessScan.deviceAtHand("/proc/\(process)/fd/\(number)") == device,
-                let text = readSmallFile("/proc/\(process)/fdinfo/\(number)")
+                // Locks come after what counts, and there may be any number of them.
+                let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
             if fields.inode == inode, fields.mount == mountNumber { positions.append(fields.position) }
