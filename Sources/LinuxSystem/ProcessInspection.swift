@@ -12,11 +12,19 @@ package enum ProcessInspection {
         package var user: UInt32?
         /// One letter, as `ps` shows it.
         package var state: UInt8 = 0
+        /// Of its process, itself included.
+        package var threads: Int64 = 0
         package var pending: UInt64 = 0
         package var sharedPending: UInt64 = 0
         package var ignored: UInt64 = 0
         package var caught: UInt64 = 0
         package var blocked: UInt64 = 0
+
+        /// Whether this is all that is left of a process. Its first thread may end before the others, and counts, as a zombie,
+        /// until they have.
+        package var isLast: Bool {
+            (state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")) && threads <= 1
+        }
     }
 
     /// From `/proc/PID/task/TID/stat`.
@@ -91,6 +99,7 @@ package enum ProcessInspection {
             // Real, effective, saved and that of the file system: whoever started it is the first.
             case "Uid": status.user = UInt32(decimal(value))
             case "State": status.state = value.first ?? 0
+            case "Threads": status.threads = decimal(value)
             case "SigPnd": status.pending = hexadecimal(value)
             case "ShdPnd": status.sharedPending = hexadecimal(value)
             case "SigBlk": status.blocked = hexadecimal(value)
@@ -136,6 +145,20 @@ package enum ProcessInspection {
             program: Array(text[(open + 1)..<close]), parent: Int32(decimal(fields[1])),
             session: Int32(decimal(fields[3])), terminal: Int32(truncatingIfNeeded: decimal(fields[4])),
             started: UInt64(decimal(fields[19])))
+    }
+
+    /// A thread of a process by which its files and its descriptors are seen: those of one that has ended are not, and the first
+    /// may have. The process itself if there is no other.
+    package static func livingThread(of process: Int32) -> Int32 {
+        guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
+        else { return process }
+        do throws(Errno) {
+            // Of the others none stays behind when it ends.
+            let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
+            return threads.first { $0 != process } ?? process
+        } catch {
+            return process
+        }
     }
 
     /// The name of a thread, at most 15 bytes.

@@ -32,8 +32,10 @@ package struct ProcessScan {
     }
 
     /// All that can be seen.
-    static func processes() throws(Errno) -> [Int32] {
-        try names(in: "/proc").compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
+    static func processes() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
+
+    static func numbers(in path: String) throws(Errno) -> [Int32] {
+        try names(in: path).compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
     }
 
     private mutating func scan(_ pid: Int32) {

@@ -103,6 +103,38 @@ import Testing
         signal.pause()
         """
 
+    @Test("A process whose first thread has ended goes on by the others")
+    func headless() throws {
+        let program = try Program("python3").start("-c", Self.leaving, input: .keyboard)
+        try eventually(within: .seconds(20), "the end of the first thread\n\(program.errorText)") {
+            ProcessInspection.status(ofThread: program.pid)?.state == UInt8(ascii: "Z")
+        }
+        let status = try #require(ProcessInspection.status(ofThread: program.pid))
+        #expect(status.threads == 2 && !status.isLast)
+        let other = ProcessInspection.livingThread(of: program.pid)
+        #expect(other != program.pid)
+        #expect(ProcessInspection.process(ofThread: other) == program.pid)
+        #expect(access("/proc/\(program.pid)/fdinfo/0", F_OK) != 0)
+        #expect(access("/proc/\(other)/fdinfo/0", F_OK) == 0)
+        program.endInput()
+        _ = try program.wait(within: .seconds(20))
+    }
+
+    private static let leaving = """
+        import ctypes, os, sys, threading
+        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0))).start()
+        ctypes.CDLL(None).pthread_exit(None)
+        """
+
+    @Test("What only waits for its parent has ended; what lives is its own first thread")
+    func ended() {
+        let zombie = { (threads: Int) in Array("State:\tZ (zombie)\nThreads:\t\(threads)\n".utf8) }
+        #expect(ProcessInspection.threadStatus(from: zombie(1)).isLast)
+        #expect(!ProcessInspection.threadStatus(from: zombie(2)).isLast)
+        #expect(ProcessInspection.status(ofThread: getpid())?.isLast == false)
+        #expect(ProcessInspection.livingThread(of: getpid()) == getpid())
+    }
+
     @Test("The kernel's own threads are told by a flag, whatever they are called")
     func kernelThreads() {
         let text = { (flags: String) in Array("62 (nfsd) 1) S 2 0 0 0 -1 \(flags) 0 0 0 0 0 0".utf8) }

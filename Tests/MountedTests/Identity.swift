@@ -181,6 +181,94 @@ extension Mounted {
             os.close(os.open(sys.argv[1], os.O_WRONLY))
             """
 
+        @Test("A program whose first thread has ended reads on, and is waited for")
+        func readingOn() throws {
+            try MountedDirectory.with(
+                "wait=60s", "hold=60s", prepare: { try Script("truncate -s 1G \"$1/own\"").run($0) }
+            ) { mount in
+                let reader = try Program("python3").start(
+                    "-c", Self.headless + Self.reading, mount.path + "/own", input: .keyboard)
+                try eventually(within: .seconds(20), "an open file\n\(reader.errorText)") {
+                    reader.text == "open\n"
+                }
+                let writer = try Actor()
+                try writer.tell(["open", "it", mount.path + "/own", "O_WRONLY"])
+                try mount.waitUntilParked(writer.pid)
+                // Four times as long as a reader may stand still.
+                let clock = ContinuousClock()
+                let end = clock.now + .seconds(1)
+                try eventually(within: .seconds(20), "a second") {
+                    try clock.now >= end || mount.status().waiting.isEmpty
+                }
+                #expect(try mount.status().waiting.count == 1)
+                reader.endInput()
+                #expect(try writer.answer() == "ok")
+                try writer.must("close", "it")
+                _ = try reader.wait(within: .seconds(20))
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A program whose first thread has ended may be in the middle of a save")
+        func saving() throws {
+            try MountedDirectory.with(prepare: { try Contents.write("text\n", to: $0 + "/own") }) { mount in
+                let (saver, took) = try timed {
+                    let saver = try Program("python3").start(
+                        "-c", Self.headless + Self.moving, mount.path + "/own", input: .keyboard)
+                    try eventually(within: .seconds(20), "a name to be missing\n\(saver.errorText)") {
+                        saver.text == "moved\n"
+                    }
+                    try eventually(within: .seconds(20), "the save to be given up") {
+                        try Program("ls").run(mount.path).text == "own~\n"
+                    }
+                    return saver
+                }
+                // As long as that whoever lives is waited for, `EpisodeLimits.vacancyIdle`.
+                #expect(took >= .seconds(2))
+                saver.endInput()
+                _ = try saver.wait(within: .seconds(20))
+            }
+        }
+
+        /// What is `work` is done by a thread that is not the first, when that has ended.
+        private static let headless = """
+            import ctypes, os, sys, threading
+            def begin(work):
+                def run():
+                    while True:
+                        with open(f"/proc/{os.getpid()}/stat") as file:
+                            if file.read().rpartition(")")[2].split()[0] == "Z":
+                                break
+                    work()
+                    os._exit(0)
+                threading.Thread(target=run).start()
+                ctypes.CDLL(None).pthread_exit(None)
+
+            """
+
+        /// Its place in the file is never twice the same.
+        private static let reading = """
+            def work():
+                ended = []
+                file = os.open(sys.argv[1], os.O_RDONLY)
+                print("open", flush=True)
+                threading.Thread(target=lambda: ended.append(sys.stdin.read())).start()
+                place = 0
+                while not ended:
+                    place += 1
+                    os.lseek(file, place, os.SEEK_SET)
+                os.close(file)
+            begin(work)
+            """
+
+        private static let moving = """
+            def work():
+                os.rename(sys.argv[1], sys.argv[1] + "~")
+                print("moved", flush=True)
+                sys.stdin.read()
+            begin(work)
+            """
+
         @Test("A program of another pid namespace is known by its number here, and is its parent's child")
         func namespaceBelow() throws {
             guard Self.isRoot else {

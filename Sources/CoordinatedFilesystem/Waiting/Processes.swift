@@ -154,8 +154,7 @@ final class Processes: Sendable {
 
     func isAlive(_ process: ProcessID) -> Bool {
         guard look(process.number)?.found.id == process else { return false }
-        let state = ProcessInspection.status(ofThread: process.number)?.state
-        return state != UInt8(ascii: "Z") && state != UInt8(ascii: "X")
+        return ProcessInspection.status(ofThread: process.number)?.isLast != true
     }
 
     /// The groups of a thread besides its own; empty if it is gone.
@@ -236,7 +235,11 @@ extension Processes {
     func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
         guard let process = (look(thread) ?? look(known))?.found.process else { return unknown }
-        let positions = readPositions(of: process, inode: node.number)
+        var positions = readPositions(of: process, inode: node.number)
+        if positions.isEmpty {
+            let other = ProcessInspection.livingThread(of: process)
+            if other != process { positions = readPositions(of: other, inode: node.number) }
+        }
         guard let first = positions.first else { return unknown }
         let size: UInt64
         do throws(Errno) {
