@@ -95,6 +95,16 @@ extension Mounted {
         }
 
         @Test(
+            "A file system below that does not answer keeps nobody from being told of changes beside it",
+            arguments: Watcher.both)
+        func slow(by watcher: Watcher) throws {
+            guard let lab = try run("slow", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(document == Array(repeating: "didChange updating uncoordinated", count: 2))
+            #expect(try notices(in: lab + "/file.told") == [])
+        }
+
+        @Test(
             "A user who may not watch all directories is told so, and sees what is changed there a second later"
         )
         func limit() throws {

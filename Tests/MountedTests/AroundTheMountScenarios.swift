@@ -33,8 +33,11 @@ extension Mounted.AroundTheMount {
         echo one >source/second
         "$truce" mount source place -o data="$5" >log
         daemon=$(sed "s/.*pid \\([0-9]*\\).*/\\1/" log)
+        server=
         finish() {
+            [[ ! $server ]] || kill -CONT "$server"
             "$truce" unmount place
+            [[ ! $server ]] || fusermount3 -u -z source/slow
             for ((try = 0; try < 1000; try++)); do
                 [[ -d /proc/$daemon ]] || return 0
                 sleep 0.01
@@ -213,9 +216,7 @@ extension Mounted.AroundTheMount {
             present place
             stat place/document >/dev/null
             before=$(memory)
-            kill -STOP "$daemon"
-            for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
-            rm source/burst*
+            overflow
             echo "longer than before" >source/document
             echo stays >source/survivor
             echo "here now" >source/missing
@@ -236,6 +237,32 @@ extension Mounted.AroundTheMount {
             read -ra times <"/proc/$daemon/stat"
             echo "the daemon has grown from $before kB to $after kB; $(((times[13] + times[14]) * 10)) ms of CPU"
             ((after < before + 65536))
+        }
+        # More than the kernel keeps happens while the daemon stands still.
+        overflow() {
+            kill -STOP "$daemon"
+            for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
+            rm source/burst*
+        }
+        slow() {
+            mkdir behind source/slow
+            echo one >behind/file
+            bindfs -n "$PWD/behind" source/slow
+            server=$(pgrep --full "bindfs -n $PWD/behind")
+            present document
+            present file slow/file
+            ls -l place/slow >/dev/null
+            kill -STOP "$daemon"
+            echo new >source/slow/new
+            kill -STOP "$server"
+            kill -CONT "$daemon"
+            echo "longer than before" 1<>source/document
+            eventually "a write beside what does not answer is told" has_told document didChange 1
+            overflow
+            echo "once more, and longer than that" 1<>source/document
+            kill -CONT "$daemon"
+            eventually "and one that the kernel had no room for" has_told document didChange 2
+            "$truce" status place | grep "more than the kernel keeps"
         }
         limit() {
             mkdir source/{1..8}

@@ -8,6 +8,9 @@ import Synchronization
 
 /// What was changed around the mount is not what the kernel knows. Called on the watching thread only: the kernel may make
 /// it wait for a request.
+///
+/// Nothing is looked at that lies on another file system below (``Node/isElsewhere``): what keeps this thread keeps
+/// everybody from being told.
 extension CoordinatedFilesystem {
     /// Tells the kernel of a change, and notes it for those who are told when it is quiet. `isNamed` says that changes of
     /// this process were left out.
@@ -47,7 +50,7 @@ extension CoordinatedFilesystem {
     private func takeChange(
         of node: Node, _ what: ChangeWatch.What, besides writers: Set<NodeID>, _ seen: inout SeenChanges
     ) {
-        guard !writers.contains(node.id), isElsewhere(what, in: node) else { return }
+        guard !node.isElsewhere, !writers.contains(node.id), isElsewhere(what, in: node) else { return }
         surroundings?.changes.add(1, ordering: .relaxed)
         doubt(node)
         seen.add(node, what)
@@ -80,15 +83,12 @@ extension CoordinatedFilesystem {
     }
 
     /// Whatever the kernel knows may be wrong.
+    ///
+    /// Names and attributes it believes for a second only (D76), and what it has of a file it drops when that is opened.
     func doubtAll() {
         connection.invalidateAttributes(of: .root)
-        for node in nodes.all where !node.isRoot {
-            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-            guard let parent else { continue }
-            let touch = SeenChanges.Touch(directory: parent, name: name, what: [])
-            let isThere = status(of: touch).map { FileKey($0) == node.key } ?? false
-            if !isThere { name.withName { connection.invalidateEntry($0, in: parent.id) } }
-            doubt(node)
+        for node in nodes.all where !node.isElsewhere && node.state.withLock({ $0.opens > 0 }) {
+            connection.invalidateContents(of: node.id)
         }
     }
 
@@ -120,7 +120,7 @@ extension CoordinatedFilesystem {
         defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
         for name in names {
             let status = try node.status(of: name)
-            guard status.isDirectory else { throw .stale }
+            guard status.isDirectory, !mountsBelow.isElsewhere(status.mount) else { throw .stale }
             node = nodes.introduce(status, as: name, in: node, isLocked: false)
             walked.append(node)
         }

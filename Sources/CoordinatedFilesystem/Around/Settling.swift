@@ -14,7 +14,7 @@ extension CoordinatedFilesystem {
     func tell(of seen: SeenChanges, later: inout SeenChanges) {
         var names = FollowedNames(documents)
         var (there, missing): ([Found], [SeenChanges.Touch]) = ([], [])
-        for touch in names.join(seen) {
+        for touch in names.join(seen) where !touch.directory.isElsewhere {
             let status = self.status(of: touch)
             // What the mount does to the name just now comes first, also if it began while we looked.
             if surroundings?.own.has(touch.key, within: OwnChanges.moment, at: Engine.now) ?? false {
@@ -81,7 +81,7 @@ extension CoordinatedFilesystem {
     private func formerName(of node: Node, now touch: SeenChanges.Touch) -> NameChange? {
         let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
         let (formerName, directory) = surroundings?.takeFormerName(of: node) ?? (name, hasName ? parent : nil)
-        guard let directory else { return nil }
+        guard let directory, !directory.isElsewhere else { return nil }
         let former = SeenChanges.Touch(directory: directory, name: formerName, what: [])
         if former.key == touch.key { return nil }
         if let status = status(of: former), FileKey(status) == node.key { return nil }
@@ -106,7 +106,9 @@ extension CoordinatedFilesystem {
         }
         let node = nodes.introduce(status, as: touch.name, in: touch.directory, isLocked: false)
         defer { nodes.forget(node.id, lookups: 1) }
-        if fillAwaited(touch.name, in: touch.directory, with: node, by: { .uncoordinated }) {
+        if !node.isElsewhere,
+            fillAwaited(touch.name, in: touch.directory, with: node, by: { .uncoordinated })
+        {
             return noteChange(of: node, .write(.updating)) { .uncoordinated }
         }
         if touch.what.contains(.appeared) {
@@ -200,8 +202,9 @@ struct FollowedNames {
     }
 
     private var touches: [SeenChanges.Touch] {
-        awaited
-            + followers.values.joined().filter(\.isItself).compactMap { follower in
+        let documents = followers.values.joined().filter { $0.isItself && !$0.node.isElsewhere }
+        return awaited
+            + documents.compactMap { follower in
                 let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
                 return parent.map {
                     SeenChanges.Touch(directory: $0, name: name, what: [.appeared, .vanished, .written])

@@ -10,7 +10,8 @@ import Synchronization
 ///
 /// Of root, the whole file system is watched, if it has handles that lead to directories. Otherwise each directory is
 /// watched that the kernel knows of through the mount, up to the limit of its user; those who follow a document hold
-/// the directories on its way.
+/// the directories on its way. Other file systems below are watched by nobody: one that does not answer would keep the
+/// thread that looks at what has changed.
 final class Surroundings: Sendable {
     private struct State {
         var directories: [Int32: Node] = [:]
@@ -68,7 +69,7 @@ final class Surroundings: Sendable {
     /// The kernel knows of a directory from now on.
     func arrived(_ node: Node) {
         arrivals.add(1, ordering: .sequentiallyConsistent)
-        guard let watch, watch.kind == .inotify else { return }
+        guard let watch, watch.kind == .inotify, !node.isElsewhere else { return }
         do throws(Errno) {
             let descriptor = try node.descriptor()
             // Under the lock, so that nobody takes the watch away for a former node of the same directory.

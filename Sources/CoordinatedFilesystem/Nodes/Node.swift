@@ -129,7 +129,7 @@ final class Node: DescriptorKeeper {
     var connection: Connection { context.connection }
     /// Whether a file's times move by what is stored to a mapping of it; no if that cannot be known.
     var timesShowStores: Bool {
-        guard context.mountsBelow.isElsewhere(key.mount) else { return context.timesShowStores }
+        guard isElsewhere else { return context.timesShowStores }
         do throws(Errno) {
             return FileTimes.showStores(on: try descriptor().descriptor.filesystemStatus())
         } catch {
@@ -138,7 +138,9 @@ final class Node: DescriptorKeeper {
     }
     /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
     /// the source's.
-    var isDistant: Bool { !context.isLocal || context.mountsBelow.isElsewhere(key.mount) }
+    var isDistant: Bool { !context.isLocal || isElsewhere }
+    /// Whether it was reached by another mount than the source.
+    var isElsewhere: Bool { context.mountsBelow.isElsewhere(key.mount) }
     /// Whether nobody but programs of this machine changes it, as far as its file system goes.
     var changesOnlyHere: Bool { context.mountsBelow.changesOnlyHere(key.mount) }
     func threads(for purpose: SpareThreads.Purpose) -> SpareWorkers {
