@@ -92,6 +92,8 @@ extension Mounted {
             for name in ["document", "missing"] {
                 #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])
             }
+            // Nothing has happened to it since.
+            #expect(try notices(in: lab + "/second.told") == ["didChange forMerging"])
         }
 
         @Test(

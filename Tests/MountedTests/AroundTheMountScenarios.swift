@@ -213,8 +213,12 @@ extension Mounted.AroundTheMount {
         burst() {
             present document
             present missing
+            present second
             present place
             stat place/document >/dev/null
+            echo "through the mount" >>place/second
+            ln place/second place/link
+            eventually "a write through the mount is told" has_told second didChange 1
             before=$(memory)
             overflow
             echo "longer than before" >source/document

@@ -10,11 +10,21 @@ import LinuxSystem
 /// any number of steps is one change, and what came and went is nothing.
 struct SeenChanges {
     struct Touch {
-        let directory: Node
+        var directory: Node
         let name: NameBytes
         var what: ChangeWatch.What
+        /// Anything may have happened, and nobody has seen it.
+        var isSupposed = false
 
         var key: Documents.Name { Documents.Name(name, in: directory) }
+
+        mutating func join(_ other: Touch) {
+            let isSeen = isKnown || other.isKnown
+            what.formUnion(other.what)
+            isSupposed = !isSeen && (isSupposed || other.isSupposed)
+        }
+
+        private var isKnown: Bool { !what.isEmpty && !isSupposed }
     }
 
     struct Written {
@@ -64,7 +74,7 @@ struct SeenChanges {
             order.append(key)
             touches[key] = touch
         } else {
-            touches[key]?.what.formUnion(touch.what)
+            touches[key]?.join(touch)
         }
     }
 

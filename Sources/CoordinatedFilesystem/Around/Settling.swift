@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
                 noteMove(of: former, from: origin, to: NameChange(around: touch.name, in: touch.directory))
                 guard touch.what.contains(.written) else { return true }
             }
-            guard !touch.isDoubtful else { return true }
+            guard !touch.isDoubtful, !touch.isSupposed || hasChanged(former, status) else { return true }
             noteChange(of: former, .write(.updating)) { .uncoordinated }
             return true
         }
@@ -75,6 +75,12 @@ extension CoordinatedFilesystem {
         engine.placePresenters(of: node.item)
         noteChange(of: node, .write(.updating)) { .uncoordinated }
         return true
+    }
+
+    /// Whether something was done to a document that those who follow it have not heard of. Of a directory nobody can say.
+    func hasChanged(_ document: Node, _ status: FileStatus) -> Bool {
+        guard document.kind == S_IFREG, let known = documents.look(of: document.item) else { return true }
+        return known != TrackedFile.Look(status) && isElsewhere(.written, in: document)
     }
 
     /// The name a node was known by, if it is not there any more.
@@ -207,7 +213,8 @@ struct FollowedNames {
             + documents.compactMap { follower in
                 let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
                 return parent.map {
-                    SeenChanges.Touch(directory: $0, name: name, what: [.appeared, .vanished, .written])
+                    SeenChanges.Touch(
+                        directory: $0, name: name, what: [.appeared, .vanished, .written], isSupposed: true)
                 }
             }
     }

@@ -104,6 +104,39 @@ package final class Documents: Sendable {
         return state.withLock { $0.files[item] }?.state.withLock { $0.place }
     }
 
+    /// What a document looked like when those who follow it heard of it last.
+    func look(of item: ItemID) -> TrackedFile.Look? {
+        guard !isEmpty else { return nil }
+        return state.withLock { $0.files[item]?.state.withLock { $0.look } }
+    }
+
+    /// Those who follow a document hear of all that has happened to it until it looked like this.
+    func noteTold(_ item: ItemID, as look: TrackedFile.Look) { changeLook(of: item) { $0 = look } }
+
+    /// One more follows a document: others may have something to hear yet of what has happened to it.
+    func noteFound(_ item: ItemID, as look: TrackedFile.Look) {
+        changeLook(of: item) { known in if known?.file != look.file { known = look } }
+    }
+
+    /// A document was given another name, or one more, or has lost one: the last of its times has changed, and nothing else
+    /// is known of it.
+    func noteRenamed(_ item: ItemID, as look: TrackedFile.Look) {
+        changeLook(of: item) { known in
+            guard let former = known, former.file == look.file,
+                former.stamp.hasSameContents(as: look.stamp)
+            else { return }
+            known = look
+        }
+    }
+
+    private func changeLook(of item: ItemID, _ body: (inout TrackedFile.Look?) -> Void) {
+        guard !isEmpty else { return }
+        state.withLock { state in
+            guard let file = state.files[item] else { return }
+            file.state.withLock { body(&$0.look) }
+        }
+    }
+
     /// Where the documents are that are followed.
     var allPlaces: [TrackedFile.Place] {
         guard !isEmpty else { return [] }

@@ -18,9 +18,24 @@ final class TrackedFile: TrackedDocument {
         case names([NameBytes], in: Node, former: Node?)
     }
 
+    /// What a file looks like, which tells whether something was done to it that nobody has seen.
+    struct Look: Equatable, Sendable {
+        let file: FileKey
+        let stamp: Stamp
+        let linkCount: UInt64
+
+        init(_ status: FileStatus) {
+            file = FileKey(status)
+            stamp = Stamp(status)
+            linkCount = status.linkCount
+        }
+    }
+
     struct State {
         var item: ItemID
         var place: Place
+        /// As it was when those who follow it began to, or heard of it last; nil while nobody has looked.
+        var look: Look?
         /// How many found it, aliases included.
         var finders = 1
         /// The nodes on its way to the root that the kernel must not make us forget.

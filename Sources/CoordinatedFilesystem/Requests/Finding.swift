@@ -52,6 +52,7 @@ extension CoordinatedFilesystem: DocumentSource {
     /// Returns nothing if the path has changed meanwhile.
     private func walk(_ names: [NameBytes], _ walked: inout [Node]) throws(FindingFailure) -> TrackedFile? {
         var node = nodes.root
+        var last: FileStatus?
         for (index, name) in names.enumerated() {
             let isLast = index == names.count - 1
             guard !node.isRoot || name.bytes != Array(".truce".utf8) else { throw .denied }
@@ -67,14 +68,28 @@ extension CoordinatedFilesystem: DocumentSource {
             }
             correctName(of: found, to: name, in: node, again)
             if isLast { foundAwaited(found, as: name, in: node) }
-            node = found
+            (node, last) = (found, again)
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        if node.item == item { return file }
+        if node.item == item {
+            if let last { noteFound(item, last) }
+            return file
+        }
         // It has become another document meanwhile.
         file.release()
         return nil
+    }
+
+    /// What is done to a document from now on is somebody's to hear.
+    private func noteFound(_ item: ItemID, _ status: FileStatus) {
+        let look = TrackedFile.Look(status)
+        // Who hears of it already may not have heard all yet.
+        if engine.isPresented(item) {
+            documents.noteFound(item, as: look)
+        } else {
+            documents.noteTold(item, as: look)
+        }
     }
 
     /// A node may have been moved around the mount, or be known by another of its names.

@@ -111,6 +111,7 @@ extension CoordinatedFilesystem {
     /// What looked like a save was a move.
     private func follow(_ vacancy: Vacancy, to node: Node, by claimant: (any Claimant)?) {
         adopt(vacancy.document, by: node)
+        noteNames(of: node)
         let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
         let move = Coordination.Move(
             from: formerPlace(of: vacancy), to: parent.map { places.place(name, in: $0) } ?? Place())

@@ -72,6 +72,7 @@ extension CoordinatedFilesystem {
                 return try below.descriptor.status(of: name)
             }
             let node = nodes.introduce(status, as: name, in: directory)
+            if status.linkCount > 1 { noteNames(of: node) }
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             if appearance.fill == nil { noteCreation(of: node, change, under: claim) }
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }

@@ -153,6 +153,7 @@ extension CoordinatedFilesystem {
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
+                noteNames(of: node)
                 noteDeletion(of: node, change)
             }
         }

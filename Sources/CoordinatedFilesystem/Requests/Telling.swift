@@ -18,7 +18,8 @@ extension CoordinatedFilesystem {
         guard engine.isAttended, node.itemClass != .private else { return }
         let (item, place) = (node.item, self.place(of: node))
         guard engine.isHeard(of: item, at: place) else { return }
-        engine.noteChange(of: item, at: place, by: party(), access, under: claim, stamp: stamp(of: node))
+        let stamp = stamp(of: node, item)
+        engine.noteChange(of: item, at: place, by: party(), access, under: claim, stamp: stamp)
     }
 
     /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
@@ -59,6 +60,7 @@ extension CoordinatedFilesystem {
     /// Claims follow a move into another directory, and all that is below a directory follows that: the engine hears
     /// of these though nobody is told.
     func tellMove(of node: Node, from: NameChange, to: NameChange, under claim: ClaimID? = nil) {
+        noteNames(of: node)
         let item = node.item
         guard engine.isAttended, !from.isPrivate || !to.isPrivate else {
             let isPlaced = node.state.withLock { $0.placed != nil }
@@ -120,12 +122,27 @@ extension CoordinatedFilesystem {
         change.isAround ? .uncoordinated : processes.currentParty(ofThread: change.caller.thread)
     }
 
-    private func stamp(of node: Node) -> UInt64 {
+    /// What tells whether others have heard of what a file is now. Whoever follows it hears of that.
+    private func stamp(of node: Node, _ item: ItemID) -> UInt64 {
         do throws(Errno) {
-            return Stamp(try node.descriptor().descriptor.status()).number
+            let look = TrackedFile.Look(try node.descriptor().descriptor.status())
+            documents.noteTold(item, as: look)
+            return look.stamp.number
         } catch {
             // A file that cannot be looked at is taken to have changed.
             return Engine.now.nanoseconds
+        }
+    }
+
+    /// A file has other names now, or one more or less: that nobody takes this for something that was done to a document.
+    func noteNames(of node: Node) {
+        guard node.kind == S_IFREG, engine.isAttended, node.state.withLock({ $0.isFollowed }) else { return }
+        do throws(Errno) {
+            let look = TrackedFile.Look(try node.descriptor().descriptor.status())
+            documents.noteRenamed(node.item, as: look)
+        } catch {
+            // Then it is told once too often, if the kernel loses events.
+            return
         }
     }
 }
