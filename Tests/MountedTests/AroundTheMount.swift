@@ -46,6 +46,19 @@ extension Mounted {
                 ])
         }
 
+        @Test(
+            "A document goes along into directories that nobody has looked at, but to none of its other links",
+            arguments: Watcher.both)
+        func unseen(by watcher: Watcher) throws {
+            guard let lab = try run("unseen", by: watcher) else { return }
+            let (move, change) = ("didMove forMoving uncoordinated", "didChange updating uncoordinated")
+            let deletion = "didChange forDeleting uncoordinated"
+            #expect(
+                try notices(in: lab + "/document.told") == [move, change, move, change, deletion])
+            #expect(try notices(in: lab + "/third.told") == [move, change])
+            #expect(try notices(in: lab + "/second.told") == [deletion])
+        }
+
         @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
         func exchange(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }

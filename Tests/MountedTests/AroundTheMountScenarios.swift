@@ -37,7 +37,7 @@ extension Mounted.AroundTheMount {
         finish() {
             [[ ! $server ]] || kill -CONT "$server"
             "$truce" unmount place
-            [[ ! $server ]] || fusermount3 -u -z source/slow
+            [[ ! -d behind ]] || fusermount3 -u -z source/slow
             for ((try = 0; try < 1000; try++)); do
                 [[ -d /proc/$daemon ]] || return 0
                 sleep 0.01
@@ -136,6 +136,37 @@ extension Mounted.AroundTheMount {
             eventually "a move out of the source is told" has_told deep didChange 4
             mv elsewhere source/folder
             eventually "and one back" has_told deep didChange 5
+        }
+        # No directory is looked at before something is in it.
+        unseen() {
+            echo one >source/third
+            ln source/second source/link
+            cat place/link >/dev/null
+            present document
+            present second
+            present third
+            mkdir source/arch
+            mv source/document source/arch/document
+            eventually "a move into a new directory is told" has_told document didMove 1
+            echo "longer than before" 1<>source/arch/document
+            eventually "a write there is told" has_told document didChange 1
+            mkdir --parents source/deep/er
+            mv source/arch source/deep/er
+            eventually "a move of the directory is told" has_told document didMove 2
+            echo "again, and longer than before" 1<>source/deep/er/arch/document
+            eventually "a write there is told" has_told document didChange 2
+            eventually "and seen" has_size place/deep/er/arch/document 30
+            mkdir elsewhere
+            mv source/deep/er/arch/document elsewhere
+            eventually "a move out of the source is told" has_told document forDeleting 1
+            mkdir source/found
+            mv source/third source/found/third
+            stat place/found/third >/dev/null
+            eventually "a move that a lookup finds is told" has_told third didMove 1
+            echo "longer than before" 1<>source/found/third
+            eventually "a write there is told" has_told third didChange 1
+            rm source/second
+            eventually "that one of two links is gone is told" has_told second forDeleting 1
         }
         # Whether each of the two is told of a change, the first time and of a write of its own.
         both_are_told() {

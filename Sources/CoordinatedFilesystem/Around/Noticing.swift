@@ -105,7 +105,10 @@ extension CoordinatedFilesystem {
             let key = FileKey(try opened.status())
             if let known = nodes[key] { return known }
             guard isAttended, let names = try names(of: opened) else { return nil }
-            let found = try walk(names)
+            var walked: [Node] = []
+            // Nobody holds what is found: it stays for as long as somebody needs it.
+            defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
+            let found = try reach(names, holding: &walked)
             return found.key == key ? found : nil
         } catch {
             // It is gone, and so is all that was in it.
@@ -113,11 +116,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Nobody holds what is found: it stays for as long as somebody needs it.
-    private func walk(_ names: [NameBytes]) throws(Errno) -> Node {
+    /// Walks down to a directory, and counts a lookup of each on the way; the caller forgets them, also if it is not reached.
+    func reach(_ names: [NameBytes], holding walked: inout [Node]) throws(Errno) -> Node {
         var node = nodes.root
-        var walked: [Node] = []
-        defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
         for name in names {
             let status = try node.status(of: name)
             guard status.isDirectory, !mountsBelow.isElsewhere(status.mount) else { throw .stale }

@@ -13,8 +13,38 @@ import Synchronization
 extension CoordinatedFilesystem {
     func tell(of seen: SeenChanges, later: inout SeenChanges) {
         var names = FollowedNames(documents)
+        var held: [Node] = []
+        defer { for node in held { nodes.forget(node.id, lookups: 1) } }
+        let touches = hold(directoriesOf: names.join(seen), &held)
+        var (there, missing) = look(at: touches, later: &later)
+        var left: Set<Documents.Name> = []
+        there = tellOfExchanges(there, names).filter { touch, status in
+            guard let former = names.document(at: touch.key) else { return true }
+            return !tellOfDocument(at: former, touch, status, &left)
+        }
+        for (touch, status) in there { tellOfArrival(touch, status, &left) }
+        let formerNames: [Documents.Name: NodeID] = surroundings?.formerNames ?? [:]
+        missing = missing.filter { !left.contains($0.key) && !wasFound(by: formerNames, from: $0) }
+        // A name may lead elsewhere by now.
+        names = FollowedNames(documents)
+        if seen.hasLost, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .uncoordinated } }
+        for touch in missing { tellOfLoss(touch, names) }
+        // By now what was lost is awaited: not in directories that are gone as well, but under their names.
+        names = FollowedNames(documents)
+        for touch in missing { names.leave(touch.key, of: documents) }
+        for written in seen.writtenInOrder where isElsewhere(written.what, in: written.node) {
+            // Of what is followed, that was told already.
+            if seen.hasLost, written.node.state.withLock({ $0.isFollowed }) { continue }
+            noteChange(of: written.node, AccessTable.changingAttributes) { .uncoordinated }
+        }
+    }
+
+    /// What is under the names now, and which of them are missing.
+    private func look(
+        at touches: [SeenChanges.Touch], later: inout SeenChanges
+    ) -> (there: [Found], missing: [SeenChanges.Touch]) {
         var (there, missing): ([Found], [SeenChanges.Touch]) = ([], [])
-        for touch in names.join(seen) where !touch.directory.isElsewhere {
+        for touch in touches where !touch.directory.isElsewhere {
             let status = self.status(of: touch)
             // What the mount does to the name just now comes first, also if it began while we looked.
             if surroundings?.own.has(touch.key, within: OwnChanges.moment, at: Engine.now) ?? false {
@@ -25,25 +55,7 @@ extension CoordinatedFilesystem {
                 missing.append(touch)
             }
         }
-        var left: Set<Documents.Name> = []
-        there = tellOfExchanges(there, names).filter { touch, status in
-            guard let former = names.document(at: touch.key) else { return true }
-            return !tellOfDocument(at: former, touch, status, &left)
-        }
-        for (touch, status) in there { tellOfArrival(touch, status, &left) }
-        // A name may lead elsewhere by now.
-        names = FollowedNames(documents)
-        if seen.hasLost, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .uncoordinated } }
-        missing = missing.filter { !left.contains($0.key) }
-        for touch in missing { tellOfLoss(touch, names) }
-        // By now what was lost is awaited: not in directories that are gone as well, but under their names.
-        names = FollowedNames(documents)
-        for touch in missing { names.leave(touch.key, of: documents) }
-        for written in seen.writtenInOrder where isElsewhere(written.what, in: written.node) {
-            // Of what is followed, that was told already.
-            if seen.hasLost, written.node.state.withLock({ $0.isFollowed }) { continue }
-            noteChange(of: written.node, AccessTable.changingAttributes) { .uncoordinated }
-        }
+        return (there, missing)
     }
 
     /// Something is under a name where a document is followed. Returns whether it is the document.
@@ -61,7 +73,7 @@ extension CoordinatedFilesystem {
             return true
         }
         guard former.kind == S_IFREG, status.isRegularFile else {
-            lose(former, touch)
+            if !findAgain(former, from: touch) { lose(former) }
             return false
         }
         let node = nodes.introduce(status, as: touch.name, in: touch.directory, isLocked: false)
@@ -84,7 +96,7 @@ extension CoordinatedFilesystem {
     }
 
     /// The name a node was known by, if it is not there any more.
-    private func formerName(of node: Node, now touch: SeenChanges.Touch) -> NameChange? {
+    func formerName(of node: Node, now touch: SeenChanges.Touch) -> NameChange? {
         let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
         let (formerName, directory) = surroundings?.takeFormerName(of: node) ?? (name, hasName ? parent : nil)
         guard let directory, !directory.isElsewhere else { return nil }
@@ -99,12 +111,8 @@ extension CoordinatedFilesystem {
         _ touch: SeenChanges.Touch, _ status: FileStatus, _ left: inout Set<Documents.Name>
     ) {
         let known = nodes[FileKey(status)]
-        let change = NameChange(around: touch.name, in: touch.directory)
-        if let known, let origin = formerName(of: known, now: touch) {
+        if let known, let origin = tellOfMove(of: known, to: touch) {
             left.insert(Documents.Name(origin.name, in: origin.directory))
-            rename(known, to: change)
-            noteMove(of: known, from: origin, to: change)
-            _ = fillAwaited(touch.name, in: touch.directory, with: known) { .uncoordinated }
             return
         }
         guard known != nil || (engine.isAttended && !touch.isDoubtful) || !documents.awaitsNothing else {
@@ -118,7 +126,7 @@ extension CoordinatedFilesystem {
             return noteChange(of: node, .write(.updating)) { .uncoordinated }
         }
         if touch.what.contains(.appeared) {
-            noteCreation(of: node, change)
+            noteCreation(of: node, NameChange(around: touch.name, in: touch.directory))
         } else if !touch.changesName, !touch.isDoubtful {
             noteChange(of: node, AccessTable.changingAttributes) { .uncoordinated }
         }
@@ -126,14 +134,16 @@ extension CoordinatedFilesystem {
 
     /// Nothing is under a name any more.
     private func tellOfLoss(_ touch: SeenChanges.Touch, _ names: FollowedNames) {
-        for node in names.losses(at: touch.key) { lose(node, touch) }
-        guard !names.isFollowed(touch.key), touch.what.contains(.vanished), !touch.what.contains(.appeared)
+        let moved = Set(names.nodes(at: touch.key).filter { findAgain($0, from: touch) }.map(\.id))
+        for node in names.losses(at: touch.key, besides: moved) { lose(node) }
+        guard moved.isEmpty, !names.isFollowed(touch.key), touch.what.contains(.vanished),
+            !touch.what.contains(.appeared)
         else { return }
         noteDeletion(ofUnknown: NameChange(around: touch.name, in: touch.directory))
     }
 
     /// A document is gone, by itself or with a directory above it.
-    private func lose(_ node: Node, _ touch: SeenChanges.Touch) {
+    private func lose(_ node: Node) {
         let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
         guard hasName, let parent else { return }
         lost(node, name, in: parent, wasLast: false)
@@ -184,8 +194,17 @@ struct FollowedNames {
 
     func isFollowed(_ name: Documents.Name) -> Bool { followers[name]?.contains(where: \.isItself) ?? false }
 
-    /// Documents that are gone if a name is.
-    func losses(at name: Documents.Name) -> [Node] { (followers[name] ?? []).compactMap(\.document) }
+    /// What is known by a name still, and is a document or leads to some.
+    func nodes(at name: Documents.Name) -> [Node] {
+        let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
+        return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
+    }
+
+    /// Documents that are gone if a name is, and has not moved with what is in it.
+    func losses(at name: Documents.Name, besides moved: Set<NodeID>) -> [Node] {
+        (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
+            .compactMap(\.document)
+    }
 
     /// What is awaited in a directory that is gone, or below it, is awaited together with that from now on.
     func leave(_ name: Documents.Name, of documents: Documents) {
@@ -217,5 +236,13 @@ struct FollowedNames {
                         directory: $0, name: name, what: [.appeared, .vanished, .written], isSupposed: true)
                 }
             }
+    }
+}
+
+extension Node {
+    /// Whether it is known by this name: others may have learnt of another since the name was found.
+    fileprivate func isKnown(by name: Documents.Name) -> Bool {
+        let (own, parent, hasName) = state.withLock { ($0.name, $0.parent, $0.hasName) }
+        return hasName && parent.map { Documents.Name(own, in: $0) == name } ?? false
     }
 }

@@ -139,6 +139,14 @@ final class Surroundings: Sendable {
         return (former.name, former.directory)
     }
 
+    /// Which nodes a lookup has found elsewhere, by what they were called before.
+    var formerNames: [Documents.Name: NodeID] {
+        let former = state.withLock { $0.formerNames }
+        return former.reduce(into: [:]) { names, entry in
+            names[Documents.Name(entry.value.name, in: entry.value.directory)] = entry.key
+        }
+    }
+
     /// Something cannot be watched; said once, and whenever somebody asks.
     func report(_ shortage: String) {
         let isFirst = state.withLock { state in
