@@ -40,9 +40,10 @@ const uint64_t CLINUX_RESOLVE_AT_HAND = RESOLVE_CACHED | RESOLVE_NO_XDEV;
 const int64_t CLINUX_TIME_NOW = UTIME_NOW;
 const int64_t CLINUX_TIME_OMIT = UTIME_OMIT;
 
-int clinux_statx(int directory, const char *name, struct clinux_status *out) {
+int clinux_statx(int directory, const char *name, bool at_hand, struct clinux_status *out) {
     struct statx s;
-    int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_SYNC_AS_STAT | AT_NO_AUTOMOUNT;
+    int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+    flags |= at_hand ? AT_STATX_DONT_SYNC : AT_STATX_SYNC_AS_STAT;
     if (statx(directory, name, flags, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &s) != 0) return -1;
     out->device = makedev(s.stx_dev_major, s.stx_dev_minor);
     out->inode = s.stx_ino;

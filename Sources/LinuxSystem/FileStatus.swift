@@ -84,12 +84,19 @@ extension OwnedDescriptor {
     package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes)
     }
+
+    /// The same without asking whoever serves a file system that is mounted there: what the kernel knows of that may be old.
+    package borrowing func statusAtHand(of name: borrowing FileName) throws(Errno) -> FileStatus {
+        try FileStatus(of: rawValue, name.bytes, atHand: true)
+    }
 }
 
 extension FileStatus {
-    fileprivate init(of directory: CInt, _ name: UnsafePointer<CChar>) throws(Errno) {
+    fileprivate init(
+        of directory: CInt, _ name: UnsafePointer<CChar>, atHand: Bool = false
+    ) throws(Errno) {
         var status = clinux_status()
-        guard clinux_statx(directory, name, &status) == 0 else { throw .last }
+        guard clinux_statx(directory, name, atHand, &status) == 0 else { throw .last }
         self.init(status)
     }
 }

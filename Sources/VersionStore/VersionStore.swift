@@ -76,11 +76,16 @@ package final class VersionStore: Sendable {
     /// The last chance of lines that had no room: without them, the next opening finds the contents and not whose they were.
     package func settle() { files?.settle() }
 
-    /// What is kept of a path and everything below it, oldest first; of everything for an empty path.
-    package func list(under path: [UInt8]) throws(StoreError) -> [KeptEntry] {
+    /// What is kept of a path and everything below it, oldest first; of everything for an empty path. `alias` says which other
+    /// paths are the same document.
+    package func list(
+        under path: [UInt8], orCalled alias: ([UInt8]) -> Bool = { _ in false }
+    ) throws(StoreError) -> [KeptEntry] {
         guard let files else { return [] }
         let folder = path + [UInt8(ascii: "/")]
-        return try files.entries { path.isEmpty || $0.path == path || $0.path.starts(with: folder) }
+        return try files.entries {
+            path.isEmpty || $0.path == path || $0.path.starts(with: folder) || alias($0.path)
+        }
     }
 
     package func entry(_ id: KeptID) throws(StoreError) -> KeptEntry {

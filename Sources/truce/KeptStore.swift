@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import ControlServer
+import CoordinatedFilesystem
 import Glibc
 import LinuxSystem
 import VersionStore
@@ -17,10 +18,22 @@ final class KeptStore: KeptContents {
     }
 
     func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm] {
-        let all = try storing { () throws(StoreError) in try store.list(under: path) }
+        let all = try storing { () throws(StoreError) in
+            try store.list(under: path) { Self.isBackup($0, of: path) }
+        }
         var forms: [KeptForm] = []
         for entry in all.reversed() where isTold(of: entry, peer) { forms.append(KeptForm(entry)) }
         return forms
+    }
+
+    /// Whoever saves by way of a backup removes the former document under the backup's name: what somebody still wrote to it is
+    /// looked for under the document's.
+    private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
+        let slash = UInt8(ascii: "/")
+        let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
+        guard let name, let documentName, path.dropLast(name.count) == document.dropLast(documentName.count)
+        else { return false }
+        return SideName.isBackupShaped(Array(name), of: Array(documentName))
     }
 
     /// Where nobody can look, nobody can say who may: that hides what was kept there, and no other entries.

@@ -92,7 +92,8 @@ extension Mounted {
                 try holder.must("write", "h", " and more")
                 try holder.must("close", "h")
                 let restored = try Lab.freshDirectory("restored") + "/document"
-                try mount.restore(try #require(try mount.kept().first?.id), to: restored)
+                // It is called by the backup's name, and found by the document's.
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
                 #expect(try Contents.text(of: restored) == "begun more and more")
                 try presenter.end()
                 checkForced(try mount.status())

@@ -36,8 +36,9 @@ struct clinux_filesystem {
     int64_t magic;
 };
 
-// An empty name means the descriptor itself. Symbolic links are never followed.
-int clinux_statx(int directory, const char *name, struct clinux_status *out);
+// An empty name means the descriptor itself. Symbolic links are never followed. What is `at_hand` is what the kernel knows, without
+// asking whoever serves the file system.
+int clinux_statx(int directory, const char *name, bool at_hand, struct clinux_status *out);
 // Whether the file system has room for when a file was made; -1 and errno if that cannot be told.
 int clinux_records_birth(int descriptor);
 // Takes a lease, which nobody gets while somebody may write, and gives it back.

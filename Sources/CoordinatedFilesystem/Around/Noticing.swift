@@ -94,7 +94,7 @@ extension CoordinatedFilesystem {
 
     /// What is under a name now; nil if nothing is, or nothing that can be looked at.
     func status(of touch: SeenChanges.Touch) -> FileStatus? {
-        do throws(Errno) { return try touch.directory.status(of: touch.name) } catch { return nil }
+        do throws(Errno) { return try touch.directory.statusAtHand(of: touch.name) } catch { return nil }
     }
 
     /// The directory that a handle leads to, if it concerns anybody: the kernel knows it, or somebody may show what is
@@ -120,7 +120,7 @@ extension CoordinatedFilesystem {
     func reach(_ names: [NameBytes], holding walked: inout [Node]) throws(Errno) -> Node {
         var node = nodes.root
         for name in names {
-            let status = try node.status(of: name)
+            let status = try node.statusAtHand(of: name)
             guard status.isDirectory, !mountsBelow.isElsewhere(status.mount) else { throw .stale }
             node = nodes.introduce(status, as: name, in: node, isLocked: false)
             walked.append(node)

@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
         var walked: [Node] = []
         defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
         let directory = try reach(Array(names.dropLast()), holding: &walked)
-        guard FileKey(try directory.status(of: name)) == node.key else { return false }
+        guard FileKey(try directory.statusAtHand(of: name)) == node.key else { return false }
         var above = nodes.root
         for (index, found) in (walked + [node]).enumerated() {
             _ = tellOfMove(of: found, to: .init(directory: above, name: names[index], what: []))
