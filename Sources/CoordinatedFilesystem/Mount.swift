@@ -93,11 +93,12 @@ package final class Mount: StatusSource {
         try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
-        engine.workers.run { [filesystem] in filesystem.keeper.settle() }
         // The last handles may have left something to keep.
         let end = Engine.now + Self.longestFarewell
         let areDone = engine.workers.finish(until: end.nanoseconds)
-        if !filesystem.threads.finish(until: end.nanoseconds) || !areDone {
+        let areAll = filesystem.threads.finish(until: end.nanoseconds) && areDone
+        engine.workers.run { [filesystem] in filesystem.keeper.settle() }
+        if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestFarewell)")
         }
     }

@@ -81,8 +81,11 @@ final class KeptFiles: Sendable {
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         // What the log was never told it need not be told the end of; there is no room for that either.
-        if !forgetOwed(id) { try append(LogLine(dropping: id, reason: reason, at: clock())) }
+        let isOwed = state.withLock { state in state.owed.contains { $0.id == id.description } }
+        if !isOwed { try append(LogLine(dropping: id, reason: reason, at: clock())) }
         try remove(id.description)
+        // It may have been written meanwhile: then the next opening finds a line without a file.
+        if isOwed { forgetOwed(id) }
     }
 }
 
@@ -177,12 +180,8 @@ extension KeptFiles {
 
     func settle() { state.withLock { $0.settle() } }
 
-    private func forgetOwed(_ id: KeptID) -> Bool {
-        state.withLock { state in
-            guard let index = state.owed.firstIndex(where: { $0.id == id.description }) else { return false }
-            state.owed.remove(at: index)
-            return true
-        }
+    private func forgetOwed(_ id: KeptID) {
+        state.withLock { state in state.owed.removeAll { $0.id == id.description } }
     }
 
     func remove(_ name: String) throws(StoreError) {
@@ -207,14 +206,16 @@ extension KeptFiles {
 extension KeptFiles.State {
     /// Writes what is owed, if that is possible now.
     mutating func settle() {
-        guard !owed.isEmpty else { return }
+        var written = 0
         do throws(Errno) {
-            try log.append(owed.flatMap { $0.bytes() })
-            owed = []
+            for line in owed {
+                try log.append(line.bytes())
+                written += 1
+            }
         } catch {
             // It was reported of each, and is tried again.
-            return
         }
+        owed.removeFirst(written)
     }
 }
 

@@ -75,7 +75,7 @@ extension Mounted {
 
         @Test(
             "What is still written to a database or a log that somebody replaces or removes",
-            arguments: ["app.db", "app.log"], ["unlink", "rename"])
+            arguments: ["app.db", "app.log"], ["unlink", "rename", "rotate"])
         func withoutTurns(name: String, call: String) throws {
             let prepare = { (source: String) in try Contents.write("", to: source + "/new") }
             try MountedDirectory.with(Keeping.impatient, prepare: prepare) { mount in
@@ -84,19 +84,42 @@ extension Mounted {
                 try holder.must("put", document, "begun")
                 try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
                 let (_, took) = try timed {
-                    if call == "unlink" {
-                        try other.must("unlink", document)
-                    } else {
-                        try other.must("rename", mount.path + "/new", document)
+                    switch call {
+                    case "unlink": try other.must("unlink", document)
+                    case "rename": try other.must("rename", mount.path + "/new", document)
+                    default:
+                        try other.must("rename", document, document + ".1")
+                        try other.must("unlink", document + ".1")
                     }
                 }
                 print("\(call) of \(name) took \(took)")
                 try holder.must("write", "h", ", finished")
                 try holder.must("close", "h")
-                let entry = try #require(try mount.kept(name).first)
+                let entry = try #require(try mount.kept(name + (call == "rotate" ? ".1" : "")).first)
                 let restored = try Lab.freshDirectory("restored") + "/" + name
                 try mount.restore(entry.id, to: restored)
                 #expect(try Contents.text(of: restored) == "begun, finished")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A log that is removed is not kept if nothing was written to it any more, or by its other name")
+        func withoutTurnsNorWrites() throws {
+            try MountedDirectory.with(Keeping.impatient) { mount in
+                let document = mount.path + "/app.log"
+                let (holder, other) = (try Actor(), try Actor())
+                try holder.must("open", "h", document, "O_WRONLY|O_CREAT|O_APPEND")
+                try holder.must("write", "h", "begun")
+                try Program("touch").run("--date=1 hour ago", document)
+                try other.must("link", document, mount.path + "/snapshot.log")
+                try other.must("unlink", mount.path + "/snapshot.log")
+                #expect(try mount.kept().isEmpty)
+                try other.must("unlink", document)
+                #expect(try mount.kept().count == 1)
+                try holder.must("close", "h")
+                try eventually(within: .seconds(10), "what nobody wrote to to be dropped") {
+                    try mount.kept().isEmpty
+                }
                 checkForced(try mount.status())
             }
         }

@@ -69,6 +69,12 @@ extension Mounted {
                 try holder.must("close", "h")
                 #expect(try Contents.text(of: mount.below + "/file") == "theirs and mine")
                 #expect(try Program("cat").run(file).text == "theirs and mine")
+                // Each of several who come by the former name.
+                try Script("printf more >\"$1/new\"; mv \"$1/new\" \"$1/file\"").run(mount.below)
+                let writers = [try Actor(), try Actor()]
+                for writer in writers { try writer.tell("put", file, "last") }
+                for writer in writers { #expect(try writer.answer() == "ok") }
+                #expect(try Contents.text(of: mount.below + "/file") == "last")
                 // What has no name any more can be opened by the descriptor of who has it.
                 try Script(
                     """

@@ -48,12 +48,13 @@ extension CoordinatedFilesystem {
         defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
         let directory = try reach(Array(names.dropLast()), holding: &walked)
         guard FileKey(try directory.statusAtHand(of: name)) == node.key else { return false }
-        var above = nodes.root
+        var (above, isKnown) = (nodes.root, false)
         for (index, found) in (walked + [node]).enumerated() {
-            _ = tellOfMove(of: found, to: .init(directory: above, name: names[index], what: []))
+            let place = SeenChanges.Touch(directory: above, name: names[index], what: [])
+            isKnown = tellOfMove(of: found, to: place) != nil || found.isCalled(names[index], in: above)
             above = found
         }
-        return true
+        return isKnown
     }
 
     /// Tells of something that is under a name and has come from another. Returns which that was.

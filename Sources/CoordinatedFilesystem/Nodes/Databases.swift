@@ -18,6 +18,15 @@ extension Node {
         return true
     }
 
+    /// Whether its programs take no turns, and neither make nor remove it as a helper file.
+    var isDatabaseOrLog: Bool {
+        switch itemClass {
+        case .log: true
+        case .database: !ItemClass.isDatabaseCompanion(state.withLock { $0.name }.bytes)
+        case .document, .private, .background: false
+        }
+    }
+
     /// SQLite's.
     private var hasDatabaseHeader: Bool {
         do throws(Errno) {

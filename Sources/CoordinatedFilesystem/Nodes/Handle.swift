@@ -48,11 +48,20 @@ final class KeptFile: Sendable {
     }
 
     let id: KeptID
+    /// What it looked like then; nil if the clock of its file system would not tell a later change.
+    private let stamp: Stamp?
     private let state: Mutex<State>
 
-    init(_ id: KeptID, writers: Int) {
+    init(_ id: KeptID, as stamp: Stamp?, writers: Int) {
         self.id = id
+        self.stamp = stamp
         state = Mutex(State(writers: writers))
+    }
+
+    /// Whether it was written to since it was kept, as far as that can be told.
+    func hasChanged(to status: FileStatus?) -> Bool {
+        guard let stamp, let status else { return true }
+        return !stamp.hasSameContents(as: Stamp(status))
     }
 
     /// A writer closed it. Returns whether it was the last and none of them has written anything.
@@ -90,6 +99,8 @@ final class Handle: Claimant {
         var renewed: ClaimID?
         /// It was opened to write to a file that takes nothing but more at its end.
         var isAppendOnly = false
+        /// The kernel has looked the name up for the second time, and will not again.
+        var isRetry = false
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
         /// The file took the name of a document that had none: others see another file, whatever is written.
@@ -124,6 +135,9 @@ final class Handle: Claimant {
     let opened: Instant
     /// Whether the arbiter knows of it; files that are no documents have handles without claims.
     let isClaimed: Bool
+    /// Whether it writes to a database or a log, where nobody takes turns: what it still writes is lost all the same when
+    /// somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
+    let writesWithoutTurns: Bool
     private unowned let processes: Processes
     let state = Mutex(State())
     /// The kernel drops what it had of the file, and has not come to read yet.
@@ -140,7 +154,8 @@ final class Handle: Claimant {
         self.thread = thread
         self.isClaimed = isClaimed
         self.processes = processes
-        process = isClaimed ? processes.process(ofOpener: thread) : 0
+        writesWithoutTurns = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
+        process = isClaimed || writesWithoutTurns ? processes.process(ofOpener: thread) : 0
         opened = Engine.now
     }
 

@@ -154,7 +154,7 @@ extension Node {
     /// The same for those who must not wait for a file system that somebody may have mounted there since. A source that is itself
     /// far away is asked all the same.
     func statusAtHand(of name: NameBytes) throws(Errno) -> FileStatus {
-        guard !isDistant else { return try status(of: name) }
+        guard changesOnlyHere else { return try status(of: name) }
         let directory = try descriptor()
         return try name.withName { (name) throws(Errno) in try directory.descriptor.statusAtHand(of: name) }
     }

@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
     func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
+        if hasBeenStale { handle.state.withLock { $0.isRetry = true } }
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let part = Request.Part(handle.item, handle.access, at: places.place(of: node))
         let request = Request(handle.claim, .handle, part)
@@ -210,14 +211,17 @@ extension CoordinatedFilesystem {
     }
 
     /// A file that was replaced or removed around the mount is not to be written to by those who open it by its name: the
-    /// kernel looks the name up again, and finds what is there now. Who has come by a descriptor comes again, by no name.
+    /// kernel looks the name up again, and finds what is there now. Whoever comes again has come by a descriptor, or others are
+    /// faster than it: what it writes nobody will find, and is kept.
     ///
     /// Some file systems that are not the kernel's own count no links.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
         let node = handle.node
         guard status.linkCount == 0, node.hasName, node.changesOnlyHere else { return }
-        try node.keepAsOrphan()
-        node.lostName()
+        let isRetry = handle.state.withLock { $0.isRetry }
+        if isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
+            return handle.state.withLock { $0.writesToOrphan = true }
+        }
         bounces.noteReturn(of: handle.thread, at: Engine.now)
         throw .stale
     }

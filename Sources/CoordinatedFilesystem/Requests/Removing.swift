@@ -92,7 +92,7 @@ extension CoordinatedFilesystem {
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> (writers: [Handle], hasUnseen: Bool) {
         guard let node else { return ([], false) }
-        let unclaimed = writersWithoutClaims(on: node)
+        let unclaimed = writersWithoutTurns(on: node)
         guard !grant.passed.isEmpty || !unclaimed.isEmpty else { return ([], false) }
         let party = request.identify()
         let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
@@ -104,16 +104,17 @@ extension CoordinatedFilesystem {
         )
     }
 
-    /// Who writes to a database or a log takes no turns, and loses what it writes all the same when the file goes. Not what
-    /// the programs of a database make and remove themselves: the journals of SQLite, the files of PostgreSQL.
-    private func writersWithoutClaims(on node: Node) -> [Handle] {
-        let (opens, itemClass, name) = node.state.withLock { ($0.opens, $0.itemClass, $0.name) }
-        guard opens > 0, itemClass == .log || itemClass == .database else { return [] }
-        let writers = handles.writers(on: node).filter { !$0.isClaimed }
-        guard !writers.isEmpty, !ItemClass.isDatabaseCompanion(name.bytes), !node.isInCluster else {
-            return []
+    /// Those who take no turns (``Handle/writesWithoutTurns``), if the file is about to lose its last name. Not the programs of
+    /// PostgreSQL, which remove each other's files.
+    private func writersWithoutTurns(on node: Node) -> [Handle] {
+        guard node.state.withLock({ $0.opens > 0 }) else { return [] }
+        let writers = handles.writers(on: node).filter(\.writesWithoutTurns)
+        guard !writers.isEmpty, !node.isInCluster else { return [] }
+        do throws(Errno) {
+            return try node.descriptor().descriptor.status().linkCount > 1 ? [] : writers
+        } catch {
+            return writers
         }
-        return writers
     }
 
     /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything

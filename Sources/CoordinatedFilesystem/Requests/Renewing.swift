@@ -59,10 +59,12 @@ extension CoordinatedFilesystem {
         work(on: handle.node) { [self] in
             guard let reply = parked.take() else { return }
             do throws(StoreError) {
-                try keeper.keepContents(of: handle.node, because: cause, by: handle)
-            } catch {
                 // What only grows loses nothing by that.
-                guard isGrowth(change, of: handle.node) else { return reply.fail(.busy) }
+                if !isGrowth(change, of: handle.node) {
+                    try keeper.keepContents(of: handle.node, because: cause, by: handle)
+                }
+            } catch {
+                return reply.fail(.busy)
             }
             apply(change, to: handle.node, through: handle, reply: reply)
         }

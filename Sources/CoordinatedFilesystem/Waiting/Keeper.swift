@@ -95,7 +95,7 @@ final class Keeper: Sendable {
             }
             note(id, cause, of: node, by: subject)
             guard !mustStay else { return }
-            let file = KeptFile(id, writers: writers.count)
+            let file = KeptFile(id, as: Self.settledStamp(of: descriptor), writers: writers.count)
             for writer in writers { writer.state.withLock { $0.keptFiles.append(file) } }
         } catch {
             engine.say("replaced or removed a file that could not be kept (\(error))", subject.account)
@@ -118,8 +118,10 @@ final class Keeper: Sendable {
             return state.keptFiles
         }
         guard !files.isEmpty, let store else { return }
-        let hasWritten = handle.mayHaveWritten
-        for file in files where file.isNeedless(afterOneThat: hasWritten) {
+        // A log or a database has been written to for long: what counts is what was still written.
+        let status = handle.writesWithoutTurns ? Self.presentStatus(of: handle.node) : nil
+        let hasWritten = handle.writesWithoutTurns ? nil : handle.mayHaveWritten
+        for file in files where file.isNeedless(afterOneThat: hasWritten ?? file.hasChanged(to: status)) {
             do throws(StoreError) {
                 try store.drop(file.id, reason: "nothing was written to it")
                 engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
@@ -141,6 +143,21 @@ final class Keeper: Sendable {
 
     private static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
         do throws(Errno) { return try node.descriptor() } catch { throw .io(error) }
+    }
+
+    private static func presentStatus(of node: Node) -> FileStatus? {
+        do throws(Errno) { return try node.descriptor().descriptor.status() } catch { return nil }
+    }
+
+    private static func settledStamp(of descriptor: SharedDescriptor) -> Stamp? {
+        do throws(StoreError) {
+            let status = try status(of: descriptor)
+            let modified = status.modified.seconds &* 1_000_000_000 &+ Int64(status.modified.nanoseconds)
+            let isSettled = WallClock.nanoseconds() &- modified >= FileTimes.grain(of: status)
+            return isSettled ? Stamp(status) : nil
+        } catch {
+            return nil
+        }
     }
 
     private static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
