@@ -206,16 +206,11 @@ extension KeptFiles {
 extension KeptFiles.State {
     /// Writes what is owed, if that is possible now.
     mutating func settle() {
-        var written = 0
-        do throws(Errno) {
-            for line in owed {
-                try log.append(line.bytes())
-                written += 1
-            }
-        } catch {
+        while let line = owed.first {
             // It was reported of each, and is tried again.
+            do throws(Errno) { try log.append(line.bytes()) } catch { return }
+            owed.removeFirst()
         }
-        owed.removeFirst(written)
     }
 }
 
