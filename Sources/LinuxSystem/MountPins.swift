@@ -19,8 +19,9 @@ package struct MountPins: Sendable {
         var known: Set<[UInt8]> = []
         if let own = readLink("/proc/self/ns/mnt") { known.insert(own) }
         for pid in try ProcessScan.processes() {
-            guard let namespace = readLink("/proc/\(pid)/ns/mnt"), known.insert(namespace).inserted,
-                let text = ProcessScan.contents(of: "/proc/\(pid)/mountinfo"),
+            let seen = ProcessInspection.livingThread(of: pid)
+            guard let namespace = readLink("/proc/\(seen)/ns/mnt"), known.insert(namespace).inserted,
+                let text = ProcessScan.contents(of: "/proc/\(seen)/mountinfo"),
                 MountTable(parsing: text).entries.contains(where: { $0.device == device })
             else { continue }
             namespaces.append(Holder(pid: pid, program: ProcessScan.program(of: pid)))
@@ -35,17 +36,18 @@ package struct MountPins: Sendable {
 
         package init(_ device: UInt64) throws(Errno) {
             for pid in try ProcessScan.processes() {
-                guard let open = opened(by: pid) else { continue }
+                let seen = ProcessInspection.livingThread(of: pid)
+                guard let open = opened(by: seen) else { continue }
                 let links = ["cwd", "root"] + open.map { "fd/" + String(decoding: $0, as: UTF8.self) }
-                guard links.contains(where: { ProcessScan.deviceAtHand("/proc/\(pid)/\($0)") == device })
+                guard links.contains(where: { ProcessScan.deviceAtHand("/proc/\(seen)/\($0)") == device })
                 else { continue }
                 holders.append(Holder(pid: pid, program: ProcessScan.program(of: pid)))
             }
         }
 
-        private mutating func opened(by pid: Int32) -> [[UInt8]]? {
+        private mutating func opened(by thread: Int32) -> [[UInt8]]? {
             do throws(Errno) {
-                return try ProcessScan.names(in: "/proc/\(pid)/fd")
+                return try ProcessScan.names(in: "/proc/\(thread)/fd")
             } catch {
                 // Anything else means that the process is gone.
                 if error == .noAccess || error == .notPermitted { hidden += 1 }

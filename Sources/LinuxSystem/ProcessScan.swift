@@ -39,20 +39,21 @@ package struct ProcessScan {
     }
 
     private mutating func scan(_ pid: Int32) {
-        guard let open = names("/proc/\(pid)/fd") else { return }
+        let seen = ProcessInspection.livingThread(of: pid)
+        guard let open = names("/proc/\(seen)/fd") else { return }
         for (link, use) in [("cwd", BusyProcess.Use.workingDirectory), ("root", .root)] {
-            let path = "/proc/\(pid)/\(link)"
+            let path = "/proc/\(seen)/\(link)"
             if Self.mountID(ofLink: path) == mount.id { note(pid, use, Self.target(of: path)) }
         }
         for name in open {
             let number = String(decoding: name, as: UTF8.self)
             // First, because what is told of other things than files may wait for whoever has them.
-            guard Self.deviceAtHand("/proc/\(pid)/fd/\(number)") == mount.device,
-                Self.mountID(in: "/proc/\(pid)/fdinfo/\(number)") == mount.id
+            guard Self.deviceAtHand("/proc/\(seen)/fd/\(number)") == mount.device,
+                Self.mountID(in: "/proc/\(seen)/fdinfo/\(number)") == mount.id
             else { continue }
-            note(pid, .open, Self.target(of: "/proc/\(pid)/fd/\(number)"))
+            note(pid, .open, Self.target(of: "/proc/\(seen)/fd/\(number)"))
         }
-        for path in mappedFiles(of: pid) { note(pid, .mapped, path) }
+        for path in mappedFiles(of: seen) { note(pid, .mapped, path) }
     }
 
     private mutating func note(_ pid: Int32, _ use: BusyProcess.Use, _ path: [UInt8]) {
@@ -84,8 +85,8 @@ package struct ProcessScan {
         return names
     }
 
-    private func mappedFiles(of pid: Int32) -> Set<[UInt8]> {
-        Set(Self.mappings(of: pid).filter { $0.device == mount.device }.map(\.path))
+    private func mappedFiles(of thread: Int32) -> Set<[UInt8]> {
+        Set(Self.mappings(of: thread).filter { $0.device == mount.device }.map(\.path))
     }
 
     /// A file in the memory of a process, which need not have a descriptor of it any more.
@@ -112,9 +113,9 @@ package struct ProcessScan {
         }
     }
 
-    /// None of a process that is gone or not ours to look into.
-    static func mappings(of pid: Int32) -> [Mapping] {
-        guard let maps = contents(of: "/proc/\(pid)/maps") else { return [] }
+    /// None of a process that is gone or not ours to look into, and none by a thread that has ended.
+    static func mappings(of thread: Int32) -> [Mapping] {
+        guard let maps = contents(of: "/proc/\(thread)/maps") else { return [] }
         return maps.split(separator: UInt8(ascii: "\n")).compactMap { Mapping(parsing: $0) }
     }
 

@@ -54,13 +54,14 @@ package struct WaysAround: Sendable {
         var known: Set<[UInt8]> = []
         if let namespace = readLink("/proc/self/ns/mnt") { known.insert(namespace) }
         return processes.filter { pid in
-            guard let namespace = readLink("/proc/\(pid)/ns/mnt") else {
+            let seen = ProcessInspection.livingThread(of: pid)
+            guard let namespace = readLink("/proc/\(seen)/ns/mnt") else {
                 // Of what has ended and was not waited for, not even root may know.
                 if geteuid() != 0, Errno.last == .noAccess || Errno.last == .notPermitted { hidden += 1 }
                 return false
             }
             guard !known.contains(namespace) else { return true }
-            guard let text = ProcessScan.contents(of: "/proc/\(pid)/mountinfo") else { return false }
+            guard let text = ProcessScan.contents(of: "/proc/\(seen)/mountinfo") else { return false }
             known.insert(namespace)
             let table = MountTable(parsing: text)
             note(table)
@@ -72,10 +73,11 @@ package struct WaysAround: Sendable {
     }
 
     private mutating func look(at pid: Int32) {
+        let seen = ProcessInspection.livingThread(of: pid)
         let names: [[UInt8]]
-        do throws(Errno) { names = try ProcessScan.names(in: "/proc/\(pid)/fd") } catch { return }
+        do throws(Errno) { names = try ProcessScan.names(in: "/proc/\(seen)/fd") } catch { return }
         for (link, use) in [("cwd", BusyProcess.Use.workingDirectory), ("root", .root)] {
-            let place = "/proc/\(pid)/\(link)"
+            let place = "/proc/\(seen)/\(link)"
             guard let path = readLink(place), let mount = ProcessScan.mountID(ofLink: place),
                 below.holds(path, on: mounts[mount])
             else { continue }
@@ -85,10 +87,10 @@ package struct WaysAround: Sendable {
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
             // What is told of other things than files may wait for whoever has them.
-            guard let path = readLink("/proc/\(pid)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
+            guard let path = readLink("/proc/\(seen)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
                 continue
             }
-            let fields = ProcessScan.fields(of: "/proc/\(pid)/fdinfo/\(number)")
+            let fields = ProcessScan.fields(of: "/proc/\(seen)/fdinfo/\(number)")
             guard let mount = fields["mnt_id:"].flatMap({ Int($0) }), below.holds(path, on: mounts[mount])
             else { continue }
             let flags = fields["flags:"].flatMap { Int32($0, radix: 8) } ?? 0
@@ -97,22 +99,22 @@ package struct WaysAround: Sendable {
             note(pid, .open, path, mayWrite: mayWrite)
         }
         // A mapping stays when its descriptor is closed; one whose file is open as well is no news.
-        for (path, mayWrite) in mapped(by: pid) where mayWrite ? written[path] != true : written[path] == nil
+        for (path, mayWrite) in mapped(by: seen) where mayWrite ? written[path] != true : written[path] == nil
         {
             note(pid, .mapped, path, mayWrite: mayWrite)
         }
     }
 
-    /// The files below that a process has in its memory, in the order of their names, and whether it may write to them
+    /// The files below that the process of a thread has in its memory, in the order of their names, and whether it may write to them
     /// there: a private mapping shows what the file holds, and changes nothing in it.
-    private func mapped(by pid: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
+    private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
         var files: [[UInt8]: Bool] = [:]
-        for mapping in ProcessScan.mappings(of: pid) where mapping.device == below.device {
+        for mapping in ProcessScan.mappings(of: thread) where mapping.device == below.device {
             guard files[mapping.path] != true else { continue }
             let mayWrite = mapping.isShared && mapping.isWritable
             guard mayWrite || files[mapping.path] == nil else { continue }
             // Only root may ask for the mount.
-            let number = ProcessScan.mountID(ofLink: "/proc/\(pid)/map_files/\(mapping.range)")
+            let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
             let mount =
                 if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
             if below.holds(mapping.path, on: mount) { files[mapping.path] = mayWrite }

@@ -66,6 +66,50 @@ extension Mounted {
             for worker in workers { try worker.finish() }
         }
 
+        /// Nothing is seen of a process by a thread of it that has ended, and the first may have.
+        private static let headless = """
+            import ctypes, os, sys, threading
+            file = open(sys.argv[1])
+            os.chdir(os.path.dirname(sys.argv[1]))
+            print("open", flush=True)
+            threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0))).start()
+            ctypes.CDLL(None).pthread_exit(None)
+            """
+
+        private func startHeadless(_ path: String) throws -> RunningProgram {
+            let program = try Program("python3").start("-c", Self.headless, path, input: .keyboard)
+            try eventually(within: .seconds(20), "the end of the first thread\n\(program.errorText)") {
+                program.text == "open\n" && ProcessStatus(of: program.pid)?["State"]?.first == "Z"
+            }
+            return program
+        }
+
+        @Test("Who goes on by its other threads is named, by doctor as well as when a mount is busy")
+        func headless() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try Contents.write("text\n", to: mount.path + "/document")
+            let before = try startHeadless(mount.path + "/document")
+            try mount.mount()
+            let after = try startHeadless(mount.path + "/document")
+            let found = try TruceCommand.attempt("doctor", mount.path)
+            print(found.text)
+            let who = "python3 (pid \(before.pid), user \(geteuid())) has \(mount.path)"
+            #expect(found.text.contains("\(who)/document open to read, and goes around the mount"))
+            #expect(found.text.contains("\(who) as its working directory, and goes around the mount"))
+            #expect(!found.text.contains("(pid \(after.pid),"))
+            let refused = try TruceCommand.attempt("unmount", mount.path)
+            print(refused.errorText)
+            #expect(refused.ending != .exited(0))
+            #expect(refused.errorText.contains("pid \(after.pid) (python3) open \(mount.path)/document"))
+            #expect(refused.errorText.contains("pid \(after.pid) (python3) working directory \(mount.path)"))
+            for program in [before, after] {
+                program.endInput()
+                try program.wait(within: .seconds(20)).succeeding()
+            }
+            try mount.unmount()
+        }
+
         @Test("Who maps a file through a mount does not go around it")
         func mappingsThrough() throws {
             try MountedDirectory.with { mount in
