@@ -10,7 +10,8 @@ import Synchronization
 package final class DelayLedger: Sendable {
     package static let allowance = Span.seconds(60)
     package static let period = Span.seconds(3600)
-    /// How many items of one user's are remembered: those about which it took longest.
+    /// How many items of one user's are remembered: those about which it took longest. The others count as one, lest an
+    /// item be forgotten among many that nobody waited for.
     package static let most = 256
 
     package struct Account: Hashable, Sendable {
@@ -22,47 +23,69 @@ package final class DelayLedger: Sendable {
 
     private struct Entry {
         let began: Instant
-        var spent: Span
+        /// What counts as spent, and is counted among the others of its user already.
+        var before = Span.zero
+        var spent = Span.zero
+
+        func isOver(at now: Instant) -> Bool { now >= began + DelayLedger.period }
+        var all: Span { Span(nanoseconds: before.nanoseconds + spent.nanoseconds) }
+        mutating func add(_ span: Span) { spent = Span(nanoseconds: spent.nanoseconds + span.nanoseconds) }
     }
 
-    private let entries = Mutex<[Account: Entry]>([:])
+    private struct State {
+        var entries: [Account: Entry] = [:]
+        /// For each user, all that was spent on items that are not remembered.
+        var others: [UInt32: Entry] = [:]
+
+        /// What counts for an item. Whoever is remembered anew may have been forgotten before, and begins with what was spent
+        /// then.
+        func entry(of account: Account, at now: Instant) -> Entry {
+            if let entry = entries[account] { return entry.isOver(at: now) ? Entry(began: now) : entry }
+            guard let rest = others[account.user], !rest.isOver(at: now) else { return Entry(began: now) }
+            return Entry(began: rest.began, before: rest.spent)
+        }
+
+        mutating func makeRoom(for user: UInt32, at now: Instant) {
+            var (count, least): (Int, (key: Account, value: Entry)?) = (0, nil)
+            for entry in entries where entry.key.user == user {
+                count += 1
+                if least.map({ entry.value.spent < $0.value.spent }) ?? true { least = entry }
+            }
+            guard count >= DelayLedger.most, let least else { return }
+            entries[least.key] = nil
+            guard !least.value.isOver(at: now) else { return }
+            var rest = others[user] ?? Entry(began: least.value.began)
+            if rest.isOver(at: now) { rest = Entry(began: least.value.began) }
+            rest.add(least.value.spent)
+            others[user] = rest
+        }
+    }
+
+    private let state = Mutex(State())
 
     package init() {}
 
     package func isSpent(_ account: Account, at now: Instant) -> Bool {
-        entries.withLock { entries in
-            guard let entry = entries[account], now < entry.began + Self.period else { return false }
-            return entry.spent >= Self.allowance
-        }
+        state.withLock { $0.entry(of: account, at: now).all >= Self.allowance }
     }
 
     /// What an answer took, or may take before it is not waited for any more.
     package func charge(_ account: Account, _ span: Span, at now: Instant) {
-        entries.withLock { entries in
-            if entries[account] == nil { Self.makeRoom(for: account.user, in: &entries) }
-            var entry = entries[account] ?? Entry(began: now, spent: .zero)
-            if now >= entry.began + Self.period { entry = Entry(began: now, spent: .zero) }
-            entry.spent = Span(nanoseconds: entry.spent.nanoseconds + span.nanoseconds)
-            entries[account] = entry
+        state.withLock { state in
+            var entry = state.entry(of: account, at: now)
+            if state.entries[account] == nil { state.makeRoom(for: account.user, at: now) }
+            entry.add(span)
+            state.entries[account] = entry
         }
-    }
-
-    private static func makeRoom(for user: UInt32, in entries: inout [Account: Entry]) {
-        var (count, least): (Int, (key: Account, value: Entry)?) = (0, nil)
-        for entry in entries where entry.key.user == user {
-            count += 1
-            if least.map({ entry.value.spent < $0.value.spent }) ?? true { least = entry }
-        }
-        if count >= most, let least { entries[least.key] = nil }
     }
 
     /// What was charged and not needed.
     package func refund(_ account: Account, _ span: Span) {
-        entries.withLock { entries in
-            guard var entry = entries[account] else { return }
+        state.withLock { state in
+            guard var entry = state.entries[account] else { return }
             let rest = entry.spent.nanoseconds
             entry.spent = Span(nanoseconds: rest - min(span.nanoseconds, rest))
-            entries[account] = entry
+            state.entries[account] = entry
         }
     }
 }

@@ -105,8 +105,14 @@ final class HookProcess {
 
     var isTerminated: Bool { end != nil }
 
-    /// Waits for a command that has ended by itself.
-    func ending() throws(Errno) -> OtherProcess.Ending { try OtherProcess.ending(of: pid) }
+    /// Waits for a command that has ended by itself, and says how unless it succeeded.
+    func failure() throws(Errno) -> String? {
+        switch try OtherProcess.ending(of: pid) {
+        case .exited(0): nil
+        case .exited(let code): "ended with code \(code)"
+        case .signalled(let signal): "was ended by signal \(signal)"
+        }
+    }
 
     /// Ends what is left of the group. Its number is its own until the command was waited for.
     func finish() throws(Errno) {

@@ -45,11 +45,28 @@ package final class PresenterSession {
         do {
             while try step() {}
         } catch {
-            try running?.endNow()
+            _ = try endRunning()
             throw error
         }
-        try running?.endNow()
+        // Whoever is removed has consented: only when it has been answered for.
+        if let ended = try endRunning() { try answer(ended.task, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
+    }
+
+    /// Ends the command that runs. One that was asked for something is not cut off in the middle of saving: it has the time it
+    /// was given, unless another signal comes. Returns what is to be answered for it, if nothing was yet.
+    private func endRunning() throws -> (task: HookTask, failure: String?)? {
+        guard let hook = running else { return nil }
+        running = nil
+        // A signal that has brought us here was seen, and not taken.
+        while signals.next() != nil {}
+        if hook.task.id != nil, let watched = hook.descriptor {
+            let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.task.deadline)
+            if ready.contains(watched) { return (hook.task, try hook.failure()) }
+        }
+        let wasAnswered = hook.isTerminated
+        try hook.endNow()
+        return wasAnswered ? nil : (hook.task, "was ended, since 'truce present' was")
     }
 
     /// Waits for whatever comes first and deals with it; false when a signal asks for the end.
@@ -121,11 +138,7 @@ package final class PresenterSession {
     private func finishRunning() throws {
         guard let hook = running else { return }
         running = nil
-        switch try hook.ending() {
-        case .exited(0): try answer(hook.task, nil)
-        case .exited(let code): try answer(hook.task, "ended with code \(code)")
-        case .signalled(let signal): try answer(hook.task, "was ended by signal \(signal)")
-        }
+        try answer(hook.task, try hook.failure())
     }
 
     private func passDeadlines() throws {

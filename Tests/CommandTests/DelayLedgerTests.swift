@@ -56,4 +56,34 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(account, at: start))
         #expect(ledger.isSpent(other, at: start))
     }
+
+    @Test("an item that is forgotten among many others goes on with what was spent")
+    func forgotten() {
+        var delays = 0
+        for round in 0..<20 {
+            if !ledger.isSpent(account, at: start) {
+                delays += 1
+                ledger.charge(account, .seconds(30), at: start)
+            }
+            // Each is charged more, and gets it back once the item of before is forgotten.
+            let others = (0..<DelayLedger.most).map {
+                DelayLedger.Account(user: 7, item: ItemID(UInt64(2 + round * DelayLedger.most + $0)))
+            }
+            for other in others { ledger.charge(other, .seconds(31), at: start) }
+            for other in others { ledger.refund(other, .seconds(31)) }
+        }
+        #expect(delays <= 2)
+        let later = start + DelayLedger.period + DelayLedger.period
+        #expect(!ledger.isSpent(account, at: later))
+    }
+
+    @Test("a user of very many items, about each of which it answers at once, is asked about all of them")
+    func many() {
+        for number in 0..<(20 * DelayLedger.most) {
+            let account = DelayLedger.Account(user: 7, item: ItemID(UInt64(number)))
+            #expect(!ledger.isSpent(account, at: start))
+            ledger.charge(account, .seconds(15), at: start)
+            ledger.refund(account, .milliseconds(14_999))
+        }
+    }
 }

@@ -96,17 +96,31 @@ struct PresenterSessionTests {
         try stage.end()
     }
 
-    @Test("when the connection ends, a command that runs is ended with it")
+    @Test("when the connection ends, a command that nobody waits for is ended with it")
     func closed() throws {
         let stage = try Stage(
-            for: .save, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
+            for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
         try stage.makePipe("ready")
-        try stage.ask(.save, id: 1, deadline: 60_000)
+        try stage.tell(.didChange)
         _ = try readAll(stage.directory + "/ready")
         let text = String(decoding: try readAll(stage.directory + "/pid"), as: UTF8.self)
         let pid = try #require(Int32(text.dropLast()))
         try stage.end()
         #expect(kill(pid, 0) != 0 && errno == ESRCH)
+    }
+
+    @Test("when the connection ends, a command that is saving may do so to its end")
+    func closedWhileSaving() throws {
+        let stage = try Stage(
+            for: .save,
+            "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <go-didChange; echo saved >>out")
+        for name in ["ready", "go-didChange"] { try stage.makePipe(name) }
+        try stage.ask(.save, id: 1, deadline: 60_000)
+        _ = try readAll(stage.directory + "/ready")
+        stage.hangUp()
+        try stage.write("\n", to: "go-didChange")
+        #expect(try stage.end() == "the mount at '\(stage.directory)' is gone")
+        #expect(String(decoding: try readAll(stage.directory + "/out"), as: UTF8.self) == "saved\n")
     }
 }
 
@@ -207,10 +221,12 @@ private final class Stage {
         LineOutput.write(text, to: pipe.rawValue)
     }
 
+    func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }
+
     /// Hangs up; returns what the session says to that.
     @discardableResult
     func end() throws -> String {
-        shutdown(socket.rawValue, CInt(SHUT_RDWR))
+        hangUp()
         thread.take()?.join()
         return outcome.sentence.withLock { $0 }
     }

@@ -99,6 +99,50 @@ extension Mounted {
             }
         }
 
+        /// `body` is run in the middle of a save that a reader waits for; it goes on when somebody writes to the pipe `go`.
+        private func whileSaving(
+            _ body: (MountedDirectory, RunningProgram, RunningProgram, String) throws -> Void
+        ) throws {
+            let stage = try Lab.freshDirectory("stage")
+            try Script("mkfifo \"$1/between\" \"$1/go\"").run(stage)
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let presenter = try TruceCommand.start(
+                    "present", mount.path + "/notes.md", "--on-save",
+                    """
+                    cd '\(stage)'; printf 'first ' >"$TRUCE_PATH"; echo >between; read -r _ <go
+                    echo second >>"$TRUCE_PATH"
+                    """)
+                try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                    presenter.text.contains("presenting")
+                }
+                let reader = try Program("cat").start(mount.path + "/notes.md")
+                try Program("cat").run(stage + "/between")
+                try body(mount, presenter, reader, stage)
+            }
+        }
+
+        @Test("`truce present` that is asked to end lets a save come to its end, and another signal cuts it off")
+        func endingWhileSaving() throws {
+            try whileSaving { mount, presenter, reader, stage in
+                presenter.send(SIGTERM)
+                try Script("echo >\"$1/go\"").run(stage)
+                try presenter.wait(within: .seconds(20)).succeeding()
+                try reader.wait(within: .seconds(20)).succeeding()
+                #expect(reader.text == "first second\n")
+                checkForced(try mount.status())
+            }
+            try whileSaving { mount, presenter, reader, _ in
+                presenter.send(SIGTERM)
+                try eventually(within: .seconds(10), "the signal to be taken") {
+                    ProcessStatus(of: presenter.pid)?["ShdPnd"]?.allSatisfy { $0 == "0" } ?? false
+                }
+                presenter.send(SIGTERM)
+                let took = try timed { try presenter.wait(within: .seconds(12)) }.1
+                print("ended \(took.milliseconds) ms after the second signal (bound 1000 ms)")
+                try reader.wait(within: .seconds(20)).succeeding()
+            }
+        }
+
         @Test("A presenter keeps its file when another link of it is replaced")
         func otherLink() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
