@@ -58,12 +58,25 @@ enum CalledByMount {
             }
             if let dead { return say("a dead mount at '\(dead)' would be taken away", if: line.isVerbose) }
         }
+        // Where the source is named, mount(8) itself finds it among the mounts when it is to mount all once more.
+        if directory == nil, try isMounted(line.directory) {
+            return say("'\(line.directory)' is mounted in place already", if: line.isVerbose)
+        }
         let plan = try MountPlan.made(
             source: source, mountpoint: directory, options: options,
             orEndingWith: MountProgramStatus.mountFailed.rawValue)
         say("options: \(plan.target.options.words.joined(separator: ","))", if: line.isVerbose)
         guard !line.isFake else { return say("nothing was mounted, as asked for", if: line.isVerbose) }
         try DaemonLaunch(of: plan).run(isQuiet: !line.isVerbose)
+    }
+
+    private static func isMounted(_ directory: String) throws -> Bool {
+        let code = MountProgramStatus.mountFailed.rawValue
+        return try Watchdog.guarding(endingWith: code, naming: "'\(directory)'") {
+            let path = Array(try DeadMount.path(of: directory).utf8)
+            guard let mount = try MountFinder.table().top(at: path), mount.isTruce else { return false }
+            return try mount.source == mount.mountpoint && !DeadMount.isDead(path)
+        }
     }
 
     private static func enter(_ namespace: String) throws(CommandFailure) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import ControlClient
 import ControlServer
 import CoordinatedFilesystem
@@ -85,6 +86,8 @@ struct DaemonProcess: Sendable {
 
     /// What must hold before the first thread starts.
     private func prepareProcess() throws(CommandFailure) {
+        // It was started as /proc/self/exe, and that would be its name in ps(1) and for killall(1).
+        clinux_name_thread("truce")
         signal(SIGHUP, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
         // Somebody opened a file around the mount while it was looked whether anybody had.
@@ -152,7 +155,12 @@ struct DaemonProcess: Sendable {
             // Some file systems have no locks; then only the mount table protects against a second daemon.
             return log.write("the source cannot be locked: \(Errno.last)")
         }
-        throw CommandFailure(.failed, SourceHolder.sentence(about: target.source, lock))
+        let holder = SourceHolder(of: lock, on: target.source)
+        if let stranger = holder.stranger {
+            return log.write(
+                "'\(target.source.shown)' is locked by \(stranger), which keeps nobody from mounting it")
+        }
+        throw CommandFailure(.failed, holder.sentence)
     }
 
     private func remove(_ socket: consuming ControlSocket) {
@@ -188,58 +196,6 @@ private final class ServerStop: Sendable {
             guard !isDone else { return }
             isDone = true
             try server.stop()
-        }
-    }
-}
-
-/// Who holds the lock on a source that is mounted already.
-enum SourceHolder {
-    static func sentence(about source: String, _ descriptor: borrowing OwnedDescriptor) -> String {
-        let source = source.shown
-        guard let pid = holder(of: descriptor) else { return "'\(source)' is already mounted by truce" }
-        if let place = mountpoint(servedBy: pid) {
-            return "'\(source)' is already mounted by truce by pid \(pid) at '\(place)'"
-        }
-        return """
-            '\(source)' is already mounted by truce by pid \(pid), whose mount is not to be seen: it is being made, was \
-            taken away while files are open, or is in another mount namespace
-            """
-    }
-
-    /// `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`
-    private static func holder(of descriptor: borrowing OwnedDescriptor) -> Int32? {
-        do throws(Errno) {
-            let inode = try descriptor.status().inode
-            let text = String(decoding: try readAll("/proc/locks"), as: UTF8.self)
-            for line in text.split(separator: "\n") {
-                let fields = line.split(separator: " ")
-                // Not the device: some file systems show another one here than stat(2) does.
-                if fields.count >= 6, fields[1] == "FLOCK", fields[5].hasSuffix(":\(inode)") {
-                    return Int32(fields[4])
-                }
-            }
-            return nil
-        } catch {
-            // The sentence is as true without the number.
-            return nil
-        }
-    }
-
-    private static func mountpoint(servedBy pid: Int32) -> String? {
-        do throws(CommandFailure) {
-            let mounts = try MountFinder.table().entries.filter(\.isTruce)
-            return mounts.first { isServed($0, by: pid) }?.mountpoint.shown
-        } catch {
-            return nil
-        }
-    }
-
-    private static func isServed(_ mount: MountEntry, by pid: Int32) -> Bool {
-        do throws(CommandFailure) {
-            return try DaemonClient.pid(of: mount) == pid
-        } catch {
-            // Somebody else's, dead, or stopped.
-            return false
         }
     }
 }

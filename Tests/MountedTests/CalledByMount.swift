@@ -128,6 +128,29 @@ extension Mounted {
             }
         }
 
+        @Test("All of fstab may be mounted more than once, whether or not a line names its source")
+        func again() throws {
+            guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
+            let directory = try Lab.freshDirectory("again")
+            let outcome = try Script(
+                """
+                exec unshare --mount --propagation=private bash -uc '
+                    mount -t tmpfs none /sbin
+                    ln -s "$1" /sbin/mount.fuse.truce
+                    cd "$2"
+                    mkdir named nameless
+                    echo "$2/named $2/named fuse.truce rw 0 0" >table
+                    echo "none $2/nameless fuse.truce rw 0 0" >>table
+                    for round in 1 2; do
+                        mount --all --fstab table; echo $?
+                        findmnt --noheadings -t fuse.truce -o TARGET | { grep -cF "$2" || true; }
+                    done
+                    "$1" unmount named; "$1" unmount nameless; echo $?' bash "$1" "$2"
+                """
+            ).run(try Lab.variable("TRUCE_BINARY"), directory)
+            #expect(outcome.text == "0\n2\n0\n2\n0\n", "\(outcome.text)\(outcome.errorText)")
+        }
+
         @Test("-f mounts nothing, -s lets unknown options be, -v says what is in force")
         func flags() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }

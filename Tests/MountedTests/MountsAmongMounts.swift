@@ -82,6 +82,32 @@ extension Mounted {
             }
         }
 
+        @Test("Whoever may read a directory may lock it, and keeps nobody from mounting it")
+        func locked() throws {
+            guard geteuid() == 0 else {
+                return print("only root can act as others: shown by the run as root")
+            }
+            let directory = try Self.directory()
+            // The second has left its lock to a program that did not take it, and has ended.
+            for holding in ["echo $$; read -r _", "sleep 1000 >&- & echo $!"] {
+                let stranger = try Script(
+                    """
+                    exec setpriv --reuid=12345 --regid=12345 --clear-groups bash -c '
+                        exec 9<"$1"; flock --nonblock 9; \(holding)' bash "$1"
+                    """
+                ).start(directory + "/docs", input: .keyboard)
+                try eventually(within: .seconds(10), "the lock: \(stranger.errorText)") {
+                    stranger.text.hasSuffix("\n")
+                }
+                let holder = try #require(Int32(stranger.text.dropLast()))
+                _ = try Self.mount("docs", in: directory)
+                Self.unmount(directory + "/docs")
+                #expect(kill(holder, SIGKILL) == 0, "the lock was not held to the end")
+                stranger.endInput()
+                _ = try stranger.wait(within: .seconds(10))
+            }
+        }
+
         @Test("A mount with another file system in it says so, instead of being unmounted")
         func inside() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }

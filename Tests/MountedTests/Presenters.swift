@@ -112,7 +112,7 @@ extension Mounted {
                     cd '\(stage)'; printf 'first ' >"$TRUCE_PATH"; echo >between; read -r _ <go
                     echo second >>"$TRUCE_PATH"
                     """)
-                try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
                     presenter.text.contains("presenting")
                 }
                 let reader = try Program("cat").start(mount.path + "/notes.md")
@@ -121,7 +121,7 @@ extension Mounted {
             }
         }
 
-        @Test("`truce present` that is asked to end lets a save come to its end, and another signal cuts it off")
+        @Test("`truce present` that is to end lets a save come to its end; another signal cuts it off")
         func endingWhileSaving() throws {
             try whileSaving { mount, presenter, reader, stage in
                 presenter.send(SIGTERM)
