@@ -103,12 +103,22 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Takes the mount away; from any thread. Lazily, files that are open stay so. Returns whether it is gone.
+    /// Takes the mount away, wherever it is by now; from any thread. Files that are open stay so. Returns whether it is gone,
+    /// which it may have been before.
     @discardableResult
-    package func unmount(lazily: Bool) -> Bool {
-        let result = lazily ? Self.detach(mountpoint) : Self.take(mountpoint)
-        if let error = result { engine.log("cannot unmount \(mountpoint): \(error)") }
-        return result == nil
+    package func detach() -> Bool {
+        do throws(Errno) {
+            _ = try entry.detach { [engine, mountpoint] inside in
+                let places = inside.map { String(decoding: $0.mountpoint, as: UTF8.self) }
+                engine.log(
+                    "\(mountpoint) is unmounted, and with it what is mounted in it: "
+                        + places.joined(separator: ", "))
+            }
+            return true
+        } catch {
+            engine.log("cannot unmount \(mountpoint): \(error)")
+            return false
+        }
     }
 
     /// Whoever waits for a turn is told that there are none any more, and so is whoever would have to wait.
@@ -185,7 +195,6 @@ extension Mount {
         return found
     }
 
-    private static func take(_ mountpoint: String) -> Errno? { Unmounting.unmount(mountpoint, lazily: false) }
     private static func detach(_ mountpoint: String) -> Errno? {
         Unmounting.unmount(mountpoint, lazily: true)
     }

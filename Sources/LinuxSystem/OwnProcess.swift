@@ -9,6 +9,9 @@ package enum OwnProcess {
     /// `geteuid(2)`: the user whose rights it has.
     package static var user: UInt32 { geteuid() }
 
+    /// Gives the calling thread a name, and so the process if it is its first one: what ps(1) shows and killall(1) looks for.
+    package static func nameThread(_ name: String) { clinux_name_thread(name) }
+
     /// How many processors the calling thread may run on.
     package static var processors: Int { Int(clinux_processors()) }
 

@@ -24,3 +24,46 @@ package enum Unmounting {
         }
     }
 }
+
+extension MountEntry {
+    /// Takes this very mount away, lazily, wherever it is by now: what is at its former place may be somebody else's. Returns
+    /// whether it was still there, in the caller's mount namespace. What is mounted in it goes with it, and is named before.
+    ///
+    /// Throws EBUSY if another mount covers it.
+    package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
+        let table = try MountTable.current()
+        guard let present = table.entry(id: id), isSame(as: present) else { return false }
+        guard table.top(at: present.mountpoint)?.id == id else { throw .busy }
+        let others = table.mounts(in: id)
+        if !others.isEmpty { inside(others) }
+        guard geteuid() == 0 else {
+            let place = String(decoding: present.mountpoint, as: UTF8.self)
+            if let error = Unmounting.unmount(place, lazily: true) { throw error }
+            return true
+        }
+        // Opened once: whatever is renamed above it from here on, it is this mount that goes.
+        let root = try OwnedDescriptor.openResolved(present.mountpoint)
+        guard root.mountID == id else { throw .busy }
+        guard clinux_detach(root.rawValue) == 0 else { throw .last }
+        return true
+    }
+
+    /// Numbers of mounts and devices are handed out again.
+    private func isSame(as other: MountEntry) -> Bool {
+        device == other.device && type == other.type && source == other.source
+    }
+}
+
+extension MountTable {
+    /// What is mounted in a mount, and in that.
+    package func mounts(in id: Int) -> [MountEntry] {
+        var (found, inside): ([MountEntry], Set<Int>) = ([], [id])
+        // Whatever is mounted in another mount need not come after it.
+        while true {
+            let more = entries.filter { inside.contains($0.parent) && !inside.contains($0.id) }
+            if more.isEmpty { return found }
+            found += more
+            inside.formUnion(more.map(\.id))
+        }
+    }
+}

@@ -15,6 +15,8 @@ struct DaemonLaunch: ~Copyable {
 
     /// `isQuiet` leaves out the one line of success.
     func run(isQuiet: Bool = false) throws {
+        let place = Array(plan.target.mountpoint.utf8)
+        let inside = plan.target.replacesDeadMount ? try DeadMount.mounts(inOneAt: place) : []
         let readiness = try Pipe()
         let chatter = try Pipe()
         let child = try spawn(readiness.writeEnd, chatter.writeEnd)
@@ -27,7 +29,7 @@ struct DaemonLaunch: ~Copyable {
                 .failed, "the daemon ended with code \(code) before it was ready: \(Self.joined(words))")
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
-        if plan.target.replacesDeadMount { DeadMount.say(plan.target.mountpoint) }
+        if plan.target.replacesDeadMount { DeadMount.say(plan.target.mountpoint, with: inside) }
         try confirm(child, isQuiet: isQuiet)
     }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import ControlClient
 import ControlServer
 import CoordinatedFilesystem
@@ -73,11 +72,12 @@ struct DaemonProcess: Sendable {
             server = ServerStop(
                 of: try ControlServer(
                     on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log))
+                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log),
+                on: try socket.duplicateListener())
             try unmountOnSignal(mount, server)
             try announce()
         } catch {
-            mount.unmount(lazily: true)
+            mount.detach()
             throw error
         }
         try mount.serve()
@@ -87,7 +87,7 @@ struct DaemonProcess: Sendable {
     /// What must hold before the first thread starts.
     private func prepareProcess() throws(CommandFailure) {
         // It was started as /proc/self/exe, and that would be its name in ps(1) and for killall(1).
-        clinux_name_thread("truce")
+        OwnProcess.nameThread("truce")
         signal(SIGHUP, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
         // Somebody opened a file around the mount while it was looked whether anybody had.
@@ -142,7 +142,7 @@ struct DaemonProcess: Sendable {
             // From here on the default action is back for this thread, and so for the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
             // One that stays is served as before.
-            guard mount.unmount(lazily: true) else { while true { pause() } }
+            guard mount.detach() else { while true { pause() } }
             mount.endWaits()
             do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
             while true { pause() }
@@ -186,16 +186,32 @@ struct DaemonProcess: Sendable {
 /// The end of the control server: by a signal, or with the mount.
 private final class ServerStop: Sendable {
     private let server: ControlServer
+    private let listener: OwnedDescriptor
     private let isDone = Mutex(false)
 
-    init(of server: ControlServer) { self.server = server }
+    init(of server: ControlServer, on listener: consuming OwnedDescriptor) {
+        self.server = server
+        self.listener = listener
+    }
 
     /// Returns when it has stopped, whoever has stopped it.
     func run() throws {
         try isDone.withLock { isDone in
             guard !isDone else { return }
             isDone = true
+            defer { refuseOthers() }
             try server.stop()
+        }
+    }
+
+    /// The socket's name is there until the last file is closed. Who comes by it is refused, and so is who has come when nobody
+    /// listened any more: nobody would ever answer.
+    private func refuseOthers() {
+        shutdown(listener.rawValue, CInt(SHUT_RDWR))
+        while true {
+            let late = accept(listener.rawValue, nil, nil)
+            guard late >= 0 else { return }
+            close(late)
         }
     }
 }

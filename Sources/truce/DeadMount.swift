@@ -96,16 +96,25 @@ enum DeadMount {
 
     private static func detach(_ path: [UInt8]) throws(CommandFailure) {
         try checkOwner(of: path)
+        let inside = try mounts(inOneAt: path)
         do throws(Detaching.Obstacle) {
             try Detaching.detach(path, lazily: true)
         } catch {
             throw CommandFailure(
                 .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
         }
-        say(String(decoding: path, as: UTF8.self))
+        say(String(decoding: path, as: UTF8.self), with: inside)
     }
 
-    static func say(_ path: String) {
-        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\n", to: STDOUT_FILENO)
+    /// What goes with a dead mount: nobody gets there any more.
+    static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
+        let table = try MountFinder.table()
+        return table.top(at: path).map { table.mounts(in: $0.id) } ?? []
+    }
+
+    static func say(_ path: String, with inside: [MountEntry]) {
+        let places = inside.map { "'\($0.mountpoint.shown)'" }.joined(separator: ", ")
+        let others = inside.isEmpty ? "" : ", and with it what was mounted in it: \(places)"
+        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\(others)\n", to: STDOUT_FILENO)
     }
 }

@@ -23,6 +23,10 @@ extension Mounted {
             let again = try TruceCommand.attempt("mount", mount.path)
             try Wrong("mount", code: 1, "already mounted by truce by pid \(pid)").check(again, in: mount.path)
             try crowd.holder.must("write", "h", " and more")
+            // Whoever comes by the socket's name, which is there still, waits for nobody.
+            let knocking = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+            let knock = try Program("python3").start("-c", knocking, socket).wait(within: .seconds(10))
+            #expect(knock.errorText.contains("ConnectionRefusedError"), "\(knock.errorText)")
             // libdispatch's, which would end the process where `/proc` does not show them.
             #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
             try crowd.holder.must("close", "h")
@@ -81,6 +85,81 @@ extension Mounted {
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
+        }
+
+        @Test("Taken away already, SIGTERM tells who waits, and takes no other mount away that is there now")
+        func already() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let mount = try Self.mounted(over: "tmpfs")
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let pid = try mount.daemonPID
+            try Program("umount").run("--lazy", mount.path)
+            try Program("mount").run("-t", "tmpfs", "another", mount.path)
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            // One upon the other, and both as they were.
+            try Program("umount").run(mount.path)
+            #expect(try Contents.text(of: mount.path + "/document") == "acknowledged")
+            try Program("umount").run(mount.path)
+        }
+
+        @Test("SIGTERM finds the mount where it is by now, and not what its path leads to")
+        func renamed() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let directory = try Lab.freshDirectory("renamed")
+            try Script("mkdir -p \"$1/desk/docs\" \"$1/elsewhere/docs\"").run(directory)
+            try TruceCommand.run("mount", directory + "/desk/docs")
+            let pid = try MountStatus(
+                json: try TruceCommand.run("status", "--json", directory + "/desk/docs").output
+            ).pid
+            try Script(
+                """
+                cd "$1"; mount -t tmpfs another elsewhere/docs
+                mv desk moved; ln -s elsewhere desk
+                """
+            ).run(directory)
+            kill(pid, SIGTERM)
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try !MountedDirectory.isMounted(directory + "/moved/docs"))
+            // It is there still.
+            try Program("umount").run(directory + "/elsewhere/docs")
+        }
+
+        @Test("Whoever takes the place of a dead mount says what was mounted in that")
+        func inside() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try Script("mkdir -p \"$1/inner\"").run(mount.path)
+            try mount.mount()
+            try Script("mount -t tmpfs another \"$1/inner\" && mkdir \"$1/inner/most\"").run(mount.path)
+            try Program("mount").run("-t", "tmpfs", "another", mount.path + "/inner/most")
+            let pid = try mount.daemonPID
+            kill(pid, SIGKILL)
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            let outcome = try TruceCommand.run("mount", mount.path)
+            let places = "'\(mount.path)/inner', '\(mount.path)/inner/most'"
+            #expect(
+                outcome.text.contains("'\(mount.path)', and with it what was mounted in it: \(places)\n"),
+                "\(outcome.text)")
+            try mount.unmount()
+        }
+
+        private static func mounted(over type: String) throws -> MountedDirectory {
+            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
+            try Program("mount").run("-t", type, "volume", mount.path)
+            try Contents.write("old\n", to: mount.path + "/document")
+            try mount.mount()
+            return mount
         }
 
         private static func mounted() throws -> MountedDirectory {
