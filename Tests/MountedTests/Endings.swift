@@ -15,6 +15,7 @@ extension Mounted {
             try mount.mount()
             try Script("echo 'what was written' >\"$1/document\"").run(mount.path)
             let pid = try mount.daemonPID
+            #expect(ProcessStatus(of: pid)?["Name"] == "truce")
             switch way {
             case .terminate: kill(pid, SIGTERM)
             case .interrupt: kill(pid, SIGINT)
