@@ -118,8 +118,12 @@ extension Mounted.AroundTheMount {
             eventually "the last is told" has_told place '"last"' 1
         }
         directories() {
+            present place
             mkdir source/folder/inner
             echo one >source/folder/inner/deep
+            # What was made just before it is shown would be told of still: that has been looked at now.
+            echo made >source/made
+            eventually "what was made is told" has_told place '"made"' 1
             present deep folder/inner/deep
             mv source/folder source/other
             eventually "a move of a directory is told" has_told deep didMove 1
