@@ -61,6 +61,13 @@ extension Mounted {
             #expect(second.last == deletion && !second.contains(move), "\(second)")
         }
 
+        @Test(
+            "Whoever opens a name to write never writes to the backup that was just made of it",
+            arguments: Watcher.both)
+        func backups(by watcher: Watcher) throws {
+            guard try run("backups", by: watcher) != nil else { return }
+        }
+
         @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
         func exchange(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }

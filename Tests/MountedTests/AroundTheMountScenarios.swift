@@ -142,6 +142,26 @@ extension Mounted.AroundTheMount {
             mv elsewhere source/folder
             eventually "and one back" has_told deep didChange 5
         }
+        # What is written by a name goes to the file of that name, at the very moment it has been renamed and made anew.
+        backups() {
+            python3 -c '
+        import os
+        for number in range(60):
+            with open("place/document") as file:
+                file.read()
+            os.rename("source/document", "source/document~")
+            if number < 30:
+                with open("source/document", "w") as file:
+                    file.write("theirs")
+            flags = (os.O_APPEND, os.O_TRUNC, 0)[number % 3]
+            file = os.open("place/document", os.O_WRONLY | os.O_CREAT | flags)
+            os.write(file, b"mine")
+            os.close(file)
+            with open("source/document") as file:
+                text = file.read()
+            assert text == ("theirsmine", "mine", "miners")[number % 3] if number < 30 else text == "mine", (number, text)
+        '
+        }
         # No directory is looked at before something is in it.
         unseen() {
             echo one >source/third

@@ -212,18 +212,37 @@ extension CoordinatedFilesystem {
 
     /// A file that was replaced or removed around the mount is not to be written to by those who open it by its name: the
     /// kernel looks the name up again, and finds what is there now. Whoever comes again has come by a descriptor, or others are
-    /// faster than it: what it writes nobody will find, and is kept.
+    /// faster than it: what it writes to a file of no name nobody will find, and is kept.
     ///
     /// Some file systems that are not the kernel's own count no links.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
         let node = handle.node
-        guard status.linkCount == 0, node.hasName, node.changesOnlyHere else { return }
+        guard node.hasName, node.changesOnlyHere else { return }
+        let isGone = status.linkCount == 0
+        guard isGone || isCalledOtherwise(node) else { return }
         let isRetry = handle.state.withLock { $0.isRetry }
         if isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
-            return handle.state.withLock { $0.writesToOrphan = true }
+            if isGone { handle.state.withLock { $0.writesToOrphan = true } }
+            return
         }
         bounces.noteReturn(of: handle.thread, at: Engine.now)
         throw .stale
+    }
+
+    /// Whether a file was renamed around the mount of another directory, which tells of it a moment later, as whoever makes a
+    /// backup before a save does.
+    private func isCalledOtherwise(_ node: Node) -> Bool {
+        guard surroundings != nil else { return false }
+        let (parent, name) = node.state.withLock { ($0.parent, $0.name) }
+        guard let parent else { return false }
+        do throws(Errno) {
+            let found = try name.withName { (name) throws(Errno) in
+                try parent.descriptor().descriptor.status(of: name)
+            }
+            return FileKey(found) != node.key
+        } catch {
+            return error == .noEntry
+        }
     }
 
     private func truncate(

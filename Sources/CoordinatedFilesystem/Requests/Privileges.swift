@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import FuseBridge
 import Glibc
 import LinuxSystem
@@ -13,11 +14,36 @@ extension CoordinatedFilesystem {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
         let status = try descriptor.descriptor.status()
-        guard status.mode & (S_ISUID | S_ISGID) != 0 else { return }
-        var kept = status.mode & ~S_ISUID
-        // Without the right to execute, set-group-ID marked mandatory locking, which members may keep.
-        if status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group) { kept &= ~S_ISGID }
+        let kept = modeKept(status, by: caller)
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
+    }
+
+    /// Called for a change that names nothing. It is the first write of somebody who has the file open, or a chown(2) that names
+    /// nobody: the kernel leaves it to us whose that may be, and it is the owner's.
+    func stripPrivileges(of node: Node, touchedBy caller: Caller) throws(Errno) {
+        guard caller.user != 0, Self.isRoot else { return }
+        let status = try node.descriptor().descriptor.status()
+        guard modeKept(status, by: caller) != status.mode else { return }
+        guard status.user == caller.user || hasOpenToWrite(node, caller) else { throw .notPermitted }
+        try stripPrivileges(of: node, writtenBy: caller)
+    }
+
+    private func modeKept(_ status: FileStatus, by caller: Caller) -> UInt32 {
+        guard status.mode & (S_ISUID | S_ISGID) != 0, !status.isDirectory else { return status.mode }
+        let kept = status.mode & ~S_ISUID
+        // Without the right to execute, set-group-ID marked mandatory locking, which members may keep.
+        let losesGroup = status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group)
+        return losesGroup ? kept & ~S_ISGID : kept
+    }
+
+    /// Whether somebody has a file open from whom the caller may have its descriptor: its own process, another one of its user, or
+    /// one that is gone.
+    private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {
+        let process = processes.process(ofOpener: caller.thread)
+        return handles.writers(on: node).contains { writer in
+            let party = writer.identify()
+            return party.process.map { $0.number == process } ?? true || party.user == caller.user
+        }
     }
 
     /// Called when `caller` has set the access list of a file, and so its mode.

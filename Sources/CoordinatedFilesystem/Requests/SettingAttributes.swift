@@ -58,7 +58,7 @@ extension CoordinatedFilesystem {
             if change.mode != nil || change.user != nil || change.group != nil { try keepOpenFiles(of: node) }
             // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID. So does this
             // request come of the first write that the kernel passes to a file with privileges.
-            if change.isEmpty { try stripPrivileges(of: node, writtenBy: caller) }
+            if change.isEmpty { try stripPrivileges(of: node, touchedBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
                 if change.user != nil { node.hasNewOwner() }

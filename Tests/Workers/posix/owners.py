@@ -212,3 +212,23 @@ def default_list_of_a_file_is_none():
     rights = acl((1, 6, ANYONE), (4, 4, ANYONE), (32, 4, ANYONE))
     return attempt(os.setxattr, "f", "system.posix_acl_default", rights), attempt(os.setxattr, "f", "system.posix_acl_access", rights), \
         os.listxattr("f"), oct(stat.S_IMODE(os.stat("f").st_mode))
+
+
+@check
+def privileges_stay_with_whoever_owns_them():
+    """chown(2) that names nobody ends them, and is the owner's."""
+    need_root()
+    os.chmod(".", 0o777)
+    answers = []
+    for mode in (0o4755, 0o2755, 0o6777, 0o2745, 0o2750, 0o755):
+        put("f", b"x")
+        os.chown("f", FRIEND, GROUP)
+        os.mkdir("d")
+        for name in "fd":
+            os.chmod(name, mode)
+            for user, group in ((OTHER, OTHER), (OTHER, GROUP), (FRIEND, GROUP), (0, 0)):
+                answers.append(as_user(user, group, lambda: attempt(os.chown, name, -1, -1)))
+                answers.append(oct(os.stat(name).st_mode))
+        os.unlink("f")
+        os.rmdir("d")
+    return answers
