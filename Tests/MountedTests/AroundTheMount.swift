@@ -68,6 +68,13 @@ extension Mounted {
             guard try run("backups", by: watcher) != nil else { return }
         }
 
+        @Test(
+            "Nothing is made or removed in the directory that another one has just replaced",
+            arguments: Watcher.both)
+        func successors(by watcher: Watcher) throws {
+            guard try run("successors", by: watcher) != nil else { return }
+        }
+
         @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
         func exchange(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }

@@ -160,6 +160,71 @@ extension Mounted.AroundTheMount {
             with open("source/document") as file:
                 text = file.read()
             assert text == ("theirsmine", "mine", "miners")[number % 3] if number < 30 else text == "mine", (number, text)
+        # So it is with what else a file is.
+        place = "place/document"
+        steps = [
+            (lambda: os.truncate(place, 3), lambda of: of.st_size == 3),
+            (lambda: os.chmod(place, 0o611), lambda of: of.st_mode & 0o777 == 0o611),
+            (lambda: os.utime(place, (1, 2)), lambda of: of.st_mtime == 2),
+            (lambda: os.setxattr(place, "user.mine", b"1"), lambda of: os.listxattr("source/document") == ["user.mine"]),
+        ]
+        for number in range(40):
+            step, holds = steps[number % len(steps)]
+            os.stat(place)
+            os.rename("source/document", "source/document~")
+            with open("source/document", "w") as file:
+                file.write("theirs")
+            step()
+            assert holds(os.stat("source/document")), number
+        '
+        }
+        # And so it is with what is made, moved and removed in a directory, and in one within it.
+        successors() {
+            python3 -c '
+        import os, shutil
+        def fill(directory):
+            os.makedirs(directory + "/inner")
+            for name in "moved", "gone":
+                with open(directory + "/inner/" + name, "w") as file:
+                    file.write(name)
+        def look():
+            os.listdir("place/folder/inner")
+            os.stat("place/folder/inner/moved"), os.stat("place/folder/inner/gone")
+        place = "place/folder/inner/"
+        steps = {
+            "create": lambda: os.close(os.open(place + "made", os.O_CREAT | os.O_WRONLY)),
+            "make": lambda: os.mkdir(place + "made"),
+            "symlink": lambda: os.symlink("there", place + "made"),
+            "rename": lambda: os.rename(place + "moved", place + "made"),
+            "unlink": lambda: os.unlink(place + "gone"),
+        }
+        os.rmdir("source/folder")
+        fill("source/folder")
+        for number in range(25):
+            way = list(steps)[number % len(steps)]
+            look()
+            os.rename("source/folder", "source/former")
+            fill("source/folder")
+            steps[way]()
+            former, present = (set(os.listdir("source/" + name + "/inner")) for name in ("former", "folder"))
+            assert former == {"moved", "gone"}, (number, way, former)
+            assert present != former, (number, way)
+            for name in present - former:
+                (shutil.rmtree if os.path.isdir("source/folder/inner/" + name) and way == "make" else os.unlink)(
+                    "source/folder/inner/" + name)
+            shutil.rmtree("source/former")
+            for name in former - present:
+                with open("source/folder/inner/" + name, "w") as file:
+                    file.write(name)
+        # By a descriptor one gets where that leads, whatever it is called.
+        look()
+        directory = os.open(place, os.O_RDONLY)
+        os.rename("source/folder", "source/former")
+        fill("source/folder")
+        for number in range(3):
+            os.mkdir(f"made{number}", dir_fd=directory)
+        os.close(directory)
+        assert len(os.listdir("source/former/inner")) == 5
         '
         }
         # No directory is looked at before something is in it.

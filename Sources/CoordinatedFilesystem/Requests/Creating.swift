@@ -14,6 +14,7 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        guard let reply = sendBack(change.caller, from: directory, reply) else { return }
         whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
             create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
         }
@@ -26,6 +27,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let (name, directory, caller) = (change.name, change.directory, change.caller)
+        arrived(caller)
         defer { ThreadIdentity.becomeOneself() }
         do throws(Errno) {
             become(caller)

@@ -81,16 +81,19 @@ extension CoordinatedFilesystem {
         guard id != .root || strcmp(name, Self.socketAttribute) != 0 else {
             return reply.fail(.notPermitted)
         }
+        let caller = reply.caller
+        guard let reply = sendBack(caller, fromFile: node, reply) else { return }
+        arrived(caller)
         do throws(Errno) {
             let isMark = strcmp(name, Packages.attribute) == 0
-            if isMark { try checkOwnership(of: node, reply.caller) }
+            if isMark { try checkOwnership(of: node, caller) }
             if strcmp(name, Self.accessList) == 0 { try keepOpenFiles(of: node) }
             noteOwn(node, .attributes)
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
-            if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: reply.caller) }
+            if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: caller) }
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
-            noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
+            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)
@@ -99,14 +102,17 @@ extension CoordinatedFilesystem {
 
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
+        let caller = reply.caller
+        guard let reply = sendBack(caller, fromFile: node, reply) else { return }
+        arrived(caller)
         do throws(Errno) {
             let isMark = strcmp(name, Packages.attribute) == 0
-            if isMark { try checkOwnership(of: node, reply.caller) }
+            if isMark { try checkOwnership(of: node, caller) }
             noteOwn(node, .attributes)
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
-            noteChange(of: node, AccessTable.changingAttributes, byThread: reply.caller.thread)
+            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)

@@ -52,6 +52,7 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        guard let reply = sendBack(change.caller, from: directory, reply) else { return }
         whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
             make(change, under: claim, reply: reply, maker)
         }
@@ -62,6 +63,7 @@ extension CoordinatedFilesystem {
         _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
     ) {
         let (directory, name, caller) = (change.directory, change.name, change.caller)
+        arrived(caller)
         defer { ThreadIdentity.becomeOneself() }
         do throws(Errno) {
             become(caller)

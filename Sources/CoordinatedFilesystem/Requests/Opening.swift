@@ -229,22 +229,6 @@ extension CoordinatedFilesystem {
         throw .stale
     }
 
-    /// Whether a file was renamed around the mount of another directory, which tells of it a moment later, as whoever makes a
-    /// backup before a save does.
-    private func isCalledOtherwise(_ node: Node) -> Bool {
-        guard surroundings != nil else { return false }
-        let (parent, name) = node.state.withLock { ($0.parent, $0.name) }
-        guard let parent else { return false }
-        do throws(Errno) {
-            let found = try name.withName { (name) throws(Errno) in
-                try parent.descriptor().descriptor.status(of: name)
-            }
-            return FileKey(found) != node.key
-        } catch {
-            return error == .noEntry
-        }
-    }
-
     private func truncate(
         _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
     ) throws(Errno) {

@@ -17,6 +17,7 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        guard let reply = sendBack(change.caller, from: directory, reply) else { return }
         let former = returned(.removing(change), by: change.caller.thread)
         let status: FileStatus
         do throws(Errno) {

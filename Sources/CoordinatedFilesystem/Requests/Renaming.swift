@@ -20,6 +20,8 @@ extension CoordinatedFilesystem {
         }
         let from = NameChange(name.copy(), in: directory, caller: reply.caller)
         let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
+        guard let reply = sendBack(from.caller, from: directory, reply) else { return }
+        guard let reply = sendBack(to.caller, from: newDirectory, reply) else { return }
         let former = returned(.renaming(from, to: to), by: from.caller.thread)
         let move: Rename
         do throws(Errno) {

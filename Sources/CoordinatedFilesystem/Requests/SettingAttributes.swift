@@ -16,6 +16,8 @@ extension CoordinatedFilesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
+        let caller = reply.caller
+        guard let reply = sendBack(caller, fromFile: node, byName: handle == nil, reply) else { return }
         let handle = handle.flatMap { handles[$0] }
         guard change.size != nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
             return apply(change, to: node, through: handle, reply: reply)
@@ -42,6 +44,7 @@ extension CoordinatedFilesystem {
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
     ) {
+        if handle == nil { arrived(reply.caller) }
         let own = noteOwn(node, change.size != nil || change.changesTimes ? .contents : .attributes)
         do throws(Errno) {
             let descriptor = try node.descriptor()

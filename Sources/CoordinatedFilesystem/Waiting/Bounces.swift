@@ -140,6 +140,12 @@ final class Bounces: Sendable {
         }
     }
 
+    /// Whether a thread can be sent back: not if it was, or if it has come back to a name and has not done there yet what it
+    /// is about to do.
+    func mayReturn(_ thread: Int32, at now: Instant) -> Bool {
+        state.withLock { $0.bounces[thread] == nil && $0.returned[thread].map { $0 <= now } ?? true }
+    }
+
     /// Whether the kernel would not retry what a thread does now. Asked once for each request.
     func hasReturned(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }

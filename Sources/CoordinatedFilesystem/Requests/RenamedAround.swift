@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Names that were given to something else around the mount of another directory, which tells of it a moment later: whoever makes
+/// a backup before a save, or puts a new directory in the place of one, begins by that.
+extension CoordinatedFilesystem {
+    /// Whether a file or a directory, or one that it is in, is called otherwise by now than the kernel thinks. One system call for
+    /// each of these; none in a mount in place.
+    func isCalledOtherwise(_ node: Node) -> Bool {
+        guard surroundings != nil else { return false }
+        var next = node
+        while true {
+            let (parent, name) = next.state.withLock { ($0.parent, $0.name) }
+            guard let parent else { return false }
+            guard next.isFound(as: name, in: parent) else { return true }
+            next = parent
+        }
+    }
+
+    /// Sends whoever is about to change a name in a directory back if that is another one's by now: the kernel looks the whole path
+    /// up again. It does so once; who comes by a descriptor comes back to the same directory, and means that.
+    func sendBack(_ caller: Caller, from directory: Node, _ reply: consuming Reply) -> Reply? {
+        guard caller.thread > 0, isCalledOtherwise(directory), bounces.mayReturn(caller.thread, at: Engine.now),
+            !ProcessInspection.isKernelThread(caller.thread)
+        else { return reply }
+        bounces.noteReturn(of: caller.thread, at: Engine.now)
+        reply.fail(.stale)
+        return nil
+    }
+
+    /// The same for whoever is about to change a file by its name, and not by a descriptor, by which the kernel does not come back:
+    /// a file that nobody has open.
+    func sendBack(
+        _ caller: Caller, fromFile node: Node, byName: Bool = true, _ reply: consuming Reply
+    ) -> Reply? {
+        guard byName, node.kind == S_IFREG, node.state.withLock({ $0.opens == 0 }) else { return reply }
+        return sendBack(caller, from: node, reply)
+    }
+
+    /// What a caller has been sent back for, or might have been, is being done: the next request is another one.
+    func arrived(_ caller: Caller) { _ = bounces.hasReturned(caller.thread, at: Engine.now) }
+}
+
+extension Node {
+    fileprivate func isFound(as name: NameBytes, in directory: Node) -> Bool {
+        do throws(Errno) {
+            let found = try name.withName { (name) throws(Errno) in
+                try directory.descriptor().descriptor.status(of: name)
+            }
+            return FileKey(found) == key
+        } catch {
+            // What cannot be looked at is not known to be something else.
+            return error != .noEntry
+        }
+    }
+}
