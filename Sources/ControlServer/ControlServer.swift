@@ -32,6 +32,8 @@ package final class ControlServer: Sendable {
     private let service: Service
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
+    /// Of the same socket, which others have descriptors of: closing one does not keep it from listening.
+    private let knocking: OwnedDescriptor
     private let roster: NIOLoopBoundBox<Roster>
     /// How long a file system may keep the end.
     private static let patience = TimeAmount.seconds(5)
@@ -44,6 +46,7 @@ package final class ControlServer: Sendable {
         eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
         log: @escaping @Sendable (String) -> Void
     ) throws {
+        knocking = try OwnedDescriptor.duplicating(socket.rawValue)
         let watch = try ProcessWatch()
         let (readers, desk) = (Desk(), Desk())
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -75,7 +78,7 @@ package final class ControlServer: Sendable {
         self.service = service
     }
 
-    /// Closes every connection, and gives back what they had in the engine.
+    /// Refuses whoever connects now, closes every connection, and gives back what they had in the engine.
     ///
     /// Must not be called on one of its threads. NIO's stay: they would be ended by libdispatch, whose watch over its own
     /// threads ends the process where `/proc` does not show them, as that of another pid namespace; and files may be open.
@@ -83,6 +86,8 @@ package final class ControlServer: Sendable {
         let loop = listener.eventLoop
         listener.close(promise: nil)
         try loop.flatSubmit { [roster, feed = service.feed] in
+            // The socket's name may be there for long, until the last file is closed.
+            UnixSocket.refuseAll(on: self.knocking)
             feed.value.close()
             return roster.value.closeAll(on: loop)
         }.wait()

@@ -46,6 +46,17 @@ package enum UnixSocket {
         return socket
     }
 
+    /// Whoever connects from now on is refused, and so is who has connected and was not accepted, and would wait
+    /// for ever. The listener must not block.
+    package static func refuseAll(on listener: borrowing OwnedDescriptor) {
+        shutdown(listener.rawValue, CInt(SHUT_RDWR))
+        while true {
+            let late = accept(listener.rawValue, nil, nil)
+            guard late >= 0 else { return }
+            close(late)
+        }
+    }
+
     /// Connects, and gives every later call on the socket the same limit of time.
     package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { throw Errno(rawValue: EINVAL) }

@@ -72,8 +72,7 @@ struct DaemonProcess: Sendable {
             server = ServerStop(
                 of: try ControlServer(
                     on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log),
-                on: try socket.duplicateListener())
+                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log))
             try unmountOnSignal(mount, server)
             try announce()
         } catch {
@@ -186,32 +185,16 @@ struct DaemonProcess: Sendable {
 /// The end of the control server: by a signal, or with the mount.
 private final class ServerStop: Sendable {
     private let server: ControlServer
-    private let listener: OwnedDescriptor
     private let isDone = Mutex(false)
 
-    init(of server: ControlServer, on listener: consuming OwnedDescriptor) {
-        self.server = server
-        self.listener = listener
-    }
+    init(of server: ControlServer) { self.server = server }
 
     /// Returns when it has stopped, whoever has stopped it.
     func run() throws {
         try isDone.withLock { isDone in
             guard !isDone else { return }
             isDone = true
-            defer { refuseOthers() }
             try server.stop()
-        }
-    }
-
-    /// The socket's name is there until the last file is closed. Who comes by it is refused, and so is who has come when nobody
-    /// listened any more: nobody would ever answer.
-    private func refuseOthers() {
-        shutdown(listener.rawValue, CInt(SHUT_RDWR))
-        while true {
-            let late = accept(listener.rawValue, nil, nil)
-            guard late >= 0 else { return }
-            close(late)
         }
     }
 }

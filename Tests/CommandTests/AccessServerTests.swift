@@ -225,6 +225,39 @@ struct AccessServerTests {
         }
     }
 
+    @Test("who connects to a server that ends is refused, though a file system keeps what another asked for")
+    func ending() throws {
+        let documents = FakeDocuments()
+        let seen = Log()
+        try withServer(documents: documents) { server in
+            let kept = try AwareProgram(server)
+            _ = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))
+            try #require(documents.gate.isReached())
+            // Knocks while the server is ended, which waits for the gate.
+            try JoinableThread {
+                do {
+                    try eventually(within: .seconds(20), "a connection to be refused") {
+                        Self.isRefused(server)
+                    }
+                    seen.append("refused")
+                } catch {
+                    seen.append("\(error)")
+                }
+                documents.gate.open()
+            }.detach()
+        }
+        #expect(seen.lines == ["refused"])
+    }
+
+    private static func isRefused(_ server: RunningServer) -> Bool {
+        do {
+            _ = try UnixSocket.connect(to: Array(server.path.utf8), timeout: 1)
+            return false
+        } catch {
+            return error == .connectionRefused
+        }
+    }
+
     /// Asks for a file that somebody holds.
     private static func wait(
         _ program: AwareProgram, for path: String, on server: RunningServer
