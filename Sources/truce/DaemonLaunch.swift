@@ -15,8 +15,7 @@ struct DaemonLaunch: ~Copyable {
 
     /// `isQuiet` leaves out the one line of success.
     func run(isQuiet: Bool = false) throws {
-        let place = Array(plan.target.mountpoint.utf8)
-        let inside = plan.target.replacesDeadMount ? try DeadMount.mounts(inOneAt: place) : []
+        let inside = try DeadMount.mounts(inOneReplacedBy: plan.target)
         let readiness = try Pipe()
         let chatter = try Pipe()
         let child = try spawn(readiness.writeEnd, chatter.writeEnd)

@@ -97,8 +97,13 @@ enum DeadMount {
     private static func detach(_ path: [UInt8]) throws(CommandFailure) {
         try checkOwner(of: path)
         let inside = try mounts(inOneAt: path)
-        do throws(Detaching.Obstacle) {
-            try Detaching.detach(path, lazily: true)
+        do {
+            if geteuid() == 0 {
+                // What is dead is opened, and that goes: a directory above may be renamed meanwhile.
+                try DeadRoot(at: path, in: MountFinder.table())?.detach()
+            } else {
+                try Detaching.detach(path, lazily: true)
+            }
         } catch {
             throw CommandFailure(
                 .failed, "the dead mount at '\(path.shown)' could not be taken away: \(error)")
@@ -110,6 +115,11 @@ enum DeadMount {
     static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         return table.top(at: path).map { table.mounts(in: $0.id) } ?? []
+    }
+
+    /// The same of the one whose place a mount takes.
+    static func mounts(inOneReplacedBy target: MountPlan.Target) throws(CommandFailure) -> [MountEntry] {
+        target.replacesDeadMount ? try mounts(inOneAt: Array(target.mountpoint.utf8)) : []
     }
 
     static func say(_ path: String, with inside: [MountEntry]) {

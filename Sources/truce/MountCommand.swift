@@ -45,7 +45,9 @@ struct Mount: ParsableCommand {
         let (target, isVerbose) = (plan.target, debug)
         let log = SystemLog.standardError()
         let daemon = DaemonProcess(mounting: target, log: log)
+        let inside = try DeadMount.mounts(inOneReplacedBy: target)
         try daemon.run(source: plan.source, lock: plan.lock) {
+            if target.replacesDeadMount { DeadMount.say(target.mountpoint, with: inside) }
             LineOutput.write(target.readyLine(pid: getpid()) + "\n", to: STDOUT_FILENO)
             if isVerbose { log.write("options: \(target.options.words.joined(separator: ","))") }
         }
