@@ -83,7 +83,7 @@ package final class Mount: StatusSource {
                 configuration: configuration, of: entry,
                 descriptorLimit: Self.descriptorLimit, store: store, agreement: session.agreement)
         } catch {
-            _ = Self.detach(mountpoint)
+            Self.takeBack(entry, log)
             throw MountError(message: "cannot serve \(mountpoint): \(error)", errno: error)
         }
     }
@@ -179,13 +179,14 @@ extension Mount {
         return dead
     }
 
-    /// The new mount.
+    /// The new mount, though another may be on it already, which is not to be taken away as if it were ours.
     private static func made(at mountpoint: String) throws(MountError) -> MountEntry {
+        let place = Array(mountpoint.utf8)
         let found: MountEntry?
         do throws(Errno) {
-            found = try MountTable.current().top(at: Array(mountpoint.utf8))
+            found = try MountTable.current().entries.last { $0.mountpoint == place && $0.isTruce }
         } catch {
-            _ = detach(mountpoint)
+            _ = Unmounting.unmount(place, lazily: true)
             throw MountError(message: "cannot find the mount at \(mountpoint): \(error)", errno: error)
         }
         guard let found else {
@@ -195,8 +196,12 @@ extension Mount {
         return found
     }
 
-    private static func detach(_ mountpoint: String) -> Errno? {
-        Unmounting.unmount(mountpoint, lazily: true)
+    private static func takeBack(_ entry: MountEntry, _ log: (String) -> Void) {
+        do throws(Errno) {
+            _ = try entry.detach { _ in }
+        } catch {
+            log("a mount that cannot be served stays: \(error)")
+        }
     }
 }
 

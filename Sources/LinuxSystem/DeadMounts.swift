@@ -16,9 +16,7 @@ package enum DeadMounts {
 
     /// Opens the directory that the one mount at a path covers, with `O_PATH`.
     ///
-    /// A copy of the mount around it, made without what is mounted in it, shows it; by its file handle it is found again
-    /// in the mount itself, which has everything that is mounted below. Throws EPERM to users, and EOPNOTSUPP where
-    /// there are no file handles or mounts are stacked.
+    /// Throws EPERM to users, and EOPNOTSUPP where there are no file handles or mounts are stacked.
     package static func openCovered(_ path: [UInt8], in table: MountTable) throws(Errno) -> OwnedDescriptor {
         guard table.entries.count(where: { $0.mountpoint == path }) == 1,
             let dead = table.top(at: path)?.id,
@@ -29,16 +27,7 @@ package enum DeadMounts {
         ).openForListing()
         let name = NameBytes(Array(path[(slash + 1)...]))
         guard try parent.mount(at: name) == dead else { throw .stale }
-        let copy = clinux_clone_mount(parent.rawValue)
-        guard copy >= 0 else { throw .last }
-        let directory = OwnedDescriptor(adopting: copy)
-        let bare = try name.withName { (name) throws(Errno) in try directory.path(of: name) }
-        let found = try parent.path(of: try bare.fileHandle())
-        let (wanted, status) = (try bare.status(), try found.status())
-        guard status.device == wanted.device, status.inode == wanted.inode, status.isDirectory else {
-            throw .stale
-        }
-        return found
+        return try parent.openBehindMounts(Array(path[(slash + 1)...]))
     }
 }
 
@@ -104,6 +93,22 @@ extension OwnedDescriptor {
     /// The mount whose root is seen under a name in this directory, or which the directory is on.
     fileprivate borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
         try name.withName { (name) throws(Errno) in try path(of: name).mountID }
+    }
+
+    /// Opens a directory in this one, which is open for listing, with `O_PATH`, though a mount covers it.
+    ///
+    /// A copy of the mount, made without what is mounted in it, shows it; by its file handle it is found again
+    /// in the mount itself, which has everything that is mounted below.
+    borrowing func openBehindMounts(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
+        let copy = clinux_clone_mount(rawValue)
+        guard copy >= 0 else { throw .last }
+        let bare = try OwnedDescriptor(adopting: copy).openResolved(path)
+        let found = try self.path(of: try bare.fileHandle())
+        let (wanted, status) = (try bare.status(), try found.status())
+        guard status.device == wanted.device, status.inode == wanted.inode, status.isDirectory else {
+            throw .stale
+        }
+        return found
     }
 }
 

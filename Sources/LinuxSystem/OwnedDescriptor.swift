@@ -41,6 +41,13 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
         }
     }
 
+    /// The same from this directory on.
+    package borrowing func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
+        try path.withPath { [rawValue] (path) throws(Errno) in
+            try Self.openDirectory(path, in: rawValue)
+        }
+    }
+
     /// The directory that this one is in.
     package borrowing func parent() throws(Errno) -> OwnedDescriptor {
         try Array("..".utf8).withPath { [rawValue] (path) throws(Errno) in

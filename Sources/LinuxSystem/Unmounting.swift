@@ -7,13 +7,13 @@ package enum Unmounting {
     private static let programs = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3"]
 
     /// Returns what went wrong, if anything did.
-    package static func unmount(_ mountpoint: String, lazily: Bool) -> Errno? {
+    package static func unmount(_ mountpoint: [UInt8], lazily: Bool) -> Errno? {
         guard geteuid() != 0 else {
-            return clinux_umount(mountpoint, lazily ? 1 : 0) == 0 ? nil : .last
+            return mountpoint.withPath { clinux_umount($0, lazily ? 1 : 0) } == 0 ? nil : .last
         }
         var arguments = ["fusermount3", "-u", "-q"].map { Array($0.utf8) }
         if lazily { arguments.append(Array("-z".utf8)) }
-        arguments += [Array("--".utf8), Array(mountpoint.utf8)]
+        arguments += [Array("--".utf8), mountpoint]
         guard let path = programs.first(where: { access($0, X_OK) == 0 }) else { return .noEntry }
         do throws(Errno) {
             let spawning = Spawning(path, arguments: arguments, environment: ["PATH=/usr/bin:/bin"])
@@ -29,28 +29,56 @@ extension MountEntry {
     /// Takes this very mount away, lazily, wherever it is by now: what is at its former place may be somebody else's. Returns
     /// whether it was still there, in the caller's mount namespace. What is mounted in it goes with it, and is named before.
     ///
-    /// Throws EBUSY if another mount covers it.
+    /// Throws EBUSY if another mount hides it from whom may not look behind that one.
     package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
         let table = try MountTable.current()
         guard let present = table.entry(id: id), isSame(as: present) else { return false }
-        guard table.top(at: present.mountpoint)?.id == id else { throw .busy }
         let others = table.mounts(in: id)
-        if !others.isEmpty { inside(others) }
-        guard geteuid() == 0 else {
-            let place = String(decoding: present.mountpoint, as: UTF8.self)
-            if let error = Unmounting.unmount(place, lazily: true) { throw error }
-            return true
+        var unnamed = others
+        // Those on its root hide it, and would go with it: they go first.
+        while true {
+            let root = try present.openTop(in: table, with: others)
+            guard let seen = root.mountID, seen == id || others.contains(where: { $0.id == seen }) else {
+                throw .busy
+            }
+            if !unnamed.isEmpty { inside(unnamed) }
+            unnamed = []
+            try Self.detach(root, at: present.mountpoint)
+            if seen == id { return true }
         }
-        // Opened once: whatever is renamed above it from here on, it is this mount that goes.
-        let root = try OwnedDescriptor.openResolved(present.mountpoint)
-        guard root.mountID == id else { throw .busy }
-        guard clinux_detach(root.rawValue) == 0 else { throw .last }
-        return true
     }
 
     /// Numbers of mounts and devices are handed out again.
     private func isSame(as other: MountEntry) -> Bool {
         device == other.device && type == other.type && source == other.source
+    }
+
+    /// The root of what is mounted last where this one is: itself, or one of those in it.
+    private func openTop(in table: MountTable, with others: [MountEntry]) throws(Errno) -> OwnedDescriptor {
+        let top = table.top(at: mountpoint)?.id
+        if top == id || others.contains(where: { $0.id == top }) {
+            return try OwnedDescriptor.openResolved(mountpoint)
+        }
+        // Another mount covers a directory above.
+        guard geteuid() == 0, let around = table.entry(id: parent) else { throw .busy }
+        let slash = UInt8(ascii: "/")
+        var names = mountpoint.dropFirst(around.mountpoint.count).split(separator: slash).map { Array($0) }
+        guard let name = names.popLast() else { throw .busy }
+        let directory = try OwnedDescriptor.openResolved(around.mountpoint).openForListing()
+        guard directory.mountID == around.id else { throw .busy }
+        let above = names.isEmpty ? [UInt8(ascii: ".")] : Array(names.joined(separator: [slash]))
+        let holding = try directory.openBehindMounts(above)
+        return try NameBytes(name).withName { (name) throws(Errno) in try holding.path(of: name) }
+    }
+
+    /// The root was opened once: whatever is renamed above it from here on, it is this mount that goes.
+    /// `fusermount3` has only a path.
+    private static func detach(_ root: borrowing OwnedDescriptor, at place: [UInt8]) throws(Errno) {
+        if geteuid() != 0 {
+            if let error = Unmounting.unmount(place, lazily: true) { throw error }
+        } else if clinux_detach(root.rawValue) != 0 {
+            throw .last
+        }
     }
 }
 

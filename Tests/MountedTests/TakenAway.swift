@@ -132,8 +132,77 @@ extension Mounted {
             try Program("umount").run(directory + "/elsewhere/docs")
         }
 
-        @Test("Whoever takes the place of a dead mount says what was mounted in that")
-        func inside() throws {
+        @Test("SIGTERM to who lingers leaves the mount alone that its path leads to now")
+        func another() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let pid = try mount.daemonPID
+            try TruceCommand.run("unmount", "--lazy", mount.path)
+            // Of this program too: a user may take that one away as well.
+            let source = try Lab.freshDirectory("another")
+            try TruceCommand.run("mount", source, mount.path)
+            defer { attemptUnmount(mount.path) }
+            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            try Script("echo here >\"$1/file\"").run(mount.path)
+            #expect(try Contents.text(of: source + "/file") == "here\n")
+        }
+
+        enum Cover: CaseIterable { case root, above, both }
+
+        @Test("SIGTERM takes a mount away that another one covers", arguments: Cover.allCases)
+        func covered(by cover: Cover) throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let parent = try Lab.freshDirectory("parent")
+            let above = parent + "/above"
+            try Program("mkdir").run(above)
+            let mount = try Self.mounted(in: above)
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let pid = try mount.daemonPID
+            defer { uncover(mount.path, above) }
+            if cover != .above { try Program("mount").run("-t", "tmpfs", "cover", mount.path) }
+            if cover != .root { try Program("mount").run("-t", "tmpfs", "cover", above) }
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            // What was not in it is as it was.
+            if cover != .root { try Program("umount").run(above) }
+            #expect(try !Contents.text(of: "/proc/self/mountinfo").contains(parent))
+            #expect(try Contents.text(of: mount.path + "/document") == "acknowledged")
+        }
+
+        @Test("What goes with a mount at SIGTERM is named in the log")
+        func named() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let directory = try Lab.freshDirectory("named")
+            try Program("mkdir").run(directory + "/inner")
+            let daemon = try TruceCommand.start("mount", "-f", directory)
+            defer { daemon.send(SIGKILL) }
+            try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
+                try MountedDirectory.isMounted(directory)
+            }
+            try Script("mount -t tmpfs another \"$1/inner\" && mkdir \"$1/inner/most\"").run(directory)
+            try Program("mount").run("-t", "tmpfs", "another", directory + "/inner/most")
+            daemon.send(SIGTERM)
+            let outcome = try daemon.wait(within: .seconds(10)).succeeding()
+            let places = "\(directory)/inner, \(directory)/inner/most\n"
+            #expect(
+                outcome.errorText.contains("and with it what is mounted in it: \(places)"),
+                "\(outcome.errorText)")
+            #expect(try !Contents.text(of: "/proc/self/mountinfo").contains(directory))
+        }
+
+        @Test(
+            "Whoever takes the place of a dead mount says what was mounted in that", arguments: [false, true])
+        func inside(isInForeground: Bool) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -141,17 +210,30 @@ extension Mounted {
             try mount.mount()
             try Script("mount -t tmpfs another \"$1/inner\" && mkdir \"$1/inner/most\"").run(mount.path)
             try Program("mount").run("-t", "tmpfs", "another", mount.path + "/inner/most")
-            let pid = try mount.daemonPID
-            kill(pid, SIGKILL)
-            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
-                !MountedDirectory.isAlive(pid)
+            try mount.kill()
+            let mounting =
+                try isInForeground
+                ? TruceCommand.start("mount", "-f", mount.path) : TruceCommand.start("mount", mount.path)
+            try eventually(within: .seconds(20), "the line of success: \(mounting.errorText)") {
+                mounting.text.contains("is mounted in place")
             }
-            let outcome = try TruceCommand.run("mount", mount.path)
             let places = "'\(mount.path)/inner', '\(mount.path)/inner/most'"
             #expect(
-                outcome.text.contains("'\(mount.path)', and with it what was mounted in it: \(places)\n"),
-                "\(outcome.text)")
-            try mount.unmount()
+                mounting.text.contains("'\(mount.path)', and with it what was mounted in it: \(places)\n"),
+                "\(mounting.text)")
+            try TruceCommand.run("unmount", mount.path)
+            try mounting.wait(within: .seconds(10)).succeeding()
+        }
+
+        /// For what a failed test left: nothing else is mounted there any more.
+        private func uncover(_ places: String...) {
+            do {
+                for place in places { _ = try Program("umount").attempt("--lazy", place) }
+            } catch { Issue.record(error) }
+        }
+
+        private func attemptUnmount(_ place: String) {
+            do { try TruceCommand.run("unmount", place) } catch { Issue.record(error) }
         }
 
         private static func mounted(over type: String) throws -> MountedDirectory {
@@ -162,8 +244,8 @@ extension Mounted {
             return mount
         }
 
-        private static func mounted() throws -> MountedDirectory {
-            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
+        private static func mounted(in parent: String? = nil) throws -> MountedDirectory {
+            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"], in: parent)
             try Contents.write("old\n", to: mount.path + "/document")
             try mount.mount()
             return mount
