@@ -152,6 +152,23 @@ extension Mounted {
             #expect(try Contents.text(of: source + "/file") == "here\n")
         }
 
+        @Test("SIGTERM takes a mount away whose directory above was renamed, even to what is not UTF-8")
+        func moved() throws {
+            let parent = try Lab.freshDirectory("parent")
+            try Program("mkdir").run(parent + "/desk")
+            let mount = try Self.mounted(in: parent + "/desk")
+            defer { mount.abandon() }
+            let crowd = try Crowd(in: mount)
+            let pid = try mount.daemonPID
+            try Script("cd \"$1\"; mv desk $'d\\xffsk'").run(parent)
+            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try !Contents.text(of: "/proc/self/mountinfo").contains(parent))
+        }
+
         enum Cover: CaseIterable { case root, above, both }
 
         @Test("SIGTERM takes a mount away that another one covers", arguments: Cover.allCases)
