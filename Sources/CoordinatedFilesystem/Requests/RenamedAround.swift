@@ -24,8 +24,8 @@ extension CoordinatedFilesystem {
     /// Sends whoever is about to change a name in a directory back if that is another one's by now: the kernel looks the whole path
     /// up again. It does so once; who comes by a descriptor comes back to the same directory, and means that.
     func sendBack(_ caller: Caller, from directory: Node, _ reply: consuming Reply) -> Reply? {
-        guard caller.thread > 0, isCalledOtherwise(directory), bounces.mayReturn(caller.thread, at: Engine.now),
-            !ProcessInspection.isKernelThread(caller.thread)
+        guard caller.thread > 0, isCalledOtherwise(directory),
+            bounces.mayReturn(caller.thread, at: Engine.now), !ProcessInspection.isKernelThread(caller.thread)
         else { return reply }
         bounces.noteReturn(of: caller.thread, at: Engine.now)
         reply.fail(.stale)
