@@ -38,41 +38,6 @@ extension Mounted {
             }
         }
 
-        @Test("Of those who append beside each other nothing is kept, unless somebody does more than that")
-        func appending() throws {
-            let prepare = { (source: String) in try Contents.write("old", to: source + "/document") }
-            try MountedDirectory.with(Keeping.yielding, prepare: prepare) { mount in
-                let (document, one, two) = (mount.path + "/document", try Actor(), try Actor())
-                let append = "O_WRONLY|O_APPEND"
-                try one.must("open", "h", document, append)
-                try one.must("write", "h", " one")
-                try two.must("open", "h", document, append)
-                try two.must("write", "h", " two")
-                try one.must("write", "h", " three")
-                try one.must("close", "h")
-                try two.must("write", "h", " four")
-                #expect(try mount.counters.kept == 0)
-                // It has not seen what the first one wrote in the end.
-                try two.must("size", "h", "3")
-                #expect(try mount.counters.kept == 1)
-                try two.must("close", "h")
-                try one.must("open", "h", document, append)
-                try one.must("write", "h", " five")
-                try two.must("open", "h", document, "O_WRONLY")
-                try two.must("write", "h", "new")
-                try two.must("close", "h")
-                let place = try Lab.freshDirectory("restored")
-                let texts = try mount.kept("document").map { id, _ in
-                    try mount.restore(id, to: "\(place)/\(id)")
-                    return try Contents.text(of: "\(place)/\(id)")
-                }
-                #expect(Set(texts).isSuperset(of: ["old one two three four", "old five"]), "\(texts)")
-                try one.must("close", "h")
-                #expect(try Contents.text(of: document) == "new five")
-                checkForced(try mount.status(), except: [.suspended])
-            }
-        }
-
         @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
         func cutBesideSuspended() throws {
             let other = "written by another"

@@ -164,8 +164,6 @@ final class Handle: Claimant {
     var currentClaim: ClaimID { state.withLock { $0.renewed } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
-    /// Whether all it can do to a file is to make it longer. Whoever may read it may map it, and write to what is there.
-    var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 
     /// Whether its file is no longer the document, or is called by no name any more.
     var isReplaced: Bool { node.state.withLock { $0.item != item || !$0.hasName } }
@@ -249,16 +247,7 @@ final class HandleTable: Sendable {
     private struct State {
         var handles: [HandleID: Handle] = [:]
         /// Those that may write, which are asked for whenever a name goes.
-        var writers: [NodeID: Writers] = [:]
-    }
-
-    /// Who may write to a file, from the first who opens it until the last has closed it.
-    private struct Writers {
-        var handles: [Handle] = []
-        /// Nobody of them could do anything but append.
-        var onlyAppend = true
-        /// Something was not kept, since it could not be lost as long as that is so.
-        var hasUnkept = false
+        var writers: [NodeID: [Handle]] = [:]
     }
 
     private let state = Mutex(State())
@@ -268,11 +257,7 @@ final class HandleTable: Sendable {
     func insert(_ handle: Handle) {
         state.withLock { state in
             state.handles[handle.id] = handle
-            guard handle.mayWrite else { return }
-            var writers = state.writers[handle.node.id] ?? Writers()
-            writers.handles.append(handle)
-            writers.onlyAppend = writers.onlyAppend && handle.onlyAppends
-            state.writers[handle.node.id] = writers
+            if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
         }
         if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
@@ -281,42 +266,19 @@ final class HandleTable: Sendable {
     /// Those that may write to a node's file.
     func writers(on node: Node) -> [Handle] {
         // A number may be another file's by now.
-        state.withLock { ($0.writers[node.id]?.handles ?? []).filter { $0.node === node } }
+        state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
     }
     /// Those of a node.
     func all(on node: Node) -> [Handle] {
         state.withLock { state in state.handles.values.filter { $0.node === node } }
     }
-    /// Returns whether it was there, and whether its file was only appended to as long as anybody could write to it.
-    func remove(_ id: HandleID) -> (wasThere: Bool, onlyAppended: Bool) {
+    func remove(_ id: HandleID) -> Handle? {
         state.withLock { state in
-            guard let handle = state.handles.removeValue(forKey: id) else { return (false, false) }
-            guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return (true, false) }
-            writers.handles.removeAll { $0 === handle }
-            state.writers[handle.node.id] = writers.handles.isEmpty ? nil : writers
-            return (true, writers.onlyAppend)
-        }
-    }
-
-    /// Whether a file is only appended to by those who may write to it now, so that nothing need be kept of it for as long. If so,
-    /// it is noted that nothing was.
-    func onlyAppend(to node: Node) -> Bool {
-        state.withLock { state in
-            guard let writers = state.writers[node.id] else { return true }
-            guard writers.onlyAppend else { return false }
-            state.writers[node.id]?.hasUnkept = true
-            return true
-        }
-    }
-
-    /// Whether what was not kept of a file could be lost if it is made shorter.
-    func hasUnkept(of node: Node) -> Bool { state.withLock { $0.writers[node.id]?.hasUnkept ?? false } }
-
-    /// A file is made shorter, or is about to be: from now on what may be lost is kept.
-    func noteCut(of node: Node) {
-        state.withLock { state in
-            state.writers[node.id]?.onlyAppend = false
-            state.writers[node.id]?.hasUnkept = false
+            guard let handle = state.handles.removeValue(forKey: id) else { return nil }
+            guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return handle }
+            writers.removeAll { $0 === handle }
+            state.writers[handle.node.id] = writers.isEmpty ? nil : writers
+            return handle
         }
     }
 }

@@ -109,7 +109,7 @@ extension CoordinatedFilesystem {
 
     /// Opens a file whose claim was granted, or that has none.
     func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
-        guard let grant, endangers(grant) || passesHidden(grant), !onlyAppends(handle, besides: grant) else {
+        guard let grant, endangers(grant) || passesHidden(grant) else {
             return complete(handle, reply: reply)
         }
         let parked = Parked(reply)
@@ -119,15 +119,6 @@ extension CoordinatedFilesystem {
             for writer in hidden { writer.fetchStores() }
             keepAndComplete(handle, grant, parked)
         }
-    }
-
-    /// Whether a file is appended to by all who may write to it, this one included, and by nobody in another way.
-    private func onlyAppends(_ handle: Handle, besides grant: Grant) -> Bool {
-        guard handle.onlyAppends, grant.unanswered.isEmpty else { return false }
-        let areAppending = grant.passed.allSatisfy {
-            (engine.claimant(of: $0.claim) as? Handle)?.onlyAppends ?? false
-        }
-        return areAppending && handles.onlyAppend(to: handle.node)
     }
 
     /// What the passed writer left would be lost under this one: keeps it first.
@@ -305,25 +296,23 @@ extension CoordinatedFilesystem {
     /// order.
     func close(_ handle: Handle) {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
-        let (wasThere, onlyAppended) = handles.remove(handle.id)
-        guard wasThere else { return }
+        guard handles.remove(handle.id) != nil else { return }
         closeContents(of: handle)
         if handle.mayWrite { episodes.closedFile(NodeNumber(handle.node.id.rawValue)) }
         // The journal may remember the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
         leaveRoute(handle)
         settleOwn(handle.node, change)
-        guard handle.mayWrite || handle.truncates else { return end(handle) }
         let hasMore = handle.state.withLock { !$0.keptFiles.isEmpty || $0.writesToOrphan }
-        let isBeside = writesBesideOthers(handle)
-        let mayBeLost = isBeside && !(onlyAppended && handles.onlyAppend(to: handle.node))
-        guard hasMore || mayBeLost else { return end(handle) }
+        guard handle.mayWrite || handle.truncates, hasMore || writesBesideOthers(handle) else {
+            return end(handle)
+        }
         // Whoever has closed the file may put its time back before a worker comes to look.
         if handle.mayHaveWritten { handle.hasWritten() }
         work(on: handle.node) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if mayBeLost, writesBesideOthers(handle), handle.mayHaveWritten {
+            if writesBesideOthers(handle), handle.mayHaveWritten {
                 keeper.keepLeft(in: handle.node, by: handle)
             }
             end(handle)

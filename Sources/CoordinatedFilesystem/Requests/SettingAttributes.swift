@@ -26,8 +26,7 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
-        let isOverSomebody =
-            engine.isOverruled(claim) || handles.hasUnkept(of: node) || goesOverSuspended(claim)
+        let isOverSomebody = engine.isOverruled(claim) || goesOverSuspended(claim)
         cut(handle, change, keeping: isOverSomebody ? .claim : nil, reply: reply)
     }
 
@@ -51,7 +50,6 @@ extension CoordinatedFilesystem {
             let descriptor = try node.descriptor()
             let caller = reply.caller
             if let size = change.size {
-                handles.noteCut(of: node)
                 // An open file may be cut even if its mode has changed since.
                 if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
