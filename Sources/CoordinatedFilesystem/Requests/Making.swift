@@ -13,7 +13,9 @@ extension CoordinatedFilesystem {
     func makeNode(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
     ) {
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
+        // The kernel does not come back with a socket.
+        make(name, in: parent, comesBack: mode & S_IFMT != S_IFSOCK, reply: reply) {
+            (directory, name) throws(Errno) in
             try directory.makeNode(name, mode: mode, device: device)
         }
     }
@@ -47,12 +49,13 @@ extension CoordinatedFilesystem {
     private typealias Maker = @Sendable (borrowing OwnedDescriptor, borrowing FileName) throws(Errno) -> Void
 
     private func make(
-        _ name: borrowing FileName, in parent: NodeID, reply: consuming Reply, _ maker: @escaping Maker
+        _ name: borrowing FileName, in parent: NodeID, comesBack: Bool = true, reply: consuming Reply,
+        _ maker: @escaping Maker
     ) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = sendBack(change.caller, from: directory, reply) else { return }
+        guard let reply = sendBack(change.caller, from: directory, unless: !comesBack, reply) else { return }
         whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
             make(change, under: claim, reply: reply, maker)
         }

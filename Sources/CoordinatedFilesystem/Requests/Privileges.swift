@@ -36,13 +36,15 @@ extension CoordinatedFilesystem {
         return losesGroup ? kept & ~S_ISGID : kept
     }
 
-    /// Whether somebody has a file open from whom the caller may have its descriptor: its own process, another one of its user, or
-    /// one that is gone.
+    /// Whether somebody has a file open from whom the caller may have its descriptor: its own process, one it descends from, another
+    /// one of its user, or one that is gone.
     private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {
-        let process = processes.process(ofOpener: caller.thread)
-        return handles.writers(on: node).contains { writer in
+        let writers = handles.writers(on: node)
+        guard !writers.isEmpty else { return false }
+        let own = processes.currentParty(ofThread: caller.thread)
+        return writers.contains { writer in
             let party = writer.identify()
-            return party.process.map { $0.number == process } ?? true || party.user == caller.user
+            return party.process == nil || party.user == caller.user || own.isExempt(from: party)
         }
     }
 

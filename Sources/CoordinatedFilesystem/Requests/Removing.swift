@@ -24,6 +24,7 @@ extension CoordinatedFilesystem {
             status = try directory.descriptor().descriptor.status(of: name)
         } catch {
             giveUp(former)
+            arrived(change.caller)
             return reply.fail(error)
         }
         let known = nodes[FileKey(status)]
@@ -132,6 +133,7 @@ extension CoordinatedFilesystem {
     /// `claim` is that about which those who show the file were asked, if there is one.
     private func carryOut(_ removal: Removal, under claim: ClaimID? = nil, reply: consuming Reply) {
         let (change, node, status) = (removal.change, removal.node, removal.status)
+        arrived(change.caller)
         noteOwn(change.name, in: change.directory)
         do throws(Errno) {
             try keepIfLast(node, status)

@@ -23,8 +23,10 @@ extension CoordinatedFilesystem {
 
     /// Sends whoever is about to change a name in a directory back if that is another one's by now: the kernel looks the whole path
     /// up again. It does so once; who comes by a descriptor comes back to the same directory, and means that.
-    func sendBack(_ caller: Caller, from directory: Node, _ reply: consuming Reply) -> Reply? {
-        guard caller.thread > 0, isCalledOtherwise(directory),
+    func sendBack(
+        _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
+    ) -> Reply? {
+        guard !isFinal, caller.thread > 0, isCalledOtherwise(directory),
             bounces.mayReturn(caller.thread, at: Engine.now), !ProcessInspection.isKernelThread(caller.thread)
         else { return reply }
         bounces.noteReturn(of: caller.thread, at: Engine.now)
@@ -35,9 +37,9 @@ extension CoordinatedFilesystem {
     /// The same for whoever is about to change a file by its name, and not by a descriptor, by which the kernel does not come back:
     /// a file that nobody has open.
     func sendBack(
-        _ caller: Caller, fromFile node: Node, byName: Bool = true, _ reply: consuming Reply
+        _ caller: Caller, fromFile node: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
-        guard byName, node.kind == S_IFREG, node.state.withLock({ $0.opens == 0 }) else { return reply }
+        guard !isFinal, node.kind == S_IFREG, node.state.withLock({ $0.opens == 0 }) else { return reply }
         return sendBack(caller, from: node, reply)
     }
 

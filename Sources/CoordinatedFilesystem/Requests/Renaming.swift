@@ -28,6 +28,7 @@ extension CoordinatedFilesystem {
             move = try makeMove(from, to, flags: flags)
         } catch {
             giveUp(former)
+            arrived(from.caller)
             return reply.fail(error)
         }
         guard let node = move.node, node !== move.target, isClaimed(move) else {
@@ -97,6 +98,7 @@ extension CoordinatedFilesystem {
     private func carryOut(
         _ move: Rename, _ save: Save?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
+        arrived(move.from.caller)
         noteOwn(move.from.name, in: move.from.directory)
         noteOwn(move.to.name, in: move.to.directory)
         do throws(Errno) {

@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        guard let reply = sendBack(caller, fromFile: node, byName: handle == nil, reply) else { return }
+        guard let reply = sendBack(caller, fromFile: node, unless: handle != nil, reply) else { return }
         let handle = handle.flatMap { handles[$0] }
         guard change.size != nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
             return apply(change, to: node, through: handle, reply: reply)
