@@ -95,12 +95,25 @@ package final class PresenterSession {
         do throws(Errno) {
             guard try wire.receive() else { throw .notConnected }
         } catch {
-            let place = mounted.mount.mountpoint.shown
-            guard try MountFinder.table().entry(id: mounted.mount.id) != nil else {
-                throw CommandFailure(.failed, "the mount at '\(place)' is gone")
-            }
-            throw CommandFailure(.failed, "the daemon of '\(place)' has closed the connection")
+            throw try endOfConnection()
         }
+    }
+
+    /// Whoever finds out first, when the daemon ends: by a message that does not come, or by an answer that cannot be sent.
+    private func send(_ answer: AnswerMessage) throws {
+        do {
+            try wire.send(answer)
+        } catch is Errno {
+            throw try endOfConnection()
+        }
+    }
+
+    private func endOfConnection() throws(CommandFailure) -> CommandFailure {
+        let place = mounted.mount.mountpoint.shown
+        guard try MountFinder.table().entry(id: mounted.mount.id) != nil else {
+            return CommandFailure(.failed, "the mount at '\(place)' is gone")
+        }
+        return CommandFailure(.failed, "the daemon of '\(place)' has closed the connection")
     }
 
     private func takeMessages() throws {
@@ -111,14 +124,14 @@ package final class PresenterSession {
                 if let command = hooks.command(for: PresenterMessages(question.request)) {
                     queue.append(HookTask(question, id, command, in: mounted))
                 } else {
-                    try wire.send(AnswerMessage(to: id))
+                    try send(AnswerMessage(to: id))
                 }
             case .news(let news):
                 if let command = hooks.command(for: PresenterMessages(news.notice)) {
                     queue.append(HookTask(news, command, in: mounted))
                 }
             case .unknown(let method, let id?):
-                try wire.send(AnswerMessage(to: id, failure: .unknownMethod(method)))
+                try send(AnswerMessage(to: id, failure: .unknownMethod(method)))
             case .unknown(_, nil), .response, .event: break
             }
         }
@@ -162,7 +175,7 @@ package final class PresenterSession {
         let sentence = failure.map { "the command for '\(task.message)' \($0)" }
         if let sentence { LineOutput.write("truce: \(sentence)\n", to: STDERR_FILENO) }
         guard let id = task.id else { return }
-        try wire.send(AnswerMessage(to: id, failure: sentence.map { Failure(code: -32000, message: $0) }))
+        try send(AnswerMessage(to: id, failure: sentence.map { Failure(code: -32000, message: $0) }))
     }
 }
 
