@@ -15,6 +15,7 @@ final class KeptFiles: Sendable {
         var lastID: KeptID?
         /// Of files that are there.
         var owed: [LogLine] = []
+        var grown = GrownFiles()
     }
 
     /// What one attempt to put contents into the store needs to know.
@@ -71,11 +72,18 @@ final class KeptFiles: Sendable {
     func copy(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
     ) throws(StoreError) -> KeptID {
+        try copied(file, path: path, cause: cause, limit: limit).id
+    }
+
+    func copied(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
+    ) throws(StoreError) -> KeptEntry {
         let contents = try examine(file)
         let (id, time) = nextID()
         let method = try takeContents(of: file, as: id, limit: limit)
-        try record(KeptEntry(id, contents, path: path, cause: cause, method: method, at: time))
-        return id
+        let entry = KeptEntry(id, contents, path: path, cause: cause, method: method, at: time)
+        try record(entry)
+        return entry
     }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {

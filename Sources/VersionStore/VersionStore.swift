@@ -68,6 +68,14 @@ package final class VersionStore: Sendable {
         try present().copy(file, path: path, cause: cause, limit: largestCopy)
     }
 
+    /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. What was
+    /// kept of it in this way before is let go of if the new copy begins with all of that.
+    package func keepGrown(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+    ) throws(StoreError) -> (id: KeptID, replaced: KeptID?) {
+        try present().copyGrown(file, path: path, cause: cause, limit: largestCopy)
+    }
+
     /// Lets go of a kept file that turned out not to be needed.
     package func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try present().drop(id, reason: reason)

@@ -38,6 +38,44 @@ extension Mounted {
             }
         }
 
+        @Test("Of a file that two append to beside each other, the last copy (D125)")
+        func appending() throws {
+            let prepare = { (source: String) in try Contents.write("old", to: source + "/document") }
+            try MountedDirectory.with(Keeping.yielding, prepare: prepare) { mount in
+                let (document, one, two) = (mount.path + "/document", try Actor(), try Actor())
+                let append = "O_WRONLY|O_APPEND"
+                try one.must("open", "h", document, append)
+                try one.must("write", "h", " one")
+                for text in [" two", " three", " four"] {
+                    try two.must("open", "h", document, append)
+                    try two.must("write", "h", text)
+                    try two.must("close", "h")
+                    try eventually(within: .seconds(10), "what was left to be kept") {
+                        try texts(of: "document", in: mount).contains { $0.hasSuffix(text) }
+                    }
+                }
+                #expect(try texts(of: "document", in: mount) == ["old one two three four"])
+                #expect(try mount.counters.kept > 3)
+                // Somebody who does more: what is there is kept for good.
+                try two.must("put", document, "new")
+                try one.must("write", "h", " end")
+                try one.must("close", "h")
+                try two.must("open", "h", document, append)
+                try two.must("close", "h")
+                #expect(try texts(of: "document", in: mount).contains("old one two three four"))
+                #expect(try Contents.text(of: document) == "new end")
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        private func texts(of name: String, in mount: MountedDirectory) throws -> [String] {
+            let place = try Lab.freshDirectory("restored")
+            return try mount.kept(name).map { id, _ in
+                try mount.restore(id, to: "\(place)/\(id)")
+                return try Contents.text(of: "\(place)/\(id)")
+            }
+        }
+
         @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
         func cutBesideSuspended() throws {
             let other = "written by another"

@@ -164,6 +164,8 @@ final class Handle: Claimant {
     var currentClaim: ClaimID { state.withLock { $0.renewed } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
+    /// Whether it was opened for nothing but to make a file longer.
+    var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 
     /// Whether its file is no longer the document, or is called by no name any more.
     var isReplaced: Bool { node.state.withLock { $0.item != item || !$0.hasName } }

@@ -40,8 +40,13 @@ final class Keeper: Sendable {
         let descriptor = try Self.descriptor(of: node)
         guard try Self.status(of: descriptor).size > 0 else { return }
         guard let store else { throw .readOnly }
-        let id = try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
+        guard let handle = subject as? Handle, handle.onlyAppends, handle.node === node else {
+            let id = try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
+            return note(id, cause, of: node, by: subject)
+        }
+        let (id, replaced) = try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
         note(id, cause, of: node, by: subject)
+        if let replaced { engine.journal.note(.dropped, at: Engine.now, by: subject, "\(replaced)") }
     }
 
     /// Keeps what somebody leaves behind while a suspended handle may still write to the same file.
