@@ -60,3 +60,17 @@ package struct KeptEntry: Hashable, Sendable {
         self.size = size
     }
 }
+
+/// Where what was kept under an ID is to be found.
+package struct FoundContents: Sendable {
+    package let entry: KeptEntry
+    /// The file that begins with it: its own, but for one that was let go of since a later one holds all of it.
+    package let holder: KeptID
+    /// Where it ends in the holder's file; nil if that is all of it.
+    package let end: Int?
+
+    /// Up to `count` of its bytes.
+    package func count(_ count: Int, from offset: Int) -> Int {
+        end.map { max(0, min(count, $0 - offset)) } ?? count
+    }
+}

@@ -87,10 +87,14 @@ final class KeptFiles: Sendable {
     }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
+        try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
+    }
+
+    func drop(_ id: KeptID, _ line: LogLine) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         // What the log was never told it need not be told the end of; there is no room for that either.
         let isOwed = state.withLock { state in state.owed.contains { $0.id == id.description } }
-        if !isOwed { try append(LogLine(dropping: id, reason: reason, at: clock())) }
+        if !isOwed { try append(line) }
         try remove(id.description)
         // It may have been written meanwhile: then the next opening finds a line without a file.
         if isOwed { forgetOwed(id) }

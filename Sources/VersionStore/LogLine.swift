@@ -25,7 +25,10 @@ struct LogLine: Codable, Sendable {
     var method: String?
     var device: UInt64?
     var inode: UInt64?
+    /// Of a dropped file the bytes of `heldBy` that it held.
     var size: Int?
+    /// The kept file that begins with all of a dropped one.
+    var heldBy: String?
 
     init(dropping id: KeptID, reason: String, at time: Int64) {
         self.event = .dropped
@@ -33,6 +36,12 @@ struct LogLine: Codable, Sendable {
         self.time = Self.readable(time)
         self.nanoseconds = time
         self.cause = reason
+    }
+
+    init(dropping id: KeptID, heldBy holder: KeptID, size: Int, at time: Int64) {
+        self.init(dropping: id, reason: "kept/\(holder) begins with all of it", at: time)
+        self.heldBy = holder.description
+        self.size = size
     }
 
     init(_ entry: KeptEntry) {
@@ -56,6 +65,9 @@ struct LogLine: Codable, Sendable {
     /// Whether somebody let go of the file. A former release wrote of files that it did not see that they were dropped, too,
     /// and not seeing one may have been an error of the disk.
     var isDrop: Bool { event == .dropped && cause != "missing" }
+
+    /// The file that holds what was dropped.
+    var holder: KeptID? { heldBy.flatMap(KeptID.init) }
 
     /// What a `kept` line says; nil if it does not say enough, or is not one.
     var entry: KeptEntry? {

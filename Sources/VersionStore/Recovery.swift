@@ -98,6 +98,22 @@ extension KeptFiles {
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
+    /// Whether its file is there is seen when it is opened.
+    func find(_ id: KeptID) throws(StoreError) -> FoundContents? {
+        var entry: KeptEntry?
+        var drops: [KeptID: LogLine] = [:]
+        _ = try forEachLine { line in
+            if line.id == id.description, let kept = line.entry { entry = kept }
+            if line.isDrop, let id = KeptID(line.id) { drops[id] = line }
+        }
+        guard let entry else { return nil }
+        guard let drop = drops[id] else { return FoundContents(entry: entry, holder: id, end: nil) }
+        guard var holder = drop.holder else { return nil }
+        // Each is a later one, so this ends.
+        while let next = drops[holder]?.holder, next > holder { holder = next }
+        return FoundContents(entry: entry, holder: holder, end: drop.size)
+    }
+
     func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {
         do throws(Errno) {
             return try directory.open(id.description)

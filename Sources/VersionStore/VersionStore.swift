@@ -68,13 +68,17 @@ package final class VersionStore: Sendable {
         try present().copy(file, path: path, cause: cause, limit: largestCopy)
     }
 
-    /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. What was
-    /// kept of it in this way before is let go of if the new copy begins with all of that.
+    /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. Call
+    /// ``letGoOfGrown()`` when nobody waits for that any more.
     package func keepGrown(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
-    ) throws(StoreError) -> (id: KeptID, replaced: KeptID?) {
+    ) throws(StoreError) -> KeptID {
         try present().copyGrown(file, path: path, cause: cause, limit: largestCopy)
     }
+
+    /// Lets go of what ``keepGrown(_:path:cause:)`` copied, if the next copy of that file begins with all of it; returns what
+    /// that was. Under its ID it can be read as before, out of the one that holds it; it is listed no more.
+    package func letGoOfGrown() -> [KeptID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
     /// Lets go of a kept file that turned out not to be needed.
     package func drop(_ id: KeptID, reason: String) throws(StoreError) {
@@ -96,16 +100,19 @@ package final class VersionStore: Sendable {
         }
     }
 
-    package func entry(_ id: KeptID) throws(StoreError) -> KeptEntry {
-        guard let entry = try present().entries(where: { $0.id == id }).first else { throw .noSuchEntry }
-        return entry
+    package func entry(_ id: KeptID) throws(StoreError) -> KeptEntry { try find(id).entry }
+
+    /// What was kept under an ID, also if that was let go of because another file holds all of it.
+    ///
+    /// Whether somebody may see it is `KeptEntry.mayBeRead`'s to say.
+    package func find(_ id: KeptID) throws(StoreError) -> FoundContents {
+        guard let contents = try present().find(id) else { throw .noSuchEntry }
+        return contents
     }
 
-    /// Opens kept contents for reading.
-    ///
-    /// Whether somebody may see them is `KeptEntry.mayBeRead`'s to say.
-    package func open(_ id: KeptID) throws(StoreError) -> OwnedDescriptor {
-        try present().open(id)
+    /// Opens kept contents for reading; no more of the file is theirs than ``FoundContents/end``.
+    package func open(_ contents: FoundContents) throws(StoreError) -> OwnedDescriptor {
+        try present().open(contents.holder)
     }
 
     private func present() throws(StoreError) -> KeptFiles {

@@ -45,11 +45,12 @@ final class KeptStore: KeptContents {
         _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         guard let id = KeptID(id) else { throw .notFound }
-        let entry = try storing { () throws(StoreError) in try store.entry(id) }
-        guard try mayRead(entry, peer) else { throw .denied }
-        let file = try storing { () throws(StoreError) in try store.open(id) }
+        let contents = try storing { () throws(StoreError) in try store.find(id) }
+        guard try mayRead(contents.entry, peer) else { throw .denied }
+        let file = try storing { () throws(StoreError) in try store.open(contents) }
         // No file is as long as that; the kernel calls it a mistake.
         if offset > Int64.max - Int64(count) { return [] }
+        let count = contents.count(count, from: Int(offset))
         do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
             throw .system(error)
         }

@@ -15,40 +15,61 @@ struct GrowingTests {
         try sandbox.write("one", to: "log")
     }
 
-    private func keep(as path: String = "log") throws -> (id: KeptID, replaced: KeptID?) {
-        try store.keepGrown(try sandbox.file("log"), path: bytes(path), cause: .suspendedWriter)
+    /// Keeps what there is, and returns what was let go of by that.
+    private func keep(
+        _ name: String = "log", as path: String = "log"
+    ) throws -> (id: KeptID, gone: [KeptID]) {
+        let id = try store.keepGrown(try sandbox.file(name), path: bytes(path), cause: .suspendedWriter)
+        return (id, store.letGoOfGrown())
     }
 
-    @Test("the last copy stands for those it begins with, and the log says so")
+    @Test("the last copy stands for those it begins with, which can be read under their IDs as before")
     func grown() throws {
-        let first = try keep()
-        #expect(first.replaced == nil)
         // The longer one ends behind the page that is compared at once.
-        for text in [" two", String(repeating: " three", count: 100_000)] {
-            let former = try #require(try store.list(under: []).first)
+        let texts = ["", " two", String(repeating: " three", count: 100_000), " four"]
+        var kept: [(id: KeptID, text: String)] = []
+        for text in texts {
             try sandbox.append(text, to: "log")
-            let next = try keep()
-            #expect(next.replaced == former.id)
-            #expect(try sandbox.kept() == [next.id.description])
-            #expect(try store.list(under: []).map(\.id) == [next.id])
-            #expect(
-                try sandbox.text(of: ".truce/kept.log").contains("kept/\(next.id) begins with all of it"))
+            let (id, gone) = try keep()
+            #expect(gone == kept.suffix(1).map(\.id))
+            kept.append((id, try sandbox.text(of: "log")))
+            #expect(try sandbox.kept() == [id.description])
+            #expect(try store.list(under: []).map(\.id) == [id])
         }
-        let whole = try sandbox.text(of: "log")
-        let last = try #require(try store.list(under: []).first)
-        #expect(last.size == whole.utf8.count)
-        #expect(try contents(store, last.id) == whole)
+        for (id, text) in kept {
+            #expect(try contents(store, id) == text)
+            #expect(try store.entry(id).size == text.utf8.count)
+        }
+        for (former, later) in zip(kept, kept.dropFirst()) {
+            #expect(
+                try sandbox.text(of: ".truce/kept.log").contains(
+                    "\"cause\":\"kept/\(later.id) begins with all of it\",\"event\":\"dropped\","
+                        + "\"heldBy\":\"\(later.id)\",\"id\":\"\(former.id)\""))
+        }
         #expect(sandbox.log == [])
+    }
+
+    @Test("a part of what was let go of ends where it ended")
+    func parts() throws {
+        let first = try keep().id
+        try sandbox.append(" and two", to: "log")
+        #expect(try keep().gone == [first])
+        let found = try store.find(first)
+        #expect(found.end == 3)
+        for (offset, count) in [(0, 3), (1, 2), (2, 1), (3, 0), (4, 0), (Int.max, 0)] {
+            #expect(found.count(100, from: offset) == count)
+        }
+        #expect(found.count(2, from: 0) == 2)
     }
 
     @Test("a copy with any byte of its own stays", arguments: ["onf and more", "on", "", "One", "more one"])
     func changed(now: String) throws {
         let first = try keep().id
         try sandbox.write(now, to: "log")
-        let second = try keep()
-        #expect(second.replaced == nil)
-        #expect(try store.list(under: []).map(\.id) == [first, second.id])
-        #expect(try contents(store, first) == "one" && contents(store, second.id) == now)
+        let (second, gone) = try keep()
+        #expect(gone == [])
+        #expect(try store.list(under: []).map(\.id) == [first, second])
+        #expect(try contents(store, first) == "one" && contents(store, second) == now)
     }
 
     @Test("a byte that differs far behind is seen")
@@ -57,44 +78,88 @@ struct GrowingTests {
         try sandbox.write(String(repeating: "a", count: size), to: "log")
         let first = try keep().id
         try sandbox.write(String(repeating: "a", count: size - 1) + "bc", to: "log")
-        #expect(try keep().replaced == nil)
+        #expect(try keep().gone == [])
         #expect(try contents(store, first).utf8.count == size)
     }
 
     @Test("neither of another name, nor for other readers, nor made for somebody who may do more")
     func others() throws {
         let first = try keep().id
-        let second = try keep(as: "renamed")
-        #expect(second.replaced == nil)
+        let (second, none) = try keep(as: "renamed")
+        #expect(none == [])
         #expect(chmod("\(sandbox.path)/log", 0o600) == 0)
-        let third = try keep(as: "renamed")
-        #expect(third.replaced == nil)
+        let (third, noneEither) = try keep(as: "renamed")
+        #expect(noneEither == [])
         let plain = try store.keepByCopying(
             try sandbox.file("log"), path: bytes("renamed"), cause: .claim)
-        let fourth = try keep(as: "renamed")
-        #expect(fourth.replaced == third.id)
-        #expect(try store.list(under: []).map(\.id) == [first, second.id, plain, fourth.id])
+        let (fourth, gone) = try keep(as: "renamed")
+        #expect(gone == [third])
+        #expect(try store.list(under: []).map(\.id) == [first, second, plain, fourth])
     }
 
-    @Test("what somebody has removed from the store is not missed")
+    @Test("what somebody has removed from the store is not missed, nor is what it held found")
     func removed() throws {
         let first = try keep().id
         try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/kept/\(first)")
-        #expect(try keep().replaced == nil)
+        let (second, none) = try keep()
+        #expect(none == [])
+        let (third, gone) = try keep()
+        #expect(gone == [second])
+        try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/kept/\(third)")
+        for id in [first, second, third] {
+            #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, id) }
+        }
         #expect(sandbox.log == [])
     }
 
-    @Test("more files than are remembered")
+    @Test("killed between the line and the file: the next opening takes the file away, and the ID is good")
+    func killed() throws {
+        let first = try keep().id
+        let name = "\(sandbox.path)/.truce/kept/\(first)"
+        #expect(link(name, "\(sandbox.path)/as it was") == 0)
+        try sandbox.append(" two", to: "log")
+        let (second, gone) = try keep()
+        #expect(gone == [first])
+        #expect(rename("\(sandbox.path)/as it was", name) == 0)
+        // A store of its own: this one is in use.
+        let other = try Sandbox()
+        try FileManager.default.copyItem(
+            atPath: "\(sandbox.path)/.truce", toPath: "\(other.path)/.truce")
+        let reopened = try other.store()
+        #expect(try other.kept() == [second.description])
+        #expect(try contents(reopened, first) == "one" && contents(reopened, second) == "one two")
+        #expect(other.log == [])
+    }
+
+    @Test("of more files than are remembered the one copied longest ago is forgotten, no more")
     func many() throws {
         let first = try keep().id
-        for number in 0..<300 {
-            try sandbox.write("one", to: "log \(number)")
-            let file = try sandbox.file("log \(number)")
-            _ = try store.keepGrown(file, path: bytes("log \(number)"), cause: .claim)
+        for number in 0..<256 {
+            let name = "log \(number)"
+            try sandbox.write("one", to: name)
+            #expect(try keep(name, as: name).gone == [])
         }
-        let second = try keep().id
-        #expect(try keep().replaced == second)
+        let (last, gone) = try keep("log 255", as: "log 255")
+        #expect(gone.count == 1)
+        let (second, none) = try keep()
+        #expect(none == [])
+        #expect(try keep().gone == [second])
         #expect(try store.list(under: bytes("log")).map(\.id).first == first)
-        #expect(try store.list(under: []).count == 302)
+        #expect(try store.list(under: []).map(\.id).contains(last))
+        #expect(try store.list(under: []).count == 258)
+    }
+
+    @Test("workers keep at once: one copy is left, and every ID can be read")
+    func concurrency() async throws {
+        let ids = try await withThrowingTaskGroup(of: [KeptID].self) { group in
+            for _ in 0..<4 {
+                group.addTask { try (0..<25).map { _ in try keep().id } }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(Set(ids).count == 100)
+        #expect(store.letGoOfGrown() == [])
+        for id in ids { #expect(try contents(store, id) == "one") }
+        #expect(try sandbox.kept().count < 100)
     }
 }

@@ -55,7 +55,7 @@ struct KeepingTests {
         if size <= 10 {
             let id = try store.keepByCopying(file, path: [], cause: .claim)
             #expect(try store.entry(id).method == .copy)
-            #expect(try store.open(id).status().size == size)
+            #expect(try store.open(store.find(id)).status().size == size)
         } else {
             #expect(throws: StoreError.tooLarge(limit: 10)) {
                 try store.keepByCopying(file, path: [], cause: .claim)
@@ -115,7 +115,7 @@ struct KeepingTests {
         try store.drop(id, reason: "unchanged")
         #expect(try sandbox.kept() == [])
         #expect(try store.list(under: []) == [])
-        #expect(throws: StoreError.noSuchEntry) { _ = try store.open(id) }
+        #expect(throws: StoreError.noSuchEntry) { _ = try store.open(store.find(id)) }
         #expect(try sandbox.text(of: ".truce/kept.log").contains("unchanged"))
         #expect(try sandbox.text(of: "a") == "old")
     }

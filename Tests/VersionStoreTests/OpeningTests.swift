@@ -139,7 +139,7 @@ struct RecoveryTests {
         let sandbox = try prepared()
         #expect(symlink("/etc/hostname", "\(sandbox.path)/.truce/kept/\(id)") == 0)
         let store = try sandbox.store()
-        #expect(throws: StoreError.self) { _ = try store.open(try #require(KeptID(id))) }
+        #expect(throws: StoreError.self) { _ = try store.open(store.find(try #require(KeptID(id)))) }
     }
 
     /// The child keeps from several threads and kills itself after the twentieth that returned.

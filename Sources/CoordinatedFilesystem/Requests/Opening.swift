@@ -134,6 +134,7 @@ extension CoordinatedFilesystem {
                 return reply.fail(.busy)
             }
             complete(handle, reply: reply)
+            keeper.letGoOfGrown(by: handle)
         }
     }
 
@@ -316,6 +317,7 @@ extension CoordinatedFilesystem {
                 keeper.keepLeft(in: handle.node, by: handle)
             }
             end(handle)
+            keeper.letGoOfGrown(by: handle)
         }
     }
 

@@ -40,13 +40,19 @@ final class Keeper: Sendable {
         let descriptor = try Self.descriptor(of: node)
         guard try Self.status(of: descriptor).size > 0 else { return }
         guard let store else { throw .readOnly }
-        guard let handle = subject as? Handle, handle.onlyAppends, handle.node === node else {
-            let id = try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
-            return note(id, cause, of: node, by: subject)
-        }
-        let (id, replaced) = try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
+        // Who refused or did not answer should find what there was then.
+        let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
+        let id =
+            isGrown
+            ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
+            : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
         note(id, cause, of: node, by: subject)
-        if let replaced { engine.journal.note(.dropped, at: Engine.now, by: subject, "\(replaced)") }
+    }
+
+    /// Whoever it was kept for has gone on: copies go that a later one holds all of.
+    func letGoOfGrown(by handle: Handle) {
+        guard handle.onlyAppends, let store else { return }
+        for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }
     }
 
     /// Keeps what somebody leaves behind while a suspended handle may still write to the same file.
