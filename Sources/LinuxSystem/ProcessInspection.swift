@@ -69,6 +69,14 @@ package enum ProcessInspection {
         isOurs ? readSmallFile("/proc/\(number)/\(name)") : nil
     }
 
+    /// Whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`; nil if that cannot be seen, which takes
+    /// the right to trace it.
+    package static func isMakingName(thread: Int32) -> Bool? {
+        guard isOurs, thread > 0 else { return nil }
+        let answer = clinux_makes_name(thread)
+        return answer < 0 ? nil : answer == 1
+    }
+
     /// The process of a thread; nil if it is gone.
     package static func process(ofThread thread: Int32) -> Int32? {
         guard thread > 0 else { return nil }

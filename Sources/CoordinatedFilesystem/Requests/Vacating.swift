@@ -20,7 +20,8 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
-        guard let vacancy, !ProcessInspection.isKernelThread(thread) else { return reply.fail(.noEntry) }
+        guard let vacancy, !ProcessInspection.isKernelThread(thread), comesBack(thread, to: vacancy)
+        else { return reply.fail(.noEntry) }
         let isUnlinked = nodes[NodeID(vacancy.oldNode.rawValue)]?.hasName != true
         let serial = beginBounce(
             .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
@@ -32,6 +33,14 @@ extension CoordinatedFilesystem {
         }
         if !isStillOpen { settleLookup(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
+    }
+
+    /// Whether the kernel looks a second time if it is told that a name is stale (D126). Not for what makes something other than a
+    /// file: that is an error to its program, and what it makes fills the name.
+    private func comesBack(_ thread: Int32, to vacancy: Vacancy) -> Bool {
+        if let isMaking = ProcessInspection.isMakingName(thread: thread) { return !isMaking }
+        // Nobody may see what it does. If nobody is left to fill the name, the truth is as good.
+        return vacancy.evidence == .presenter || processes.isAlive(vacancy.actor.process)
     }
 
     /// A name was vacated by a save; called after the step and before its answer.
