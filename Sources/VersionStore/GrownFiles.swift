@@ -8,7 +8,7 @@ import Synchronization
 /// would be kept once for every line of it. So the later one stands for both. It is compared, and not believed, that it does.
 struct GrownFiles: Sendable {
     struct Pair: Sendable {
-        let former: KeptEntry
+        let former: KeptID
         let later: KeptID
     }
 
@@ -29,12 +29,16 @@ struct GrownFiles: Sendable {
             let oldest = last.min { $0.value.id < $1.value.id }
             if let oldest { last[oldest.key] = nil }
         }
-        // Of another name, or for other readers, it is another one to who looks for it.
-        if let former = last.updateValue(entry, forKey: file), former.id < entry.id,
-            former.path == entry.path, former.rights == entry.rights
-        {
-            pairs.append(Pair(former: former, later: entry.id))
+        guard let known = last[file] else {
+            last[file] = entry
+            return
         }
+        // Copies that are made at once are not complete in the order of their IDs.
+        let (former, later) = known.id < entry.id ? (known, entry) : (entry, known)
+        last[file] = later
+        // Of another name, or for other readers, it is another one to who looks for it.
+        guard former.path == later.path, former.rights == later.rights else { return }
+        pairs.append(Pair(former: former.id, later: later.id))
     }
 
     /// Those not compared yet.
@@ -58,7 +62,7 @@ extension KeptFiles {
     /// Lets go of each copy that the one after it begins with, and returns them.
     func letGoOfGrown(limit: Int) -> [KeptID] {
         state.withLock { $0.grown.takePairs() }.compactMap { pair in
-            let former = pair.former.id
+            let former = pair.former
             do throws(StoreError) {
                 guard let size = try sizeHeld(of: former, by: pair.later, limit: limit) else { return nil }
                 try drop(former, LogLine(dropping: former, heldBy: pair.later, size: size, at: clock()))
@@ -73,12 +77,15 @@ extension KeptFiles {
         }
     }
 
-    /// The size of a kept file that another one begins with; nil if it does not. Of more than is ever copied it is not looked at.
+    /// The size of what is kept under an ID that what is kept under another one begins with; nil if it does not. Of more than is ever
+    /// copied it is not looked at.
     private func sizeHeld(of former: KeptID, by later: KeptID, limit: Int) throws(StoreError) -> Int? {
+        var end: Int?
         let former = try open(former)
-        let later = try open(later)
+        let later = try openHolder(of: later, end: &end)
         return try storing { () throws(Errno) in
-            let (size, room) = (Int(try former.status().size), Int(try later.status().size))
+            let size = Int(try former.status().size)
+            let room = if let end { end } else { Int(try later.status().size) }
             guard size <= min(room, limit) else { return nil }
             var offset = 0
             while offset < size {
@@ -89,6 +96,20 @@ extension KeptFiles {
                 offset += bytes.count
             }
             return size
+        }
+    }
+
+    /// Opens what holds a copy, which may have been let go of for one that is later still, and says where it ends in that.
+    private func openHolder(of id: KeptID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
+        var holder = id
+        while true {
+            do throws(StoreError) {
+                return try open(holder)
+            } catch .noSuchEntry {
+                // A later one each time, so this ends.
+                guard let found = try find(id), found.holder > holder else { throw .noSuchEntry }
+                (holder, end) = (found.holder, found.end)
+            }
         }
     }
 }
