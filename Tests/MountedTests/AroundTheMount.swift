@@ -75,6 +75,13 @@ extension Mounted {
             guard try run("successors", by: watcher) != nil else { return }
         }
 
+        @Test(
+            "What is written to a document is kept, also when what replaces it has just come",
+            arguments: Watcher.both)
+        func newcomers(by watcher: Watcher) throws {
+            guard try run("newcomers", by: watcher) != nil else { return }
+        }
+
         @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
         func exchange(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }

@@ -237,6 +237,47 @@ extension Mounted.AroundTheMount {
         assert sorted(os.listdir(".")) == ["gone", "made0", "made1", "made2", "moved", "socket"]
         '
         }
+        # A file that takes the place of a document may have come around the mount at this very moment; who writes to the document
+        # is somebody else.
+        newcomers() {
+            coproc {
+                while read -r word; do
+                    if [[ $word = open ]]; then
+                        exec 3>>place/document
+                    else
+                        printf " finished" >&3
+                        exec 3>&-
+                    fi
+                    echo done
+                done
+            }
+            python3 -c '
+        import os
+        def tell(word):
+            os.write(1, word)
+            assert os.read(0, 16) == b"done\\n"
+        def write(name, text):
+            with open(name, "w") as file:
+                file.write(text)
+        for number in range(20):
+            write("source/next", "former")
+            os.stat("place/next")
+            tell(b"open\\n")
+            write("source/temporary", f"next{number}")
+            os.rename("source/temporary", "source/next")
+            os.rename("place/next", "place/document")
+            tell(b"write\\n")
+            with open("place/document") as file:
+                assert file.read() == f"next{number}", number
+        ' <&"${COPROC[0]}" >&"${COPROC[1]}"
+            exec {COPROC[1]}>&-
+            wait "$COPROC_PID"
+            "$truce" kept place/document >kept
+            echo "$(wc -l <kept) of 20 are kept"
+            [[ $(wc -l <kept) = 20 ]] || return
+            while read -r id _; do "$truce" kept place --restore "$id" "restored-$id"; done <kept
+            [[ $(cat restored-* | grep --only-matching finished | wc -l) = 20 ]]
+        }
         # No directory is looked at before something is in it.
         unseen() {
             echo one >source/third

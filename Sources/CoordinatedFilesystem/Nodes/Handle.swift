@@ -95,7 +95,8 @@ final class Handle: Claimant {
         var hasWritten = false
         /// The file was kept by a link before others replaced or deleted it.
         var keptFiles: [KeptFile] = []
-        /// The claim made when the handle, having yielded, turned out to write after all.
+        /// The claim made when the handle, having yielded, turned out to write after all; or when its file, about which nobody
+        /// took turns, was given the name of a document.
         var renewed: ClaimID?
         /// It was opened to write to a file that takes nothing but more at its end.
         var isAppendOnly = false
@@ -133,7 +134,7 @@ final class Handle: Claimant {
     /// Of which process the thread was, which may go on when it has ended; 0 if nobody asked.
     private let process: Int32
     let opened: Instant
-    /// Whether the arbiter knows of it; files that are no documents have handles without claims.
+    /// Whether it was opened with a claim, which takes a document.
     let isClaimed: Bool
     /// Whether it writes to a database or a log, where nobody takes turns: what it still writes is lost all the same when
     /// somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
@@ -160,7 +161,9 @@ final class Handle: Claimant {
     }
 
     var id: HandleID { HandleID(claim.rawValue) }
-    /// The claim in force.
+    /// Whether the arbiter knows of it.
+    var hasClaim: Bool { isClaimed || state.withLock { $0.renewed != nil } }
+    /// The claim in force, if it has one.
     var currentClaim: ClaimID { state.withLock { $0.renewed } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
@@ -225,6 +228,13 @@ final class Handle: Claimant {
         if state.withLock({ $0.baseline?.modified == time }), mayHaveWritten { hasWritten() }
     }
 
+    /// A name of the file was changed.
+    func hasNewName(_ stamp: Stamp) {
+        state.withLock { state in
+            if state.baseline?.hasSameContents(as: stamp) ?? false { state.baseline = stamp }
+        }
+    }
+
     func hasWritten() { state.withLock { $0.hasWritten = true } }
 
     /// What a writer has done, as far as its file shows it; never waits for the kernel.
@@ -237,9 +247,11 @@ final class Handle: Claimant {
             return .dirty(stamp: Engine.now.nanoseconds)
         }
         let stamp = Stamp(status)
-        let (baseline, isBlurred) = state.withLock { ($0.baseline, $0.isBaselineBlurred) }
+        let (baseline, isBlurred, isFirst) = state.withLock {
+            ($0.baseline, $0.isBaselineBlurred, $0.renewed == nil)
+        }
         guard stamp == baseline else { return .dirty(stamp: stamp.number) }
-        if truncates || flags & O_CREAT != 0 { return .untouched }
+        if isFirst, truncates || flags & O_CREAT != 0 { return .untouched }
         return isBlurred || storesAreUnseen ? .dirty(stamp: stamp.number) : .clean
     }
 }

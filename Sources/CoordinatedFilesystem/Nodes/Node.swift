@@ -347,14 +347,23 @@ final class Node: DescriptorKeeper {
         return other.state.withLock { $0.parent === parent && $0.name == name }
     }
 
+    /// What its file looks like, if that can be known.
+    var presentStatus: FileStatus? {
+        do throws(Errno) { return try descriptor().descriptor.status() } catch { return nil }
+    }
+
     /// The class its name gives it.
     var itemClass: ItemClass {
         if let known = state.withLock({ $0.itemClass }) { return known }
         let (name, parent) = state.withLock { ($0.name, $0.parent) }
-        let place: SideName.Place = Self.isInGitDirectory(parent) ? .gitDirectory : .ordinary
-        let found = ItemClass(of: name.bytes, in: place)
+        let found = Self.itemClass(of: name, in: parent)
         state.withLock { $0.itemClass = found }
         return found
+    }
+
+    /// The class that a name in a directory gives.
+    static func itemClass(of name: NameBytes, in parent: Node?) -> ItemClass {
+        ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
     }
 
     private static let gitDirectory = NameBytes(Array(".git".utf8))

@@ -41,6 +41,9 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let file: SharedDescriptor
         do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
+        if let directory = nodes[parent] {
+            claimForWriters(of: node, before: NameChange(name.copy(), in: directory, caller: reply.caller))
+        }
         make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
             try directory.link(file.descriptor, as: name)
         }
@@ -77,7 +80,10 @@ extension CoordinatedFilesystem {
                 return try below.descriptor.status(of: name)
             }
             let node = nodes.introduce(status, as: name, in: directory)
-            if status.linkCount > 1 { noteNames(of: node) }
+            if status.linkCount > 1 {
+                keepBaselines(of: node)
+                noteNames(of: node)
+            }
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             if appearance.fill == nil { noteCreation(of: node, change, under: claim) }
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }

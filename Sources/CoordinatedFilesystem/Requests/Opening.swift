@@ -240,7 +240,7 @@ extension CoordinatedFilesystem {
         noteBaseline(of: handle, try descriptor.descriptor.status())
     }
 
-    private func noteBaseline(of handle: Handle, _ status: FileStatus) {
+    func noteBaseline(of handle: Handle, _ status: FileStatus) {
         handle.state.withLock { state in
             state.baseline = Stamp(status)
             state.isBaselineBlurred = isBlurred(status)
@@ -323,14 +323,14 @@ extension CoordinatedFilesystem {
 
     private func end(_ handle: Handle) {
         noteChange(by: handle)
-        if handle.isClaimed { engine.end(handle.currentClaim) }
+        if handle.hasClaim { engine.end(handle.currentClaim) }
         handle.node.unpin()
     }
 
     /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let
     /// pass.
     private func writesBesideOthers(_ handle: Handle) -> Bool {
-        guard handle.isClaimed else { return false }
+        guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
         return engine.suspendedWriter(beside: claim) != nil || engine.isOverruled(claim)
     }

@@ -95,13 +95,15 @@ extension CoordinatedFilesystem {
     ) -> (writers: [Handle], hasUnseen: Bool) {
         guard let node else { return ([], false) }
         let unclaimed = writersWithoutTurns(on: node)
-        guard !grant.passed.isEmpty || !unclaimed.isEmpty else { return ([], false) }
+        // Who writes to what is renamed goes on with it.
+        let met = grant.passed.compactMap { engine.claimant(of: $0.claim) }
+            .filter { ($0 as? Handle)?.node ?? node === node }
+        guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
         let party = request.identify()
         let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
-        let passed = grant.passed.compactMap { engine.claimant(of: $0.claim) }.filter(isStranger)
-        let writers = passed.compactMap { $0 as? Handle }.filter { $0.node === node }
+        let passed = met.filter(isStranger)
         return (
-            writers + unclaimed.filter(isStranger),
+            passed.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
             passed.contains { !($0 is Handle) && $0.mayWrite(node.path) }
         )
     }
@@ -110,7 +112,7 @@ extension CoordinatedFilesystem {
     /// PostgreSQL, which remove each other's files.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
         guard node.state.withLock({ $0.opens > 0 }) else { return [] }
-        let writers = handles.writers(on: node).filter(\.writesWithoutTurns)
+        let writers = handles.writers(on: node).filter { $0.writesWithoutTurns && !$0.hasClaim }
         guard !writers.isEmpty, !node.isInCluster else { return [] }
         do throws(Errno) {
             return try node.descriptor().descriptor.status().linkCount > 1 ? [] : writers

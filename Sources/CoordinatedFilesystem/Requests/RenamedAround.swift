@@ -26,8 +26,21 @@ extension CoordinatedFilesystem {
     func sendBack(
         _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
-        guard !isFinal, caller.thread > 0, isCalledOtherwise(directory),
-            bounces.mayReturn(caller.thread, at: Engine.now), !ProcessInspection.isKernelThread(caller.thread)
+        guard !isFinal, caller.thread > 0, isCalledOtherwise(directory) else { return reply }
+        return sendBack(caller, reply)
+    }
+
+    /// The same for whoever is about to rename what the kernel does not know: it takes something else for what has the name.
+    func sendBack(
+        _ caller: Caller, toFind visit: NodeVisit?, unless isFinal: Bool, _ reply: consuming Reply
+    ) -> Reply? {
+        guard visit != nil, !isFinal, caller.thread > 0 else { return reply }
+        return sendBack(caller, reply)
+    }
+
+    private func sendBack(_ caller: Caller, _ reply: consuming Reply) -> Reply? {
+        guard bounces.mayReturn(caller.thread, at: Engine.now),
+            !ProcessInspection.isKernelThread(caller.thread)
         else { return reply }
         bounces.noteReturn(of: caller.thread, at: Engine.now)
         reply.fail(.stale)

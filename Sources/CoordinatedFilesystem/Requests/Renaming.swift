@@ -31,7 +31,13 @@ extension CoordinatedFilesystem {
             arrived(from.caller)
             return reply.fail(error)
         }
-        guard let node = move.node, node !== move.target, isClaimed(move) else {
+        guard let reply = sendBack(from.caller, toFind: move.visit, unless: former != nil, reply) else {
+            return
+        }
+        let node = move.node
+        if node !== move.target { claimForWriters(of: node, before: to) }
+        if move.isExchange, let target = move.target { claimForWriters(of: target, before: from) }
+        guard node !== move.target, isClaimed(move) else {
             giveUp(former)
             return carryOut(move, nil, reply: reply)
         }
@@ -83,10 +89,18 @@ extension CoordinatedFilesystem {
         if let target, let targetStatus {
             isOverOtherLink = isFollowed(target, targetStatus, elsewhereThan: to)
         }
+        let (node, visit) = source(from, status)
         return Rename(
-            from: from, to: to, flags: flags, status: status, node: nodes[FileKey(status)],
+            from: from, to: to, flags: flags, status: status, node: node, visit: visit,
             targetStatus: targetStatus, target: target,
             isOverOtherLink: isOverOtherLink)
+    }
+
+    /// What is renamed. The kernel has looked it up: what is not known has come in its place around the mount.
+    private func source(_ from: NameChange, _ status: FileStatus) -> (Node, NodeVisit?) {
+        if let known = nodes[FileKey(status)] { return (known, nil) }
+        let visit = NodeVisit(to: status, as: from.name, in: from.directory, nodes)
+        return (visit.node, visit)
     }
 
     /// Whether a document is followed under another of its names: those who show it know it by that one.
@@ -114,16 +128,27 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
+        keepBaselines(of: move.node)
+        if move.isExchange, let target = move.target { keepBaselines(of: target) }
         follow(move, save, under: claim)
         // Before whoever comes after the answer: it must find this turn over, and so its news told.
         if let claim { engine.end(claim) }
         reply.succeed()
+        if move.visit != nil { doubtName(of: move.to) }
+    }
+
+    /// The kernel gives the new name to what it has looked up.
+    private func doubtName(of change: NameChange) {
+        work(on: change.directory, for: .looks) { [self] in
+            change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
+        }
     }
 
     /// Brings nodes, documents and windows up to date with a rename that was carried out, and tells of it.
     private func follow(_ move: Rename, _ save: Save?, under claim: ClaimID?) {
         // Two names of one file: POSIX says that nothing happens then.
-        guard let node = move.node, move.target !== node else { return }
+        let node = move.node
+        guard move.target !== node else { return }
         if move.isExchange { return exchange(move, node, under: claim) }
         let thread = move.from.caller.thread
         // A file that is followed is known by one of its names; another one's move concerns nobody.
@@ -220,9 +245,8 @@ extension CoordinatedFilesystem {
     /// Whether a rename vacates a document's name in the middle of a save, and who saves.
     private func evidence(of move: Rename) -> Save? {
         let thread = move.from.caller.thread
-        guard thread > 0, let node = move.node, move.status.isRegularFile, !move.isExchange else {
-            return nil
-        }
+        guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
+        let node = move.node
         // Another link of a file that is followed by its name says nothing about the document.
         guard !isFollowed(node, move.status, elsewhereThan: move.from) else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
@@ -240,40 +264,5 @@ extension CoordinatedFilesystem {
                 isAnswering: isAnswering, by: actor, at: Engine.now)
         }
         return Save(actor: actor, evidence: evidence)
-    }
-}
-
-/// A rename with what it finds; a class, as it is copied at each hand it goes through otherwise.
-private final class Rename: Sendable {
-    let from: NameChange
-    let to: NameChange
-    let flags: UInt32
-    let status: FileStatus
-    let node: Node?
-    let targetStatus: FileStatus?
-    let target: Node?
-    /// The name that is taken away is none that the target's document is followed by.
-    let isOverOtherLink: Bool
-
-    init(
-        from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node?,
-        targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
-    ) {
-        self.from = from
-        self.to = to
-        self.flags = flags
-        self.status = status
-        self.node = node
-        self.targetStatus = targetStatus
-        self.target = target
-        self.isOverOtherLink = isOverOtherLink
-    }
-
-    var isExchange: Bool { flags & RenameFlags.exchange != 0 }
-
-    /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does
-    /// is not: the contents under the name have changed. Anything but a file over a file is a replacement.
-    var isUpdate: Bool {
-        status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
     }
 }

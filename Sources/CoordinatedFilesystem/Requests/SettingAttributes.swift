@@ -23,7 +23,7 @@ extension CoordinatedFilesystem {
             return apply(change, to: node, through: handle, reply: reply)
         }
         guard let handle else { return resize(node, change, reply: reply) }
-        guard handle.isClaimed else { return apply(change, to: node, through: handle, reply: reply) }
+        guard handle.hasClaim else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
         let isOverSomebody = engine.isOverruled(claim) || goesOverSuspended(claim)

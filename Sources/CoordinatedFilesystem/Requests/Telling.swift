@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
     /// A handle is about to be closed.
     func noteChange(by handle: Handle) {
         guard engine.isAttended, handle.hasChanged else { return }
-        let claim = handle.isClaimed ? handle.currentClaim : nil
+        let claim = handle.hasClaim ? handle.currentClaim : nil
         noteChange(of: handle.node, handle.access, under: claim) { handle.identify() }
     }
 

@@ -130,7 +130,7 @@ final class Keeper: Sendable {
         }
         guard !files.isEmpty, let store else { return }
         // A log or a database has been written to for long: what counts is what was still written.
-        let status = handle.writesWithoutTurns ? Self.presentStatus(of: handle.node) : nil
+        let status = handle.writesWithoutTurns ? handle.node.presentStatus : nil
         let hasWritten = handle.writesWithoutTurns ? nil : handle.mayHaveWritten
         for file in files where file.isNeedless(afterOneThat: hasWritten ?? file.hasChanged(to: status)) {
             do throws(StoreError) {
@@ -154,10 +154,6 @@ final class Keeper: Sendable {
 
     private static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
         do throws(Errno) { return try node.descriptor() } catch { throw .io(error) }
-    }
-
-    private static func presentStatus(of node: Node) -> FileStatus? {
-        do throws(Errno) { return try node.descriptor().descriptor.status() } catch { return nil }
     }
 
     private static func settledStamp(of descriptor: SharedDescriptor) -> Stamp? {

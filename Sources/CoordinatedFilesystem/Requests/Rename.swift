@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import LinuxSystem
+
+/// A rename with what it finds; a class, as it is copied at each hand it goes through otherwise.
+final class Rename: Sendable {
+    let from: NameChange
+    let to: NameChange
+    let flags: UInt32
+    let status: FileStatus
+    let node: Node
+    /// Keeps the node known until the step is over, if the kernel does not.
+    let visit: NodeVisit?
+    let targetStatus: FileStatus?
+    let target: Node?
+    /// The name that is taken away is none that the target's document is followed by.
+    let isOverOtherLink: Bool
+
+    init(
+        from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node,
+        visit: NodeVisit?, targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
+    ) {
+        self.from = from
+        self.to = to
+        self.flags = flags
+        self.status = status
+        self.node = node
+        self.visit = visit
+        self.targetStatus = targetStatus
+        self.target = target
+        self.isOverOtherLink = isOverOtherLink
+    }
+
+    var isExchange: Bool { flags & RenameFlags.exchange != 0 }
+
+    /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does
+    /// is not: the contents under the name have changed. Anything but a file over a file is a replacement.
+    var isUpdate: Bool {
+        status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
+    }
+}

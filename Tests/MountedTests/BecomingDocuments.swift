@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Programs that save by a helper file and close it only after they have given it the document's name: from then on others meet
+    /// whoever goes on to write.
+    @Suite struct BecomingDocuments {
+        static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
+
+        @Test("What is still written to it is kept when somebody replaces the document", arguments: helpers)
+        func replaced(helper: String) throws {
+            try Self.with(Keeping.impatient, helper) { mount, holder in
+                let (document, other) = (mount.path + "/document", try Actor())
+                try holder.must("rename", mount.path + "/" + helper, document)
+                try holder.must("write", "h", ", continued")
+                try other.must("rename", mount.path + "/new", document)
+                try holder.must("write", "h", ", finished")
+                try holder.must("close", "h")
+                let entry = try #require(try mount.kept("document").first)
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(entry.id, to: restored)
+                #expect(try Contents.text(of: restored) == "begun, continued, finished")
+                #expect(try Contents.text(of: document) == "new")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("If nothing is, nothing is kept", arguments: helpers)
+        func replacedUnchanged(helper: String) throws {
+            try Self.with(Keeping.impatient, helper) { mount, holder in
+                let (document, other) = (mount.path + "/document", try Actor())
+                try Program("touch").run("--date=1 hour ago", mount.path + "/" + helper)
+                try holder.must("rename", mount.path + "/" + helper, document)
+                try other.must("rename", mount.path + "/new", document)
+                try holder.must("close", "h")
+                try eventually(within: .seconds(10), "what nobody wrote to to be dropped") {
+                    try mount.kept().isEmpty
+                }
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test(
+            "Who opens the document waits for whoever is writing to it",
+            arguments: helpers, ["rename", "exchange", "link"])
+        func opened(helper: String, call: String) throws {
+            try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
+                let (document, other) = (mount.path + "/document", try Actor())
+                if call == "link" { try other.must("unlink", document) }
+                try holder.must(call, mount.path + "/" + helper, document)
+                try holder.must("write", "h", ", continued")
+                try other.tell(["read", document])
+                try mount.waitUntilParked(other.pid)
+                try holder.must("write", "h", ", finished")
+                try holder.must("close", "h")
+                #expect(try other.answer() == "ok begun, continued, finished")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Nobody waits for one that writes nothing more", arguments: helpers)
+        func openedUnchanged(helper: String) throws {
+            try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
+                let document = mount.path + "/document"
+                try Program("touch").run("--date=1 hour ago", mount.path + "/" + helper)
+                try holder.must("rename", mount.path + "/" + helper, document)
+                let (text, took) = try timed { try Actor().must("read", document) }
+                print("reading took \(took)")
+                #expect(text == "begun")
+                #expect(took < .seconds(10))
+                try holder.must("close", "h")
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// A document, another one that may come in its place, and a helper file that the holder has open and has begun to write.
+        private static func with(
+            _ bounds: String, _ helper: String, _ body: (MountedDirectory, Actor) throws -> Void
+        ) throws {
+            let prepare = { (source: String) in
+                for name in ["document", "new"] {
+                    try Contents.write(name == "new" ? name : "old", to: source + "/" + name)
+                }
+            }
+            try MountedDirectory.with(bounds, prepare: prepare) { mount in
+                let holder = try Actor()
+                try holder.must("open", "h", mount.path + "/" + helper, "O_WRONLY|O_CREAT|O_EXCL|O_APPEND")
+                try holder.must("write", "h", "begun")
+                try body(mount, holder)
+            }
+        }
+    }
+}
