@@ -79,6 +79,33 @@ struct BouncesTests {
         #expect(bounces[thread]?.mayHoldLock == false)
     }
 
+    @Test("Who comes late finds nobody waiting for it, and is not sent back again")
+    func late() {
+        let serial = sendBack()
+        #expect(bounces.awaitsQuestion(of: thread, about: directory))
+        _ = bounces.settle(serial, by: thread)
+        #expect(bounces.noteLate(serial, by: thread))
+        #expect(!bounces.noteLate(serial, by: thread))
+        #expect(!bounces.isLookupReturning(to: name, in: directory))
+        #expect(!bounces.mayReturn(thread, at: now))
+        #expect(look() == .retry)
+        #expect(bounces.hasReturned(thread, at: now))
+        #expect(bounces.isQuiet)
+    }
+
+    @Test(
+        "What is late is forgotten when it is dropped, and when its thread opens something",
+        arguments: [true, false])
+    func forgotten(opens: Bool) {
+        let serial = sendBack()
+        _ = bounces.settle(serial, by: thread)
+        #expect(bounces.noteLate(serial, by: thread))
+        if opens { bounces.endLook(by: thread) } else { #expect(bounces.drop(serial, by: thread) != nil) }
+        #expect(bounces.isQuiet)
+        #expect(look() == .first)
+        #expect(!bounces.noteLate(serial, by: thread))
+    }
+
     @Test("A question that was answered too early counts as not asked")
     func released() {
         let serial = sendBack(isUnlinked: true)

@@ -316,6 +316,30 @@ extension Mounted {
             }
         }
 
+        @Test("Of two that wait to rename a file one finds it gone, and then keeps nobody from it")
+        func bothRenamed() throws {
+            let prepare = { (source: String) in try Contents.write("text", to: source + "/document") }
+            try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let movers = [try Actor(), try Actor()]
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), document, "echo held; read line", input: .keyboard)
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                for (index, mover) in movers.enumerated() {
+                    try mover.tell(["rename", document, document + "\(index)"])
+                    try mount.waitUntilParked(mover.pid)
+                }
+                try writer.type("\n")
+                #expect(Set(try movers.map { try $0.answer() }) == ["ok", "ENOENT"])
+                let status = try mount.status()
+                let (granted, ended) = (status.claims(that: "granted"), status.claims(that: "ended"))
+                #expect(granted.count == 3, "\(status.journalText())")
+                #expect(granted.subtracting(ended).isEmpty, "\(status.journalText())")
+                try writer.wait(within: .seconds(10)).succeeding()
+                checkForced(status)
+            }
+        }
+
         @Test("All of a package is one file: who reads one part of it waits for who writes another")
         func packages() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in

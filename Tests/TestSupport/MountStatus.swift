@@ -80,6 +80,11 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
+    /// The claims of which the journal tells a step.
+    package func claims(that step: String) -> Set<UInt64> {
+        Set(journal.filter { $0.step == step }.compactMap(\.claim))
+    }
+
     /// The journal as lines, for the message of a failed expectation: all of it, or what led to the first step of
     /// a kind.
     package func journalText(upTo step: String? = nil) -> String {

@@ -21,7 +21,12 @@ extension CoordinatedFilesystem {
     /// The request that a thread was sent back with, if this is the one that comes again.
     func returned(_ kind: ClaimedRequest.Kind, by thread: Int32) -> ClaimedRequest? {
         guard !bounces.isQuiet else { return nil }
-        return bounces.finish(by: thread) { $0.cause.request?.mayComeAgain(as: kind) ?? false }?.cause.request
+        let bounce = bounces.finish(by: thread) { $0.cause.request?.mayComeAgain(as: kind) ?? false }
+        guard let bounce, let request = bounce.cause.request else { return nil }
+        guard bounce.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
+        // Its turn is over. The kernel does not come a second time all the same.
+        bounces.noteReturn(of: thread, at: Engine.now)
+        return nil
     }
 
     /// Claims for a request, and takes the step when it is granted.

@@ -8,6 +8,8 @@ import LinuxSystem
 extension CoordinatedFilesystem {
     /// How long the kernel's retry is expected once its question is answered.
     private static let retryExpected = Span.seconds(1)
+    /// How long it is remembered after that: by then a program that does not run is hardly about to.
+    private static let lateRetryExpected = Span.seconds(4)
 
     /// Notes that a thread's request is being sent back; returns the number of this bounce.
     func beginBounce(_ cause: Bounces.Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
@@ -65,10 +67,16 @@ extension CoordinatedFilesystem {
         goOn(nodes[id], question.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0) }
     }
 
-    /// Forgets a bounce whose request does not come again, and then does what its end takes.
+    /// Does what the end of a bounce takes if its request does not come again in time, and forgets it later: whoever was not run for
+    /// so long, and then has to wait, must not be sent back a second time.
     func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
-        engine.timers.schedule(at: (Engine.now + Self.retryExpected).nanoseconds) { [self] in
-            if bounces.drop(serial, by: thread) != nil { finish() }
+        let late = Engine.now + Self.retryExpected
+        engine.timers.schedule(at: late.nanoseconds) { [self] in
+            guard bounces.noteLate(serial, by: thread) else { return }
+            finish()
+            engine.timers.schedule(at: (late + Self.lateRetryExpected).nanoseconds) { [self] in
+                _ = bounces.drop(serial, by: thread)
+            }
         }
     }
 

@@ -10,7 +10,7 @@ import Synchronization
 /// lock held, and *that* question waits. Once it is answered the request returns.
 ///
 ///     sent back ──question──▶ question held ──settled──▶ settled ──request returns──▶ gone
-///         ├──────settled────────────────────────────────────▲
+///         ├──────settled────────────────────────────────────▲  └──late──▶ given up ──request returns, or later──▶ gone
 ///         └──request returns (it never asked)──▶ gone
 ///
 /// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
@@ -31,6 +31,9 @@ final class Bounces: Sendable {
         let directory: NodeID
         let serial: UInt64
         var isSettled = false
+        /// The request did not come when it was expected, and nobody is kept waiting for it any more. Its thread has not run, or does
+        /// something else; if it still comes, the kernel has used its retry.
+        fileprivate(set) var isLate = false
         /// The kernel has asked about the directory on its way back, which it does without holding a lock.
         fileprivate(set) var hasAsked = false
         /// The kernel has looked names up that lead to the directory: it does walk the path again.
@@ -179,7 +182,20 @@ final class Bounces: Sendable {
     func isLookupReturning(to name: [UInt8], in directory: NodeID) -> Bool {
         guard !isQuiet else { return false }
         return state.withLock { state in
-            state.bounces.values.contains { $0.isSettled && $0.isLookup(of: name, in: directory) }
+            state.bounces.values.contains {
+                $0.isSettled && !$0.isLate && $0.isLookup(of: name, in: directory)
+            }
+        }
+    }
+
+    /// The request is late. Returns whether it was expected until now.
+    func noteLate(_ serial: UInt64, by thread: Int32) -> Bool {
+        state.withLock { state in
+            guard let bounce = state.bounces[thread], bounce.serial == serial, !bounce.isLate else {
+                return false
+            }
+            state.bounces[thread]?.isLate = true
+            return true
         }
     }
 
@@ -194,9 +210,9 @@ final class Bounces: Sendable {
 
     subscript(thread: Int32) -> Bounce? { state.withLock { $0.bounces[thread] } }
 
-    /// A thread opens something: it is not on its way back to a look any more.
+    /// A thread opens something: it is not on its way back to a look any more, nor to what is late.
     func endLook(by thread: Int32) {
-        _ = finish(by: thread) { if case .lookup = $0.cause { true } else { false } }
+        _ = finish(by: thread) { if case .lookup = $0.cause { true } else { $0.isLate } }
     }
 
     /// A thread asks for the attributes of a node. Returns whether that is a question to be held.
@@ -251,7 +267,8 @@ final class Bounces: Sendable {
         guard !isQuiet else { return normal }
         return state.withLock { state in
             let isReturning = state.bounces[thread] != nil
-            return isReturning || state.bounces.values.contains { $0.directory == node } ? .none : normal
+            return isReturning || state.bounces.values.contains { $0.directory == node && !$0.isLate }
+                ? .none : normal
         }
     }
 
