@@ -83,20 +83,12 @@ package final class Engine: Sendable {
     package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
-            state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
-            if request.nature == .aware || request.nature == .batch {
-                attended.store(true, ordering: .relaxed)
-            }
-            // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
-            // else can follow from it.
-            guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
+            let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
+            if grant == nil {
                 state.claims[request.claim] = Entry(
                     claimant: claimant, since: now, standing: .waiting(since: now))
-                return (nil, nil)
             }
-            state.effects.removeAll(keepingCapacity: true)
-            state.claims[request.claim] = Entry(claimant: claimant, since: now, standing: .held)
-            return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
+            return (grant, dropped)
         }
         withExtendedLifetime(dropped) {}
         if let grant {
@@ -105,6 +97,35 @@ package final class Engine: Sendable {
         }
         carryOut(nil)
         return admission(of: request.claim)
+    }
+
+    /// Asks for access if it is to be had at once. If not, nothing is left of it: it does not wait, and no presenter is asked.
+    package func claimAtOnce(_ request: Request, by claimant: any Claimant) -> Bool {
+        let now = Self.now
+        let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
+            let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
+            if grant == nil { state.arbiter.handle(.withdrawn(request.claim), at: now, into: &state.effects) }
+            return (grant != nil, dropped)
+        }
+        withExtendedLifetime(dropped) {}
+        if isGranted { counters.granted.count() } else { carryOut(nil) }
+        return isGranted
+    }
+
+    /// The grant, if there is one, and a step that leaves the journal, to be let go of after the lock.
+    private func begin(
+        _ request: Request, by claimant: any Claimant, at now: Instant, in state: inout State
+    ) -> (Grant?, JournalEntry?) {
+        state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
+        if request.nature == .aware || request.nature == .batch { attended.store(true, ordering: .relaxed) }
+        // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
+        // else can follow from it.
+        guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
+            return (nil, nil)
+        }
+        state.effects.removeAll(keepingCapacity: true)
+        state.claims[request.claim] = Entry(claimant: claimant, since: now, standing: .held)
+        return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
     }
 
     /// What became of a claim while its first effects were carried out.

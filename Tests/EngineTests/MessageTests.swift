@@ -39,6 +39,37 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
+    @Test("a claim that is made only if it is granted at once leaves nothing if it is not, and asks nobody")
+    func atOnce() throws {
+        let stage = try Stage()
+        let mailbox = Mailbox {}
+        let (presenter, _) = stage.present(1, by: StandIn("nvim", 640), in: mailbox)
+        let held = stage.claim(.handle, (Self.write, 2), by: StandIn("tar", 30))
+        let writer = StandIn("logger", 31)
+        func claim(_ item: UInt64) -> (isGranted: Bool, claim: ClaimID) {
+            writer.set([(Self.write, item)])
+            let request = Request(stage.engine.makeClaimID(), .handle, .init(ItemID(item), Self.write))
+            return (stage.engine.claimAtOnce(request, by: writer), request.claim)
+        }
+        for item: UInt64 in [1, 2] {
+            let (isGranted, id) = claim(item)
+            #expect(!isGranted, "file\(item)")
+            #expect(!stage.engine.isGranted(id))
+            #expect(stage.engine.claimant(of: id) == nil)
+        }
+        #expect(mailbox.take().isEmpty)
+        #expect(stage.engine.census(of: nil).claims.map(\.claim) == [held])
+        let (isGranted, id) = claim(3)
+        #expect(isGranted && stage.engine.isGranted(id))
+        // Nothing stands in anybody's way.
+        stage.engine.end(held)
+        let cat = StandIn("cat", 32)
+        let read = stage.claim(.handle, (.read(), 2), by: cat)
+        #expect(cat.isGranted)
+        for claim in [id, read] { stage.engine.end(claim) }
+        stage.engine.remove(presenter)
+    }
+
     @Test(
         "a claim whose presenter answers before the claim is known to wait is granted as one that has waited")
     func answeredAtOnce() throws {

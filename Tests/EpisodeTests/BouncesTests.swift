@@ -106,6 +106,24 @@ struct BouncesTests {
         #expect(!bounces.noteLate(serial, by: thread))
     }
 
+    @Test("Who is sent back to walk the path again is on its way to something else, and not for long")
+    func walking() {
+        bounces.noteSentBack(thread, at: now)
+        #expect(look() == .passing)
+        #expect(look(by: 101) == .first)
+        #expect(!bounces.mayReturn(thread, at: now))
+        #expect(bounces.hasReturned(thread, at: now))
+        #expect(look() == .first)
+        #expect(bounces.isQuietForLooks)
+        bounces.noteSentBack(thread, at: now)
+        let later = now + .seconds(2)
+        #expect(bounces.look(at: name, in: directory, by: thread, at: later) == .first)
+        #expect(!bounces.hasReturned(thread, at: later))
+        // Who has come back to a name waits there as others do.
+        bounces.noteReturn(of: thread, at: now)
+        #expect(look() == .first)
+    }
+
     @Test("A question that was answered too early counts as not asked")
     func released() {
         let serial = sendBack(isUnlinked: true)

@@ -113,6 +113,22 @@ extension Mounted {
             }
         }
 
+        @Test("What a writer wrote who put the time back, though the file was given another name since")
+        func timePutBack() throws {
+            let prepare = { (source: String) in try Contents.write("former", to: source + "/document") }
+            try MountedDirectory.with(Keeping.impatient, prepare: prepare) { mount in
+                let (document, holder, other) = (mount.path + "/document", try Actor(), try Actor())
+                try holder.must("open", "h", document, "O_WRONLY")
+                try holder.must("overwrite", "h", "latest")
+                try other.must("link", document, document + ".too")
+                try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
+                // By whichever of its names was learnt last.
+                let entry = try #require(try mount.kept().first)
+                #expect(try Self.text(of: entry.id, in: mount) == "latest")
+                checkForced(try mount.status(), except: [.proceeded])
+            }
+        }
+
         @Test(
             "What is still written to a database or a log that somebody replaces or removes",
             arguments: ["app.db", "app.log"], ["unlink", "rename", "rotate"])

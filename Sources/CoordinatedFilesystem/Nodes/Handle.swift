@@ -104,6 +104,8 @@ final class Handle: Claimant {
         var isRetry = false
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
+        /// It goes on to write to a document without a claim, since it could not have one when the file became that.
+        var hasNoTurn = false
         /// The file took the name of a document that had none: others see another file, whatever is written.
         var fillsName = false
         /// Noted when somebody met the claim; the program may be gone when it is told of.
@@ -136,9 +138,9 @@ final class Handle: Claimant {
     let opened: Instant
     /// Whether it was opened with a claim, which takes a document.
     let isClaimed: Bool
-    /// Whether it writes to a database or a log, where nobody takes turns: what it still writes is lost all the same when
-    /// somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
-    let writesWithoutTurns: Bool
+    /// Whether it was opened to write to a database or a log, where nobody takes turns: what it still writes is lost all the same
+    /// when somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
+    private let writesToShared: Bool
     private unowned let processes: Processes
     let state = Mutex(State())
     /// The kernel drops what it had of the file, and has not come to read yet.
@@ -155,14 +157,18 @@ final class Handle: Claimant {
         self.thread = thread
         self.isClaimed = isClaimed
         self.processes = processes
-        writesWithoutTurns = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
-        process = isClaimed || writesWithoutTurns ? processes.process(ofOpener: thread) : 0
+        writesToShared = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
+        process = isClaimed || flags & O_ACCMODE != O_RDONLY ? processes.process(ofOpener: thread) : 0
         opened = Engine.now
     }
 
     var id: HandleID { HandleID(claim.rawValue) }
     /// Whether the arbiter knows of it.
     var hasClaim: Bool { isClaimed || state.withLock { $0.renewed != nil } }
+    /// Whether it may write and nobody waits for it, so that nobody is told that it was gone over.
+    var writesWithoutTurns: Bool {
+        !isClaimed && state.withLock { $0.renewed == nil && (writesToShared || $0.hasNoTurn) }
+    }
     /// The claim in force, if it has one.
     var currentClaim: ClaimID { state.withLock { $0.renewed } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
@@ -231,7 +237,8 @@ final class Handle: Claimant {
     /// A name of the file was changed.
     func hasNewName(_ stamp: Stamp) {
         state.withLock { state in
-            if state.baseline?.hasSameContents(as: stamp) ?? false { state.baseline = stamp }
+            guard !state.hasWritten, state.baseline?.hasSameContents(as: stamp) ?? false else { return }
+            state.baseline = stamp
         }
     }
 

@@ -17,8 +17,17 @@ extension CoordinatedFilesystem {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
         for handle in handles.writers(on: node) where !handle.hasClaim {
-            guard AccessTable.opening(handle.flags, of: itemClass) != nil else { continue }
-            claim(for: handle)
+            if AccessTable.opening(handle.flags, of: itemClass) != nil { claim(for: handle) }
+        }
+    }
+
+    /// The name was not given after all.
+    func giveUpClaims(of node: Node) {
+        guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
+        for handle in handles.writers(on: node) where !handle.isClaimed {
+            guard AccessTable.opening(handle.flags, of: node.itemClass) == nil else { continue }
+            let claim = handle.state.withLock { $0.renewed.take() }
+            if let claim { engine.end(claim) }
         }
     }
 
@@ -32,25 +41,30 @@ extension CoordinatedFilesystem {
     }
 
     private func claim(for handle: Handle) {
-        let node = handle.node
-        // What it has written so far is what the document has in it.
-        if !handle.state.withLock({ $0.writesToOrphan }), let status = node.presentStatus {
-            noteBaseline(of: handle, status)
+        let (node, claim) = (handle.node, engine.makeClaimID())
+        let part = Request.Part(node.item, handle.access, at: places.place(of: node))
+        guard engine.claimAtOnce(Request(claim, .handle, part), by: handle) else {
+            // Several write to it, or somebody shows it or has it by the socket. Nobody waits for this one then.
+            return handle.state.withLock { $0.hasNoTurn = true }
         }
-        let claim = engine.makeClaimID()
         let isFirst = handle.state.withLock { state in
             if state.renewed == nil { state.renewed = claim }
             return state.renewed == claim
         }
-        guard isFirst else { return }
+        // Claimed or closed meanwhile: nobody else would end it.
+        guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
         // Its thread may be gone when somebody meets it.
         _ = handle.identify()
-        let part = Request.Part(node.item, handle.access, at: places.place(of: node))
-        if case .waiting = engine.claim(Request(claim, .handle, part), by: handle) {
-            // Somebody has it by the socket, or shows the package that it is in. The file is open all the same.
-            engine.whenSettled(claim) { _ in }
+        beginAnew(handle)
+    }
+
+    /// What a handle has written so far is told now, and is what the document has in it.
+    private func beginAnew(_ handle: Handle) {
+        guard !handle.state.withLock({ $0.writesToOrphan }), let status = handle.node.presentStatus else {
+            return
         }
-        // Closed meanwhile: nobody else would end it.
-        if handles[handle.id] == nil { engine.end(claim) }
+        noteChange(by: handle)
+        noteBaseline(of: handle, status)
+        handle.state.withLock { $0.hasWritten = false }
     }
 }

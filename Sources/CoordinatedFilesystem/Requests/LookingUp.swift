@@ -33,7 +33,7 @@ extension CoordinatedFilesystem {
 
     /// What a look that was just taken is to its thread.
     private func look(at name: borrowing FileName, in directory: Node, by thread: Int32) -> Bounces.Look {
-        guard !bounces.isQuiet else { return .first }
+        guard !bounces.isQuietForLooks else { return .first }
         return bounces.look(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
     }
 

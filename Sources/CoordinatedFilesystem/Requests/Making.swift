@@ -41,11 +41,17 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let file: SharedDescriptor
         do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
-        if let directory = nodes[parent] {
+        // A log or a database of two names is one still.
+        if node.itemClass == .private, let directory = nodes[parent] {
             claimForWriters(of: node, before: NameChange(name.copy(), in: directory, caller: reply.caller))
         }
-        make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
-            try directory.link(file.descriptor, as: name)
+        make(name, in: parent, reply: reply) { [self] (directory, name) throws(Errno) in
+            do throws(Errno) {
+                try directory.link(file.descriptor, as: name)
+            } catch {
+                giveUpClaims(of: node)
+                throw error
+            }
         }
     }
 

@@ -226,7 +226,7 @@ extension CoordinatedFilesystem {
             if isGone { handle.state.withLock { $0.writesToOrphan = true } }
             return
         }
-        bounces.noteReturn(of: handle.thread, at: Engine.now)
+        bounces.noteSentBack(handle.thread, at: Engine.now)
         throw .stale
     }
 

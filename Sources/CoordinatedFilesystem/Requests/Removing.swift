@@ -112,7 +112,7 @@ extension CoordinatedFilesystem {
     /// PostgreSQL, which remove each other's files.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
         guard node.state.withLock({ $0.opens > 0 }) else { return [] }
-        let writers = handles.writers(on: node).filter { $0.writesWithoutTurns && !$0.hasClaim }
+        let writers = handles.writers(on: node).filter(\.writesWithoutTurns)
         guard !writers.isEmpty, !node.isInCluster else { return [] }
         do throws(Errno) {
             return try node.descriptor().descriptor.status().linkCount > 1 ? [] : writers
@@ -151,6 +151,7 @@ extension CoordinatedFilesystem {
         if let node {
             let isLast = removal.isDirectory || status.linkCount <= 1
             let isKnown = isLast || node.isCalled(change.name, in: change.directory)
+            if !isLast { keepBaselines(of: node) }
             lost(node, change.name, in: change.directory, wasLast: isLast)
             if let save = removal.save, let evidence = save.evidence {
                 openWindow(

@@ -9,8 +9,8 @@ final class Rename: Sendable {
     let flags: UInt32
     let status: FileStatus
     let node: Node
-    /// Keeps the node known until the step is over, if the kernel does not.
-    let visit: NodeVisit?
+    /// Keep nodes known until the step is over that the kernel does not know.
+    let visits: [NodeVisit]
     let targetStatus: FileStatus?
     let target: Node?
     /// The name that is taken away is none that the target's document is followed by.
@@ -18,14 +18,14 @@ final class Rename: Sendable {
 
     init(
         from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node,
-        visit: NodeVisit?, targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
+        visits: [NodeVisit], targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
     ) {
         self.from = from
         self.to = to
         self.flags = flags
         self.status = status
         self.node = node
-        self.visit = visit
+        self.visits = visits
         self.targetStatus = targetStatus
         self.target = target
         self.isOverOtherLink = isOverOtherLink

@@ -32,9 +32,9 @@ extension CoordinatedFilesystem {
 
     /// The same for whoever is about to rename what the kernel does not know: it takes something else for what has the name.
     func sendBack(
-        _ caller: Caller, toFind visit: NodeVisit?, unless isFinal: Bool, _ reply: consuming Reply
+        _ caller: Caller, toFind visits: [NodeVisit], unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
-        guard visit != nil, !isFinal, caller.thread > 0 else { return reply }
+        guard !visits.isEmpty, !isFinal, caller.thread > 0 else { return reply }
         return sendBack(caller, reply)
     }
 
@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
         guard bounces.mayReturn(caller.thread, at: Engine.now),
             !ProcessInspection.isKernelThread(caller.thread)
         else { return reply }
-        bounces.noteReturn(of: caller.thread, at: Engine.now)
+        bounces.noteSentBack(caller.thread, at: Engine.now)
         reply.fail(.stale)
         return nil
     }

@@ -31,7 +31,7 @@ extension CoordinatedFilesystem {
             arrived(from.caller)
             return reply.fail(error)
         }
-        guard let reply = sendBack(from.caller, toFind: move.visit, unless: former != nil, reply) else {
+        guard let reply = sendBack(from.caller, toFind: move.visits, unless: former != nil, reply) else {
             return
         }
         let node = move.node
@@ -84,23 +84,30 @@ extension CoordinatedFilesystem {
             guard error == .noEntry else { throw error }
             targetStatus = nil
         }
-        let target = targetStatus.flatMap { nodes[FileKey($0)] }
+        var visits: [NodeVisit] = []
+        let node = self.node(of: status, called: from, visiting: &visits)
+        var target = targetStatus.flatMap { nodes[FileKey($0)] }
+        if target == nil, flags & RenameFlags.exchange != 0, let targetStatus {
+            target = self.node(of: targetStatus, called: to, visiting: &visits)
+        }
         var isOverOtherLink = false
         if let target, let targetStatus {
             isOverOtherLink = isFollowed(target, targetStatus, elsewhereThan: to)
         }
-        let (node, visit) = source(from, status)
         return Rename(
-            from: from, to: to, flags: flags, status: status, node: node, visit: visit,
+            from: from, to: to, flags: flags, status: status, node: node, visits: visits,
             targetStatus: targetStatus, target: target,
             isOverOtherLink: isOverOtherLink)
     }
 
     /// What is renamed. The kernel has looked it up: what is not known has come in its place around the mount.
-    private func source(_ from: NameChange, _ status: FileStatus) -> (Node, NodeVisit?) {
-        if let known = nodes[FileKey(status)] { return (known, nil) }
-        let visit = NodeVisit(to: status, as: from.name, in: from.directory, nodes)
-        return (visit.node, visit)
+    private func node(
+        of status: FileStatus, called change: NameChange, visiting visits: inout [NodeVisit]
+    ) -> Node {
+        if let known = nodes[FileKey(status)] { return known }
+        let visit = NodeVisit(to: status, as: change.name, in: change.directory, nodes)
+        visits.append(visit)
+        return visit.node
     }
 
     /// Whether a document is followed under another of its names: those who show it know it by that one.
@@ -125,16 +132,19 @@ extension CoordinatedFilesystem {
             }
         } catch {
             if !move.isExchange { move.target?.isOrphanNoMore() }
+            for node in [move.node, move.target].compactMap(\.self) { giveUpClaims(of: node) }
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
         keepBaselines(of: move.node)
-        if move.isExchange, let target = move.target { keepBaselines(of: target) }
+        if let target = move.target { keepBaselines(of: target) }
         follow(move, save, under: claim)
         // Before whoever comes after the answer: it must find this turn over, and so its news told.
         if let claim { engine.end(claim) }
         reply.succeed()
-        if move.visit != nil { doubtName(of: move.to) }
+        guard !move.visits.isEmpty else { return }
+        doubtName(of: move.to)
+        if move.isExchange { doubtName(of: move.from) }
     }
 
     /// The kernel gives the new name to what it has looked up.

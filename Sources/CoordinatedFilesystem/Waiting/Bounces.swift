@@ -59,16 +59,28 @@ final class Bounces: Sendable {
         let token: UInt
     }
 
+    private struct Return {
+        let until: Instant
+        /// It has still to walk the path again.
+        let isOnItsWay: Bool
+    }
+
     private struct State {
         var bounces: [Int32: Bounce] = [:]
         var nextSerial: UInt64 = 1
         /// Threads that came back to a name, and until when what they do there counts as the same request.
-        var returned: [Int32: Instant] = [:]
+        var returned: [Int32: Return] = [:]
+
+        func hasReturned(_ thread: Int32, at now: Instant) -> Bool {
+            returned[thread].map { now < $0.until } ?? false
+        }
     }
 
     /// How soon the request comes for which the kernel looked a name up again, unless its thread does not
     /// run.
     private static let arrival = Span.milliseconds(250)
+    /// The same for the request that was sent back so that the path is walked again, if it does not run all that time.
+    private static let walk = Span.seconds(1)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
@@ -76,6 +88,8 @@ final class Bounces: Sendable {
 
     /// Whether no request is on its way back, which is what the fast paths ask.
     var isQuiet: Bool { count.load(ordering: .relaxed) == 0 }
+    /// Whether no look can be anything but a first one.
+    var isQuietForLooks: Bool { isQuiet && returnedCount.load(ordering: .relaxed) == 0 }
 
     /// Notes that a thread's request is being sent back. Returns the number of this bounce, and what the
     /// thread was sent back for before, if it never returned to it.
@@ -116,7 +130,7 @@ final class Bounces: Sendable {
     /// (``isLookupReturning(to:in:)``).
     func look(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) -> Look {
         guard let bounce = finish(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
-            return notePassing(of: thread) ? .passing : .first
+            return notePassing(of: thread, at: now) ? .passing : .first
         }
         // The kernel also looks without the directory's lock, at a name that it knows and that an unlink is just taking away.
         // If that fails it looks again with the lock, without having asked, and has retried nothing.
@@ -126,9 +140,11 @@ final class Bounces: Sendable {
     }
 
     /// Whether a thread that looks at a name is on its way to another.
-    private func notePassing(of thread: Int32) -> Bool {
+    private func notePassing(of thread: Int32, at now: Instant) -> Bool {
         state.withLock { state in
-            guard state.bounces[thread] != nil else { return false }
+            guard state.bounces[thread] != nil else {
+                return state.hasReturned(thread, at: now) && state.returned[thread]?.isOnItsWay ?? false
+            }
             state.bounces[thread]?.hasWalked = true
             return true
         }
@@ -136,9 +152,18 @@ final class Bounces: Sendable {
 
     /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
     func noteReturn(of thread: Int32, at now: Instant) {
+        note(Return(until: now + Self.arrival, isOnItsWay: false), of: thread, at: now)
+    }
+
+    /// A thread is sent back so that the kernel walks the path again, and nothing else: its one retry is used up.
+    func noteSentBack(_ thread: Int32, at now: Instant) {
+        note(Return(until: now + Self.walk, isOnItsWay: true), of: thread, at: now)
+    }
+
+    private func note(_ mark: Return, of thread: Int32, at now: Instant) {
         state.withLock { state in
-            state.returned = state.returned.filter { now < $0.value }
-            state.returned[thread] = now + Self.arrival
+            state.returned = state.returned.filter { now < $0.value.until }
+            state.returned[thread] = mark
             returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
         }
     }
@@ -146,7 +171,7 @@ final class Bounces: Sendable {
     /// Whether a thread can be sent back: not if it was, or if it has come back to a name and has not done there yet what it
     /// is about to do.
     func mayReturn(_ thread: Int32, at now: Instant) -> Bool {
-        state.withLock { $0.bounces[thread] == nil && $0.returned[thread].map { $0 <= now } ?? true }
+        state.withLock { $0.bounces[thread] == nil && !$0.hasReturned(thread, at: now) }
     }
 
     /// Whether the kernel would not retry what a thread does now. Asked once for each request.
@@ -154,7 +179,7 @@ final class Bounces: Sendable {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()
         return state.withLock { state in
-            state.returned = state.returned.filter { now < $0.value }
+            state.returned = state.returned.filter { now < $0.value.until }
             let hasReturned = state.returned.removeValue(forKey: thread) != nil
             returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
             return hasReturned
