@@ -104,7 +104,8 @@ package final class Engine: Sendable {
         let now = Self.now
         let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
-            if grant == nil { state.arbiter.handle(.withdrawn(request.claim), at: now, into: &state.effects) }
+            // It may be granted all the same, and waits to be told behind what another thread has still to carry out.
+            if grant == nil { state.arbiter.handle(.ended(request.claim), at: now, into: &state.effects) }
             return (grant != nil, dropped)
         }
         withExtendedLifetime(dropped) {}

@@ -70,6 +70,27 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
+    @Test("so does one that is granted while another thread has still to tell of an end")
+    func atOnceBehindAnEnd() throws {
+        let stage = try Stage()
+        let held = stage.claim(.aware, (Self.write, 1), by: StandIn("sync", 30, purpose: "1"))
+        let next = StandIn("cat", 31)
+        let read = stage.claim(.handle, (.read(), 1), by: next)
+        let writer = StandIn("logger", 32)
+        writer.set([(Self.write, 2)])
+        let ending = stage.engine.endAtOnce(held)
+        let request = Request(stage.engine.makeClaimID(), .handle, .init(ItemID(2), Self.write))
+        let isGranted = stage.engine.claimAtOnce(request, by: writer)
+        stage.engine.finish(ending)
+        #expect(next.isGranted)
+        #expect(isGranted == stage.engine.isGranted(request.claim))
+        for claim in [request.claim, read] { stage.engine.end(claim) }
+        // Nobody is left in the way of the next.
+        let last = StandIn("tar", 33)
+        stage.engine.end(stage.claim(.handle, (Self.write, 2), by: last))
+        #expect(last.isGranted)
+    }
+
     @Test(
         "a claim whose presenter answers before the claim is known to wait is granted as one that has waited")
     func answeredAtOnce() throws {

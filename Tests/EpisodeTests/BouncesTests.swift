@@ -119,6 +119,12 @@ struct BouncesTests {
         let later = now + .seconds(2)
         #expect(bounces.look(at: name, in: directory, by: thread, at: later) == .first)
         #expect(!bounces.hasReturned(thread, at: later))
+        // Who has found nothing does what it is about to do at once.
+        bounces.noteSentBack(thread, at: now)
+        bounces.noteMissing(by: thread, at: now)
+        #expect(look() == .passing)
+        let soon = now + .milliseconds(500)
+        #expect(bounces.look(at: name, in: directory, by: thread, at: soon) == .first)
         // Who has come back to a name waits there as others do.
         bounces.noteReturn(of: thread, at: now)
         #expect(look() == .first)

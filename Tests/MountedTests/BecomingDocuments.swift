@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import TestSupport
 import Testing
 
@@ -108,6 +109,27 @@ extension Mounted {
                 }
                 try holder.must("close", "h")
                 try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A log whose renaming was interrupted is a log still")
+        func interrupted() throws {
+            try Self.with("wait=60s,hold=60s,idle=60s,hold-aware=60s", "document.log") { mount, holder in
+                let (log, document) = (mount.path + "/document.log", mount.path + "/document")
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), document, "echo held; read line", input: .keyboard)
+                try eventually(within: .seconds(10), "the command to run") { writer.text == "held\n" }
+                let mover = try Program("mv").start(log, document)
+                try mount.waitUntilParked(mover.pid)
+                mover.send(SIGINT)
+                _ = try mover.wait(within: .seconds(10))
+                try holder.must("write", "h", ", continued")
+                let (_, took) = try timed { try Actor().must("put", log, "anew") }
+                print("writing the log anew took \(took)")
+                #expect(took < .seconds(10))
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).succeeding()
                 checkForced(try mount.status())
             }
         }

@@ -12,12 +12,21 @@ import Synchronization
 /// kept when they take the file away.
 extension CoordinatedFilesystem {
     /// To be called before the name is given: nobody else claims such a file, so the claims are granted at once, and follow the file
-    /// to whatever document it becomes (R2).
-    func claimForWriters(of node: Node, before change: NameChange) {
+    /// to whatever document it becomes (R2). And again when it has been, for those who were opening the file meanwhile.
+    func claimForWriters(of node: Node, named change: NameChange) {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
         for handle in handles.writers(on: node) where !handle.hasClaim {
             if AccessTable.opening(handle.flags, of: itemClass) != nil { claim(for: handle) }
+        }
+    }
+
+    /// From now on a handle is seen by whoever changes the names of its file.
+    func insert(_ handle: Handle) {
+        handles.insert(handle)
+        // It may have become a document since the handle was made without a claim.
+        if !handle.isClaimed, handle.mayWrite, isCoordinated(handle.node, flags: handle.flags) {
+            claim(for: handle)
         }
     }
 

@@ -78,6 +78,15 @@ extension CoordinatedFilesystem {
         engine.withdraw(request.claim)
     }
 
+    /// A request ends without its step.
+    func abandon(_ request: ClaimedRequest?) {
+        giveUp(request)
+        guard let request, case .renaming = request.kind else { return }
+        for part in request.request.parts {
+            if let node = nodes[part.item] { giveUpClaims(of: node) }
+        }
+    }
+
     /// Claims; the decision comes to the request, unless it is a grant at once.
     private func claim(_ request: ClaimedRequest) -> Grant? {
         guard request.beginClaiming() else { return nil }
@@ -114,7 +123,10 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         request.whenDecided { [self] decision in
             guard let reply = parked.take() else { return }
-            guard case .granted(let grant) = decision else { return reply.fail(.busy) }
+            guard case .granted(let grant) = decision else {
+                abandon(request)
+                return reply.fail(.busy)
+            }
             goOn(request.directory, reply, mayBlock: true) { step(request, grant, $0) }
         }
     }
@@ -155,7 +167,7 @@ extension CoordinatedFilesystem {
         // Held for the retry, it would keep out whoever comes first, who may have the kernel's lock for that.
         if request.endsWhenDecided { giveUp(request) }
         answerQuestion(of: serial, by: request.thread, about: directory.id)
-        expire(serial, of: request.thread) { [self] in giveUp(request) }
+        expire(serial, of: request.thread) { [self] in abandon(request) }
     }
 
     /// Goes on when nobody is on the way to the name any more that the request takes away.

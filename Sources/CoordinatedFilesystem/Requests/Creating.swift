@@ -111,7 +111,7 @@ extension CoordinatedFilesystem {
                 node.unpin()
                 throw error
             }
-            handles.insert(handle)
+            insert(handle)
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(

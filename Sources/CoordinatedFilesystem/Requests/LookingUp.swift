@@ -21,7 +21,7 @@ extension CoordinatedFilesystem {
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
             let look = look(at: name, in: directory, by: thread)
-            if look == .passing, error == .noEntry { giveUpTaking(name.copy(), in: directory, by: thread) }
+            if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
             guard error == .noEntry, look == .first else { return reply.fail(error) }
             guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }
@@ -48,13 +48,15 @@ extension CoordinatedFilesystem {
         bounces.noteReturn(of: thread, at: Engine.now)
     }
 
-    /// A request that was to take away what is not there any more does not come again: nobody is to wait for its turn. The kernel may
-    /// look once more before it gives up, so the bounce stays.
-    private func giveUpTaking(_ name: NameBytes, in directory: Node, by thread: Int32) {
-        guard let request = bounces[thread]?.cause.request, let change = request.vacated,
-            change.directory === directory, change.name == name
+    /// Who was sent back has found nothing on its way, so most likely its request ends here. What was to be taken away cannot be any
+    /// more, and nobody is to wait for that. The kernel may look once more before it gives up, so it is not forgotten at once.
+    private func noteMissing(_ name: NameBytes, in directory: Node, by thread: Int32) {
+        bounces.noteMissing(by: thread, at: Engine.now)
+        guard let bounce = bounces[thread], let request = bounce.cause.request,
+            let change = request.vacated, change.directory === directory, change.name == name
         else { return }
-        giveUp(request)
+        abandon(request)
+        forget(bounce.serial, of: thread)
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.

@@ -43,7 +43,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
         // A log or a database of two names is one still.
         if node.itemClass == .private, let directory = nodes[parent] {
-            claimForWriters(of: node, before: NameChange(name.copy(), in: directory, caller: reply.caller))
+            claimForWriters(of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))
         }
         make(name, in: parent, reply: reply) { [self] (directory, name) throws(Errno) in
             do throws(Errno) {

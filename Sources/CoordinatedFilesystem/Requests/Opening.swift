@@ -184,7 +184,7 @@ extension CoordinatedFilesystem {
                 node.unpin()
                 throw error
             }
-            handles.insert(handle)
+            insert(handle)
             node.noteOpened()
             let isOpen: Bool
             switch route {

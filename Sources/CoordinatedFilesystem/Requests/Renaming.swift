@@ -27,7 +27,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             move = try makeMove(from, to, flags: flags)
         } catch {
-            giveUp(former)
+            abandon(former)
             arrived(from.caller)
             return reply.fail(error)
         }
@@ -35,8 +35,8 @@ extension CoordinatedFilesystem {
             return
         }
         let node = move.node
-        if node !== move.target { claimForWriters(of: node, before: to) }
-        if move.isExchange, let target = move.target { claimForWriters(of: target, before: from) }
+        if node !== move.target { claimForWriters(of: node, named: to) }
+        if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
             giveUp(former)
             return carryOut(move, nil, reply: reply)
@@ -141,6 +141,9 @@ extension CoordinatedFilesystem {
         follow(move, save, under: claim)
         // Before whoever comes after the answer: it must find this turn over, and so its news told.
         if let claim { engine.end(claim) }
+        // Who was about to open it was not to be seen before.
+        claimForWriters(of: move.node, named: move.to)
+        if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
         reply.succeed()
         guard !move.visits.isEmpty else { return }
         doubtName(of: move.to)

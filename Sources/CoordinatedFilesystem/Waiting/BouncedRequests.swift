@@ -10,6 +10,8 @@ extension CoordinatedFilesystem {
     private static let retryExpected = Span.seconds(1)
     /// How long it is remembered after that: by then a program that does not run is hardly about to.
     private static let lateRetryExpected = Span.seconds(4)
+    /// How long the kernel may take to give a request up that it found nothing for.
+    private static let lastLook = Span.milliseconds(250)
 
     /// Notes that a thread's request is being sent back; returns the number of this bounce.
     func beginBounce(_ cause: Bounces.Cause, in directory: NodeID, by thread: Int32) -> UInt64 {
@@ -80,9 +82,16 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// Forgets a bounce whose request hardly comes again.
+    func forget(_ serial: UInt64, of thread: Int32) {
+        engine.timers.schedule(at: (Engine.now + Self.lastLook).nanoseconds) { [self] in
+            _ = bounces.drop(serial, by: thread)
+        }
+    }
+
     private func abandonQuestion(of thread: Int32, _ end: Parking.End) {
         guard let (bounce, question) = bounces.abandon(by: thread) else { return }
-        giveUp(bounce.cause.request)
+        abandon(bounce.cause.request)
         if end != .unmounted { engine.counters.interrupted.count() }
         guard let question = question.take() else { return }
         parking.leave(question.token)

@@ -160,6 +160,15 @@ final class Bounces: Sendable {
         note(Return(until: now + Self.walk, isOnItsWay: true), of: thread, at: now)
     }
 
+    /// Who was sent back to walk the path again has found nothing: it does what it is about to do at once, if anything.
+    func noteMissing(by thread: Int32, at now: Instant) {
+        guard returnedCount.load(ordering: .relaxed) > 0 else { return }
+        state.withLock { state in
+            guard let mark = state.returned[thread], mark.isOnItsWay else { return }
+            state.returned[thread] = Return(until: min(mark.until, now + Self.arrival), isOnItsWay: true)
+        }
+    }
+
     private func note(_ mark: Return, of thread: Int32, at now: Instant) {
         state.withLock { state in
             state.returned = state.returned.filter { now < $0.value.until }

@@ -129,9 +129,9 @@ final class Keeper: Sendable {
             return state.keptFiles
         }
         guard !files.isEmpty, let store else { return }
-        // A log or a database has been written to for long: what counts is what was still written.
-        let status = handle.writesWithoutTurns ? handle.node.presentStatus : nil
-        let hasWritten = handle.writesWithoutTurns ? nil : handle.mayHaveWritten
+        // What was no document when it was opened has been written to since: what counts is what was still written.
+        let status = handle.isClaimed ? nil : handle.node.presentStatus
+        let hasWritten = handle.isClaimed ? handle.mayHaveWritten : nil
         for file in files where file.isNeedless(afterOneThat: hasWritten ?? file.hasChanged(to: status)) {
             do throws(StoreError) {
                 try store.drop(file.id, reason: "nothing was written to it")
