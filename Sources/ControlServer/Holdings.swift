@@ -231,10 +231,8 @@ final class Holdings: Sendable {
             defer { (state.isClosed, state.presenters, state.accesses) = (true, [], [:]) }
             return (state.presenters, state.accesses)
         }
-        for presenter in presenters.sorted() {
-            service.engine.remove(presenter)
-            service.refusals.forget(presenter)
-        }
+        service.engine.remove(presenters.sorted())
+        for presenter in presenters { service.refusals.forget(presenter) }
         for (claim, begun) in accesses.sorted(by: { $0.key < $1.key }) {
             service.engine.withdraw(claim)
             begun.plan.release()

@@ -127,10 +127,34 @@ extension Engine {
     }
 
     /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
-    package func remove(_ presenter: PresenterID) {
-        let entry = state.withLock { $0.presenters.removeValue(forKey: presenter) }
-        submit(.removed(presenter))
-        entry?.document.withLock { $0.take() }?.release()
+    package func remove(_ presenter: PresenterID) { removeFew([presenter]) }
+
+    /// How many presenters are removed before others get the lock: to let them have it costs more than a removal.
+    private static let removedAtOnce = 64
+
+    /// Removes presenters, in this order.
+    package func remove(_ presenters: [PresenterID]) {
+        var rest = presenters[...]
+        while !rest.isEmpty {
+            removeFew(rest.prefix(Self.removedAtOnce))
+            rest = rest.dropFirst(Self.removedAtOnce)
+        }
+    }
+
+    private func removeFew(_ presenters: ArraySlice<PresenterID>) {
+        let now = Self.now
+        let (entries, tasks, dropped): ([PresenterEntry], [Task], Circumstances) = state.withLock { state in
+            let entries = presenters.compactMap { state.presenters.removeValue(forKey: $0) }
+            for presenter in presenters {
+                state.arbiter.handle(.removed(presenter), at: now, into: &state.effects)
+            }
+            attended.store(state.arbiter.isAttended, ordering: .relaxed)
+            let tasks = takeTasks(at: now, in: &state)
+            return (entries, tasks, state.circumstances.end())
+        }
+        withExtendedLifetime(dropped) {}
+        run(tasks)
+        for entry in entries { entry.document.withLock { $0.take() }?.release() }
     }
 
     /// Who presents; nil if it was removed.

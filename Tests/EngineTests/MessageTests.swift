@@ -39,6 +39,26 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
+    @Test("presenters that are removed together consent, are sent nothing more, and let go of what they show")
+    func removedTogether() throws {
+        let stage = try Stage()
+        let mailbox = Mailbox {}
+        let shown = (0..<200).map { _ in stage.present(1, by: StandIn("nvim", 640), in: mailbox) }
+        let other = stage.present(2, by: StandIn("vim", 641), in: mailbox)
+        let cat = StandIn("cat", 32)
+        let read = stage.claim(.handle, (.read(), 1), by: cat)
+        #expect(!cat.isGranted)
+        _ = mailbox.take()
+        stage.engine.remove(shown.map(\.0))
+        #expect(cat.isGranted)
+        #expect(mailbox.take().isEmpty)
+        #expect(shown.allSatisfy { $0.1.releases == 1 })
+        #expect(!stage.engine.isPresented(ItemID(1)) && stage.engine.isPresented(ItemID(2)))
+        stage.engine.end(read)
+        stage.engine.remove(other.0)
+        #expect(other.1.releases == 1)
+    }
+
     @Test("a claim that is made only if it is granted at once leaves nothing if it is not, and asks nobody")
     func atOnce() throws {
         let stage = try Stage()
