@@ -19,9 +19,7 @@ extension Mounted {
                 try holder.must("write", "h", ", finished")
                 try holder.must("close", "h")
                 let entry = try #require(try mount.kept("document").first)
-                let restored = try Lab.freshDirectory("restored") + "/document"
-                try mount.restore(entry.id, to: restored)
-                #expect(try Contents.text(of: restored) == "begun, continued, finished")
+                #expect(try mount.text(ofKept: entry.id) == "begun, continued, finished")
                 #expect(try Contents.text(of: document) == "new")
                 checkForced(try mount.status())
             }
@@ -88,9 +86,7 @@ extension Mounted {
                 try second.must("write", "h", ", finished")
                 try second.must("close", "h")
                 let entry = try #require(try mount.kept("document.log.old").first)
-                let restored = try Lab.freshDirectory("restored") + "/log"
-                try mount.restore(entry.id, to: restored)
-                #expect(try Contents.text(of: restored) == "begun, finished")
+                #expect(try mount.text(ofKept: entry.id) == "begun, finished")
                 checkForced(try mount.status())
             }
         }

@@ -238,6 +238,13 @@ extension MountedDirectory {
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.map { ($0.id, $0.cause) }
     }
 
+    /// What a kept file holds.
+    func text(ofKept id: String) throws -> String {
+        let restored = try Lab.freshDirectory("restored") + "/" + id
+        try restore(id, to: restored)
+        return try Contents.text(of: restored)
+    }
+
     func restore(_ id: String, to target: String) throws {
         try TruceCommand.run("kept", path, "--restore", id, target)
     }

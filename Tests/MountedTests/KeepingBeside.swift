@@ -53,29 +53,23 @@ extension Mounted {
                     try two.must("close", "h")
                     try eventually(within: .seconds(10), "one copy that ends in '\(text)'") {
                         let kept = try mount.kept("document")
-                        for (id, _) in kept { former[id] = try Self.text(of: id, in: mount) }
+                        for (id, _) in kept { former[id] = try mount.text(ofKept: id) }
                         return kept.count == 1 && kept.allSatisfy { former[$0.0]?.hasSuffix(text) ?? false }
                     }
                 }
                 #expect(Set(former.values).contains("old one two three"), "\(former)")
                 // Whoever noted an ID finds what there was.
-                for (id, text) in former { #expect(try Self.text(of: id, in: mount) == text) }
+                for (id, text) in former { #expect(try mount.text(ofKept: id) == text) }
                 try two.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try two.must("write", "h", "new")
                 try two.must("close", "h")
                 try one.must("write", "h", " end")
                 try one.must("close", "h")
-                let texts = try mount.kept("document").map { id, _ in try Self.text(of: id, in: mount) }
+                let texts = try mount.kept("document").map { id, _ in try mount.text(ofKept: id) }
                 #expect(texts.contains("old one two three four"), "\(texts)")
                 #expect(try Contents.text(of: document) == "new end")
                 checkForced(try mount.status(), except: [.suspended])
             }
-        }
-
-        private static func text(of id: String, in mount: MountedDirectory) throws -> String {
-            let place = try Lab.freshDirectory("restored")
-            try mount.restore(id, to: "\(place)/\(id)")
-            return try Contents.text(of: "\(place)/\(id)")
         }
 
         @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
@@ -124,7 +118,7 @@ extension Mounted {
                 try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
                 // By whichever of its names was learnt last.
                 let entry = try #require(try mount.kept().first)
-                #expect(try Self.text(of: entry.id, in: mount) == "latest")
+                #expect(try mount.text(ofKept: entry.id) == "latest")
                 checkForced(try mount.status(), except: [.proceeded])
             }
         }
