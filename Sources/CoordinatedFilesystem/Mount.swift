@@ -94,6 +94,7 @@ package final class Mount: StatusSource {
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left something to keep.
+        filesystem.closeAll()
         let end = Engine.now + Self.longestFarewell
         let areDone = engine.workers.finish(until: end.nanoseconds)
         let areAll = filesystem.threads.finish(until: end.nanoseconds) && areDone

@@ -23,6 +23,12 @@ package struct FileRights: Hashable, Sendable {
             accessControlList: accessControlList)
     }
 
+    /// Those that a file's owner has, and nobody else.
+    init(ofOwnerAlone status: FileStatus) {
+        self.init(
+            user: status.user, group: status.group, mode: status.mode & ~0o077, accessControlList: nil)
+    }
+
     /// Of what a descriptor, `O_PATH` will do, stands for.
     package init(of file: borrowing OwnedDescriptor) throws(Errno) {
         self.init(try file.status(), accessControlList: try file.accessControlList())

@@ -66,14 +66,14 @@ extension KeptFiles {
 
     /// Writes the line a kill came before.
     ///
-    /// A linked file still has its owner, mode and list. A copy has the daemon's own and mode 0600, so
-    /// nobody else gets to read a file whose rights are not known any more.
+    /// A linked file still has its owner; a copy has the daemon's. Nobody else gets to read it: in which directories it lay is not
+    /// known any more, and these may have been closed to others.
     private func adopt(_ id: KeptID) throws(StoreError) {
         let entry = try storing { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
             return KeptEntry(
-                id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: try FileRights(of: file),
+                id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
         }
         report("kept/\(id) had no line in kept.log and gets one")
@@ -96,6 +96,25 @@ extension KeptFiles {
         let names = try storing { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(KeptID.init))
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
+    }
+
+    /// Whether a file is one of those in the directory. The log tells of the documents that were copied.
+    func hold(_ status: FileStatus) throws(StoreError) -> Bool {
+        try storing { () throws(Errno) in
+            guard try directory.status().device == status.device else { return false }
+            for name in try directory.names() {
+                let file: FileStatus
+                do throws(Errno) {
+                    file = try directory.path(of: name).status()
+                } catch {
+                    // What was let go of meanwhile is nobody's any more.
+                    guard error == .noEntry else { throw error }
+                    continue
+                }
+                if file.device == status.device, file.inode == status.inode { return true }
+            }
+            return false
+        }
     }
 
     /// Whether its file is there is seen when it is opened.

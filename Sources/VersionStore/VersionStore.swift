@@ -100,6 +100,11 @@ package final class VersionStore: Sendable {
         }
     }
 
+    /// Whether a file is one of those that hold what is kept.
+    package func holds(_ status: FileStatus) throws(StoreError) -> Bool {
+        try files?.hold(status) ?? false
+    }
+
     package func entry(_ id: KeptID) throws(StoreError) -> KeptEntry { try find(id).entry }
 
     /// What was kept under an ID, also if that was let go of because another file holds all of it.
@@ -111,8 +116,20 @@ package final class VersionStore: Sendable {
     }
 
     /// Opens kept contents for reading; no more of the file is theirs than ``FoundContents/end``.
-    package func open(_ contents: FoundContents) throws(StoreError) -> OwnedDescriptor {
-        try present().open(contents.holder)
+    ///
+    /// They may have gone on to another holder since they were found, and are found there.
+    package func open(_ contents: inout FoundContents) throws(StoreError) -> OwnedDescriptor {
+        while true {
+            do throws(StoreError) {
+                return try present().open(contents.holder)
+            } catch {
+                guard error == .noSuchEntry else { throw error }
+                let found = try find(contents.entry.id)
+                // Each is a later one, so this ends.
+                guard found.holder > contents.holder else { throw error }
+                contents = found
+            }
+        }
     }
 
     private func present() throws(StoreError) -> KeptFiles {

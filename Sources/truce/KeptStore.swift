@@ -45,9 +45,9 @@ final class KeptStore: KeptContents {
         _ id: String, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         guard let id = KeptID(id) else { throw .notFound }
-        let contents = try storing { () throws(StoreError) in try store.find(id) }
+        var contents = try storing { () throws(StoreError) in try store.find(id) }
         guard try mayRead(contents.entry, peer) else { throw .denied }
-        let file = try storing { () throws(StoreError) in try store.open(contents) }
+        let file = try storing { () throws(StoreError) in try store.open(&contents) }
         // No file is as long as that; the kernel calls it a mistake.
         if offset > Int64.max - Int64(count) { return [] }
         let count = contents.count(count, from: Int(offset))

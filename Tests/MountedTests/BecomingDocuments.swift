@@ -25,6 +25,59 @@ extension Mounted {
             }
         }
 
+        @Test("And so is what was written before that, if nothing is written after", arguments: helpers)
+        func writtenBefore(helper: String) throws {
+            try Self.with(Keeping.impatient, helper) { mount, holder in
+                let (document, other) = (mount.path + "/document", try Actor())
+                try holder.must("rename", mount.path + "/" + helper, document)
+                try holder.must("write", "h", ", continued")
+                try Self.settle(mount.below + "/document")
+                try other.must("rename", mount.path + "/new", document)
+                try Self.close(holder, in: mount)
+                let entry = try #require(try mount.kept("document").first)
+                #expect(try mount.text(ofKept: entry.id) == "begun, continued")
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Of a log that was renamed, too, by whoever could have no claim")
+        func writtenBeforeWithoutTurn() throws {
+            try Self.with(Keeping.impatient, "document.log") { mount, holder in
+                let (second, other, old) = (try Actor(), try Actor(), mount.path + "/document.log.old")
+                try second.must("open", "h", mount.path + "/document.log", "O_WRONLY|O_APPEND")
+                try other.must("rename", mount.path + "/document.log", old)
+                try holder.must("close", "h")
+                try second.must("write", "h", ", finished")
+                try Self.settle(mount.below + "/document.log.old")
+                try other.must("unlink", old)
+                try Self.close(second, in: mount)
+                let entry = try #require(try mount.kept("document.log.old").first)
+                #expect(try mount.text(ofKept: entry.id) == "begun, finished")
+                checkForced(try mount.status())
+            }
+        }
+
+        /// Until the clock of the file system would tell a later change of a file.
+        private static func settle(_ path: String) throws {
+            try eventually(within: .seconds(10), "the last change of \(path) to be past") {
+                var status = stat()
+                var now = timespec()
+                guard stat(path, &status) == 0, clock_gettime(CLOCK_REALTIME, &now) == 0 else {
+                    throw Failure("\(path) cannot be looked at: errno \(errno)")
+                }
+                let changed = status.st_mtim
+                return (now.tv_sec - changed.tv_sec) * 1_000_000_000 + now.tv_nsec - changed.tv_nsec
+                    > 100_000_000
+            }
+        }
+
+        /// Has a file closed, and waits until the daemon has done all that follows from that, which is when it has ended.
+        private static func close(_ actor: Actor, in mount: MountedDirectory) throws {
+            try actor.must("close", "h")
+            try mount.unmount()
+            try mount.mount()
+        }
+
         @Test("If nothing is, nothing is kept", arguments: helpers)
         func replacedUnchanged(helper: String) throws {
             try Self.with(Keeping.impatient, helper) { mount, holder in

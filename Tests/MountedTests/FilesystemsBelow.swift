@@ -121,6 +121,31 @@ extension Mounted {
             }
         }
 
+        @Test("Nor is what was written to such a file lost with the connection, which no close outlives")
+        func connectionLost() throws {
+            guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
+            let control = try Lab.freshDirectory("connections")
+            try Program("mount").run("-t", "fusectl", "none", control)
+            defer { do { try Program("umount").run(control) } catch { Issue.record(error) } }
+            try Self.withPieces { mount in
+                let document = mount.path + "/two/document"
+                let (holder, other, daemon) = (try Actor(), try Actor(), try mount.daemonPID)
+                try other.must("put", document, "begun ")
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("unlink", document)
+                try holder.must("write", "h", " and more")
+                let number = try Program("mountpoint").run("--fs-devno", mount.path).text
+                let minor = try #require(number.dropLast().split(separator: ":").last)
+                try Script("echo 1 >\"$1\"/abort; umount --lazy \"$2\"").run(control + "/" + minor, mount.path)
+                try eventually(within: .seconds(11), "the daemon to end") { kill(daemon, 0) != 0 }
+                try mount.mount()
+                let texts = try mount.kept("two/document").map { try mount.text(ofKept: $0.id) }
+                #expect(texts == ["begun more and more", "begun more"])
+                withExtendedLifetime(holder) {}
+            }
+        }
+
         /// Two more file systems, of which `one` forbids all that can be, and `two` all but running programs; and a directory that is there by three ways.
         private static func withPieces(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }

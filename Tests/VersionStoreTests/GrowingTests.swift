@@ -62,6 +62,19 @@ struct GrowingTests {
         #expect(found.count(2, from: 0) == 2)
     }
 
+    @Test("what was found is read though it is let go of, and let go of again, before it is opened")
+    func goneMeanwhile() throws {
+        let first = try keep().id
+        var found = try store.find(first)
+        for text in [" and two", " and three"] {
+            try sandbox.append(text, to: "log")
+            #expect(try keep().gone.count == 1)
+        }
+        let file = try store.open(&found)
+        let count = found.count(100, from: 0)
+        #expect(String(decoding: try file.read(at: 0, count: count), as: UTF8.self) == "one")
+    }
+
     @Test("a copy with any byte of its own stays", arguments: ["onf and more", "on", "", "One", "more one"])
     func changed(now: String) throws {
         let first = try keep().id

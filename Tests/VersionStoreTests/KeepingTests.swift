@@ -55,7 +55,8 @@ struct KeepingTests {
         if size <= 10 {
             let id = try store.keepByCopying(file, path: [], cause: .claim)
             #expect(try store.entry(id).method == .copy)
-            #expect(try store.open(store.find(id)).status().size == size)
+            var found = try store.find(id)
+            #expect(try store.open(&found).status().size == size)
         } else {
             #expect(throws: StoreError.tooLarge(limit: 10)) {
                 try store.keepByCopying(file, path: [], cause: .claim)
@@ -106,6 +107,19 @@ struct KeepingTests {
         #expect(throws: StoreError.noSuchEntry) { try store.entry(try #require(KeptID("0123456789abcdef"))) }
     }
 
+    @Test("the files that hold what is kept are known, and the documents they were copied of are no such files")
+    func holding() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        for name in ["copied", "linked", "other"] { try sandbox.write(name, to: name) }
+        let copy = try store.keepByCopying(try sandbox.file("copied"), path: bytes("copied"), cause: .claim)
+        _ = try store.keepByLinking(try sandbox.file("linked"), path: bytes("linked"), cause: .claim)
+        #expect(try store.holds(sandbox.status("linked")))
+        #expect(try store.holds(sandbox.status(".truce/kept/\(copy)")))
+        #expect(try !store.holds(sandbox.status("copied")))
+        #expect(try !store.holds(sandbox.status("other")))
+    }
+
     @Test("a kept link whose contents did not change after all is dropped")
     func dropping() throws {
         let sandbox = try Sandbox()
@@ -115,7 +129,7 @@ struct KeepingTests {
         try store.drop(id, reason: "unchanged")
         #expect(try sandbox.kept() == [])
         #expect(try store.list(under: []) == [])
-        #expect(throws: StoreError.noSuchEntry) { _ = try store.open(store.find(id)) }
+        #expect(throws: StoreError.noSuchEntry) { _ = try store.find(id) }
         #expect(try sandbox.text(of: ".truce/kept.log").contains("unchanged"))
         #expect(try sandbox.text(of: "a") == "old")
     }

@@ -23,6 +23,7 @@ struct RecoveryTests {
     @Test("killed between the link and its line: the file gets a line of cause `recovered`")
     func linkWithoutLine() throws {
         let sandbox = try prepared()
+        #expect(chmod("\(sandbox.path)/a", 0o644) == 0)
         #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/\(id)") == 0)
         for _ in 0..<2 {
             let store = try sandbox.store()
@@ -30,6 +31,12 @@ struct RecoveryTests {
             #expect(entry.id.description == id && entry.cause == .recovered && entry.path == [])
             #expect(entry.size == 3 && entry.time == 10_000_000 && entry.method == .unknown)
             #expect(entry.inode == (try sandbox.status("a").inode))
+            // It may have lain in a directory that is closed to others.
+            let owner = Reader(user: geteuid(), groups: [getegid()])
+            #expect(entry.rights.mayRead(owner))
+            for stranger in [Reader(user: 12_345, groups: []), Reader(user: 12_345, groups: owner.groups)] {
+                #expect(!entry.rights.mayRead(stranger))
+            }
             #expect(try contents(store, entry.id) == "old")
         }
         #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 1)
@@ -139,7 +146,8 @@ struct RecoveryTests {
         let sandbox = try prepared()
         #expect(symlink("/etc/hostname", "\(sandbox.path)/.truce/kept/\(id)") == 0)
         let store = try sandbox.store()
-        #expect(throws: StoreError.self) { _ = try store.open(store.find(try #require(KeptID(id)))) }
+        var found = try store.find(try #require(KeptID(id)))
+        #expect(throws: StoreError.self) { _ = try store.open(&found) }
     }
 
     /// The child keeps from several threads and kills itself after the twentieth that returned.

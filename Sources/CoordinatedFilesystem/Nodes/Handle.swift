@@ -165,6 +165,8 @@ final class Handle: Claimant {
     var id: HandleID { HandleID(claim.rawValue) }
     /// Whether the arbiter knows of it.
     var hasClaim: Bool { isClaimed || state.withLock { $0.renewed != nil } }
+    /// Whether its baseline is what was in the file when the handle could first write to it as to a document.
+    var isMeasured: Bool { isClaimed || state.withLock { $0.renewed != nil || $0.hasNoTurn } }
     /// Whether it may write and nobody waits for it, so that nobody is told that it was gone over.
     var writesWithoutTurns: Bool {
         !isClaimed && state.withLock { $0.renewed == nil && (writesToShared || $0.hasNoTurn) }
@@ -275,6 +277,7 @@ final class HandleTable: Sendable {
 
     subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
     var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
+    var all: [Handle] { state.withLock { Array($0.handles.values) } }
     func insert(_ handle: Handle) {
         state.withLock { state in
             state.handles[handle.id] = handle

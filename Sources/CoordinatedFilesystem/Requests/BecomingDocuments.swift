@@ -53,8 +53,7 @@ extension CoordinatedFilesystem {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = Request.Part(node.item, handle.access, at: places.place(of: node))
         guard engine.claimAtOnce(Request(claim, .handle, part), by: handle) else {
-            // Several write to it, or somebody shows it or has it by the socket. Nobody waits for this one then.
-            return handle.state.withLock { $0.hasNoTurn = true }
+            return goOnWithoutTurn(handle)
         }
         let isFirst = handle.state.withLock { state in
             if state.renewed == nil { state.renewed = claim }
@@ -65,6 +64,16 @@ extension CoordinatedFilesystem {
         // Its thread may be gone when somebody meets it.
         _ = handle.identify()
         beginAnew(handle)
+    }
+
+    /// Several write to it, or somebody shows it or has it by the socket. Nobody waits for this one then; but what it writes from
+    /// now on is kept like theirs.
+    private func goOnWithoutTurn(_ handle: Handle) {
+        let isNew = handle.state.withLock { state in
+            defer { state.hasNoTurn = true }
+            return !state.hasNoTurn
+        }
+        if isNew { beginAnew(handle) }
     }
 
     /// What a handle has written so far is told now, and is what the document has in it.

@@ -321,6 +321,11 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// No close is told of any more: the connection is over, which the kernel ends without waiting for the answers it has asked for.
+    func closeAll() {
+        for handle in handles.all { work(on: handle.node) { [self] in close(handle) } }
+    }
+
     private func end(_ handle: Handle) {
         noteChange(by: handle)
         if handle.hasClaim { engine.end(handle.currentClaim) }

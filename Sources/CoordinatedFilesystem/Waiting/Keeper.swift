@@ -22,13 +22,7 @@ final class Keeper: Sendable {
     /// Whether the store has a file, as what it keeps. Blocks, and says yes if it cannot be known.
     func has(_ status: FileStatus) -> Bool {
         guard let store else { return false }
-        do throws(StoreError) {
-            return try store.list(under: []).contains {
-                $0.device == status.device && $0.inode == status.inode
-            }
-        } catch {
-            return true
-        }
+        do throws(StoreError) { return try store.holds(status) } catch { return true }
     }
 
     /// Keeps what a file holds now, before it is truncated or overwritten over somebody's claim.
@@ -129,9 +123,9 @@ final class Keeper: Sendable {
             return state.keptFiles
         }
         guard !files.isEmpty, let store else { return }
-        // What was no document when it was opened has been written to since: what counts is what was still written.
-        let status = handle.isClaimed ? nil : handle.node.presentStatus
-        let hasWritten = handle.isClaimed ? handle.mayHaveWritten : nil
+        // Of who writes to what never was a document only that counts which is written after the file was kept.
+        let hasWritten = handle.isMeasured ? handle.mayHaveWritten : nil
+        let status = hasWritten == nil ? handle.node.presentStatus : nil
         for file in files where file.isNeedless(afterOneThat: hasWritten ?? file.hasChanged(to: status)) {
             do throws(StoreError) {
                 try store.drop(file.id, reason: "nothing was written to it")
