@@ -78,13 +78,46 @@ final class KeptFiles: Sendable {
     func copied(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
     ) throws(StoreError) -> KeptEntry {
+        try finish(beginCopying(file, limit: limit), path: path, cause: cause)
+    }
+
+    /// Copies into a name that says "incomplete" until every byte is on the disk.
+    func beginCopying(
+        _ file: borrowing OwnedDescriptor, limit: Int
+    ) throws(StoreError) -> UnfinishedCopy {
         let contents = try examine(file)
         let (id, time) = nextID()
-        let method = try takeContents(of: file, as: id, limit: limit)
-        let entry = KeptEntry(id, contents, path: path, cause: cause, method: method, at: time)
+        let source = try storing { () throws(Errno) in try file.reopenedForReading() }
+        let target = try storing { () throws(Errno) in
+            try directory.create(id.description + Self.incomplete)
+        }
+        do throws(StoreError) {
+            let method = try Self.fill(target, from: source, limit: limit)
+            return UnfinishedCopy(id: id, time: time, contents: contents, method: method, file: target)
+        } catch {
+            undo(id.description + Self.incomplete)
+            throw error
+        }
+    }
+
+    func finish(
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause
+    ) throws(StoreError) -> KeptEntry {
+        let incomplete = copy.id.description + Self.incomplete
+        do throws(Errno) {
+            try copy.file.synchronise()
+            try directory.rename(incomplete, to: copy.id.description)
+        } catch {
+            undo(incomplete)
+            throw StoreError(error)
+        }
+        let entry = KeptEntry(
+            copy.id, copy.contents, path: path, cause: cause, method: copy.method, at: copy.time)
         try record(entry)
         return entry
     }
+
+    func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description + Self.incomplete) }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
@@ -116,26 +149,6 @@ extension KeptFiles {
             let id = KeptID.next(after: state.lastID, at: time)
             state.lastID = id
             return (id, time)
-        }
-    }
-
-    /// Copies into a name that says "incomplete" until every byte is on the disk.
-    private func takeContents(
-        of file: borrowing OwnedDescriptor, as id: KeptID, limit: Int
-    ) throws(StoreError) -> KeepMethod {
-        let incomplete = id.description + Self.incomplete
-        let source = try storing { () throws(Errno) in try file.reopenedForReading() }
-        let target = try storing { () throws(Errno) in try directory.create(incomplete) }
-        do throws(StoreError) {
-            let method = try Self.fill(target, from: source, limit: limit)
-            try storing { () throws(Errno) in
-                try target.synchronise()
-                try directory.rename(incomplete, to: id.description)
-            }
-            return method
-        } catch {
-            undo(incomplete)
-            throw error
         }
     }
 
@@ -203,7 +216,7 @@ extension KeptFiles {
         }
     }
 
-    /// Takes back what failed half-way.
+    /// Takes back what failed half-way, or is not wanted.
     ///
     /// What cannot be taken back, the next opening finds.
     private func undo(_ name: String) {
@@ -235,4 +248,13 @@ extension KeptEntry {
             id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
             device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
     }
+}
+
+/// Contents that were copied, but are not on the disk yet: what the store has of them now, the next opening takes away.
+package struct UnfinishedCopy: ~Copyable, Sendable {
+    let id: KeptID
+    let time: Int64
+    let contents: KeptFiles.Contents
+    let method: KeepMethod
+    let file: OwnedDescriptor
 }

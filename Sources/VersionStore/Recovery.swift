@@ -66,14 +66,15 @@ extension KeptFiles {
 
     /// Writes the line a kill came before.
     ///
-    /// A linked file still has its owner; a copy has the daemon's. Nobody else gets to read it: in which directories it lay is not
-    /// known any more, and these may have been closed to others.
+    /// A linked file still has its owner; a copy has the daemon's. Nobody else gets to read it: in which
+    /// directories it lay is not known any more, and these may have been closed to others.
     private func adopt(_ id: KeptID) throws(StoreError) {
         let entry = try storing { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
             return KeptEntry(
-                id: id, path: [], cause: .recovered, time: id.nanoseconds, rights: FileRights(ofOwnerAlone: status),
+                id: id, path: [], cause: .recovered, time: id.nanoseconds,
+                rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
         }
         report("kept/\(id) had no line in kept.log and gets one")

@@ -68,6 +68,21 @@ package final class VersionStore: Sendable {
         try present().copy(file, path: path, cause: cause, limit: largestCopy)
     }
 
+    /// Begins to keep the contents of a file as ``keepByCopying(_:path:cause:)`` does, and waits for no disk: for what somebody
+    /// writes all the time, and that is about to be overwritten. Either ``finish(_:path:cause:)`` or ``discard(_:)`` is to follow.
+    package func beginCopying(_ file: borrowing OwnedDescriptor) throws(StoreError) -> UnfinishedCopy {
+        try present().beginCopying(file, limit: largestCopy)
+    }
+
+    /// What was copied is on the disk when this returns.
+    package func finish(
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause
+    ) throws(StoreError) -> KeptID {
+        try present().finish(copy, path: path, cause: cause).id
+    }
+
+    package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }
+
     /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. Call
     /// ``letGoOfGrown()`` when nobody waits for that any more.
     package func keepGrown(

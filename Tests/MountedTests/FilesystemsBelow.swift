@@ -121,6 +121,25 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A file that is cut to the size it has gets the time of that, where truncate(2) leaves it as it was"
+        )
+        func times() throws {
+            try Self.withPieces { mount in
+                for (text, cut) in [("", ": >\"$1\""), ("", "truncate --size=0 \"$1\"")] + [
+                    ("four", "truncate --size=4 \"$1\"")
+                ] {
+                    let document = mount.path + "/two/document"
+                    try Contents.write(text, to: document)
+                    try Program("touch").run("--date=1 hour ago", document)
+                    try Script(cut).run(document)
+                    let age = try Script("echo $(($(date +%s) - $(stat --format=%Y \"$1\")))").run(document)
+                        .text
+                    #expect(try #require(Int(age.dropLast())) < 1800, "\(cut)")
+                }
+            }
+        }
+
         @Test("Nor is what was written to such a file lost with the connection, which no close outlives")
         func connectionLost() throws {
             guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
@@ -137,7 +156,8 @@ extension Mounted {
                 try holder.must("write", "h", " and more")
                 let number = try Program("mountpoint").run("--fs-devno", mount.path).text
                 let minor = try #require(number.dropLast().split(separator: ":").last)
-                try Script("echo 1 >\"$1\"/abort; umount --lazy \"$2\"").run(control + "/" + minor, mount.path)
+                try Script("echo 1 >\"$1\"/abort; umount --lazy \"$2\"").run(
+                    control + "/" + minor, mount.path)
                 try eventually(within: .seconds(11), "the daemon to end") { kill(daemon, 0) != 0 }
                 try mount.mount()
                 let texts = try mount.kept("two/document").map { try mount.text(ofKept: $0.id) }

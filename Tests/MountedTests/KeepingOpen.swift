@@ -161,6 +161,43 @@ extension Mounted {
                 try slow.end()
             }
         }
+
+        @Test("6. What a writer writes all the time is kept up to the moment in which others empty the file")
+        func emptied() throws {
+            try Self.withFile { mount, file in
+                let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
+                try eventually(within: .seconds(10), "the writer to begin") { writer.text == "begun\n" }
+                // From then on nobody waits for it.
+                _ = try Self.read(file)
+                let times = 40
+                for _ in 0..<times { try Script(": >\"$1\"").run(file) }
+                writer.endInput()
+                let text = try writer.wait(within: .seconds(10)).succeeding().text
+                let count = try #require(Int(text.split(separator: "\n").last ?? ""))
+                let texts =
+                    try mount.kept("file").map { try mount.text(ofKept: $0.id) }
+                    + [try Contents.text(of: mount.below + "/file")]
+                let lines = texts.flatMap { $0.split { $0 == "\n" || $0 == "\0" } }
+                let found = Set(lines.filter { $0.count == 8 }.compactMap { Int($0) })
+                // What is written while the kernel cuts the file is nobody's any more.
+                let gaps = (0..<count).filter { !found.contains($0) && ($0 == 0 || found.contains($0 - 1)) }
+                print("emptied \(times) times; of \(count) lines there are gaps at \(gaps)")
+                #expect(count > 100)
+                #expect(gaps.count <= times / 4)
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        private static let counting = """
+            import os, select, sys
+            file, count = os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC), 0
+            print("begun", flush=True)
+            # A line each two milliseconds, until the input ends.
+            while not select.select([0], [], [], 0.002)[0]:
+                os.write(file, b"%08d\\n" % count)
+                count += 1
+            print(count)
+            """
     }
 }
 

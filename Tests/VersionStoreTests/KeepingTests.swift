@@ -107,7 +107,27 @@ struct KeepingTests {
         #expect(throws: StoreError.noSuchEntry) { try store.entry(try #require(KeptID("0123456789abcdef"))) }
     }
 
-    @Test("the files that hold what is kept are known, and the documents they were copied of are no such files")
+    @Test("what was copied in a hurry is kept when it is finished, and nothing is left of what is not wanted")
+    func unfinished() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        try sandbox.write("first", to: "a")
+        store.discard(try store.beginCopying(try sandbox.file("a")))
+        #expect(try sandbox.kept() == [])
+        let copy = try store.beginCopying(try sandbox.file("a"))
+        try sandbox.write("second", to: "a")
+        #expect(try store.list(under: []) == [])
+        let id = try store.finish(copy, path: bytes("a"), cause: .claim)
+        #expect(try contents(store, id) == "first")
+        let entry = try #require(try store.list(under: bytes("a")).first)
+        #expect(entry.id == id && entry.size == 5 && entry.method != .link)
+        #expect(try sandbox.kept() == [id.description])
+        // A kill in the middle.
+        _ = try store.beginCopying(try sandbox.file("a"))
+        #expect(try sandbox.kept().count == 2)
+    }
+
+    @Test("the files that hold what is kept are known, not the documents they were copied of")
     func holding() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()

@@ -259,6 +259,8 @@ final class Handle: Claimant {
         let (baseline, isBlurred, isFirst) = state.withLock {
             ($0.baseline, $0.isBaselineBlurred, $0.renewed == nil)
         }
+        // Its open waits until what it would lose is kept.
+        guard let baseline else { return .untouched }
         guard stamp == baseline else { return .dirty(stamp: stamp.number) }
         if isFirst, truncates || flags & O_CREAT != 0 { return .untouched }
         return isBlurred || storesAreUnseen ? .dirty(stamp: stamp.number) : .clean

@@ -53,7 +53,8 @@ extension CoordinatedFilesystem {
     ) {
         let node = handle.node
         let (item, hasName) = node.state.withLock { ($0.item, $0.hasName) }
-        if !hasName, engine.isAttended, !hasBeenStale, handle.thread > 0, let successor = successor(of: node)
+        if !hasName, engine.isAttended, !hasBeenStale, handle.thread > 0,
+            !ProcessInspection.isKernelThread(handle.thread), let successor = successor(of: node)
         {
             engine.end(handle.claim)
             let next = makeHandle(on: node, successor.item, flags: handle.flags, by: handle.thread)
@@ -124,16 +125,21 @@ extension CoordinatedFilesystem {
     /// What the passed writer left would be lost under this one: keeps it first.
     private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ parked: Parked<Reply>) {
         work(on: handle.node) { [self] in
-            guard let reply = parked.take() else { return }
+            let open = { [self] in if let reply = parked.take() { complete(handle, reply: reply) } }
             do throws(StoreError) {
-                if endangers(grant) {
+                if !endangers(grant) {
+                    open()
+                } else if handle.onlyAppends {
                     try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
+                    open()
+                } else {
+                    try keeper.keepContents(
+                        of: handle.node, because: grant.keepCause, by: handle, before: open)
                 }
             } catch {
                 engine.end(handle.claim)
-                return reply.fail(.busy)
+                return refuse(parked)
             }
-            complete(handle, reply: reply)
             keeper.letGoOfGrown(by: handle)
         }
     }
@@ -234,7 +240,9 @@ extension CoordinatedFilesystem {
         _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
     ) throws(Errno) {
         let own = noteOwn(handle.node, .contents)
+        let former = handle.state.withLock { $0.baseline }
         try descriptor.descriptor.truncate(to: 0)
+        if let former, former.size == 0 { try moveTime(of: descriptor, from: former.modified) }
         settleOwn(handle.node, own)
         try stripPrivileges(of: handle.node, writtenBy: caller)
         noteBaseline(of: handle, try descriptor.descriptor.status())

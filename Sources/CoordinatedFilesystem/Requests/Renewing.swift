@@ -57,18 +57,21 @@ extension CoordinatedFilesystem {
         guard let cause else { return apply(change, to: handle.node, through: handle, reply: reply) }
         let parked = Parked(reply)
         work(on: handle.node) { [self] in
-            guard let reply = parked.take() else { return }
-            do throws(StoreError) {
-                // What only grows loses nothing by that.
-                if !isGrowth(change, of: handle.node) {
-                    try keeper.keepContents(of: handle.node, because: cause, by: handle)
-                }
-            } catch {
-                return reply.fail(.busy)
+            let step = { [self] in
+                if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }
-            apply(change, to: handle.node, through: handle, reply: reply)
+            // What only grows loses nothing by that.
+            if isGrowth(change, of: handle.node) { return step() }
+            do throws(StoreError) {
+                try keeper.keepContents(of: handle.node, because: cause, by: handle, before: step)
+            } catch {
+                refuse(parked)
+            }
         }
     }
+
+    /// What would be lost cannot be kept.
+    func refuse(_ parked: Parked<Reply>) { if let reply = parked.take() { reply.fail(.busy) } }
 
     private func isGrowth(_ change: AttributeChange, of node: Node) -> Bool {
         do throws(Errno) {

@@ -23,6 +23,18 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// After a file was cut to the size it had: open(2) and ftruncate(2) move its time all the same, but truncate(2) does not on
+    /// some file systems.
+    func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) throws(Errno) {
+        guard try file.descriptor.status().modified == former else { return }
+        do throws(Errno) {
+            try file.descriptor.changeTimes(accessed: .keep, modified: .now)
+        } catch {
+            // Whoever may write to somebody else's file may not set its time.
+            guard error == .notPermitted else { throw error }
+        }
+    }
+
     private func carryOut(
         _ change: AttributeChange, on node: Node, _ request: ClaimedRequest, _ grant: Grant,
         reply: consuming Reply
@@ -35,16 +47,19 @@ extension CoordinatedFilesystem {
         }
         let parked = Parked(reply)
         work(on: node) { [self] in
-            guard let reply = parked.take() else { return }
+            let step = { [self] in
+                if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
+            }
             defer { engine.end(claim) }
             do throws(StoreError) {
                 if isEndangering {
-                    try keeper.keepContents(of: node, because: grant.keepCause, by: request)
+                    try keeper.keepContents(of: node, because: grant.keepCause, by: request, before: step)
+                } else {
+                    step()
                 }
             } catch {
-                return reply.fail(.busy)
+                return refuse(parked)
             }
-            apply(change, to: node, under: claim, reply: reply)
             if engine.suspendedWriter(beside: claim) != nil { keeper.keepLeft(in: node, by: request) }
         }
     }

@@ -54,7 +54,9 @@ extension CoordinatedFilesystem {
                 if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
                 } else {
+                    let former = handle == nil ? nil : try descriptor.descriptor.status()
                     try descriptor.descriptor.truncate(to: size)
+                    if let former, former.size == size { try moveTime(of: descriptor, from: former.modified) }
                 }
                 try stripPrivileges(of: node, writtenBy: caller)
             }

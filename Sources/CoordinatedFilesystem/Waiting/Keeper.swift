@@ -10,6 +10,8 @@ import VersionStore
 final class Keeper: Sendable {
     private let store: VersionStore?
     private let engine: Engine
+    /// How often what somebody goes on writing is copied.
+    private static let mostCopies = 3
 
     /// Whether the source holds the daemon's own directory.
     var hasStore: Bool { store.map { $0.absence == nil } ?? false }
@@ -41,6 +43,40 @@ final class Keeper: Sendable {
             ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
             : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
         note(id, cause, of: node, by: subject)
+    }
+
+    /// The same before `step` cuts the file, or lets somebody go on who will. Until contents are on the disk those who were gone
+    /// over may have written more, which is copied once again; that is on the disk soon after the step.
+    func keepContents(
+        of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?, before step: () -> Void
+    ) throws(StoreError) {
+        let descriptor = try Self.descriptor(of: node)
+        var seen = Stamp(try Self.status(of: descriptor))
+        try keepContents(of: node, because: cause, by: subject)
+        var late: UnfinishedCopy?
+        for _ in 0..<Self.mostCopies {
+            let now = Self.settledStamp(of: descriptor)
+            if let now, now.hasSameContents(as: seen) { break }
+            guard let store else { break }
+            seen = Stamp(try Self.status(of: descriptor))
+            if let former = late.take() { store.discard(former) }
+            late = try store.beginCopying(descriptor.descriptor)
+        }
+        step()
+        if let copy = late.take() { finish(copy, of: node, because: cause, by: subject) }
+    }
+
+    private func finish(
+        _ copy: consuming UnfinishedCopy, of node: Node, because cause: KeepCause,
+        by subject: (any JournalSubject)?
+    ) {
+        guard let store else { return }
+        do throws(StoreError) {
+            note(try store.finish(copy, path: node.path, cause: cause), cause, of: node, by: subject)
+        } catch {
+            let account = subject?.account ?? Account { node.path }
+            engine.say("went over what was written last, which could not be kept (\(error))", account)
+        }
     }
 
     /// Whoever it was kept for has gone on: copies go that a later one holds all of.
