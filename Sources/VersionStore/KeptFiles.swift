@@ -30,6 +30,8 @@ final class KeptFiles: Sendable {
     private static let mostOwed = 4096
 
     let directory: StoreDirectory
+    /// The log, for those who read it.
+    let log: OwnedDescriptor
     let state: Mutex<State>
     let isReadOnly: Bool
     /// Whether the store was made when it was opened.
@@ -45,6 +47,7 @@ final class KeptFiles: Sendable {
         directory = layout.kept
         let file = layout.log
         do throws(Errno) {
+            log = try OwnedDescriptor.duplicating(file.rawValue)
             state = Mutex(State(log: try KeptLog(file), lastID: nil))
         } catch {
             throw StoreError(error)

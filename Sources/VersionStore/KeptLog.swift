@@ -44,11 +44,16 @@ struct KeptLog: ~Copyable, Sendable {
         }
     }
 
-    /// Hands every line to `body`, oldest first, and says how many could not be read.
+    /// How long the log is; what is before its end stays as it is.
+    borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
+
+    /// Hands every line of a log's beginning to `body`, oldest first, and says how many could not be read.
     ///
     /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
     /// from nowhere else.
-    borrowing func forEach(_ body: (LogLine) -> Void) throws(Errno) -> Int {
+    static func forEach(
+        in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
+    ) throws(Errno) -> Int {
         var (offset, unreadable) = (0, 0)
         func handOn(_ bytes: ArraySlice<UInt8>) {
             guard !bytes.isEmpty else { return }
@@ -56,7 +61,7 @@ struct KeptLog: ~Copyable, Sendable {
         }
         var pending: [UInt8] = []
         while true {
-            let page = try file.read(at: offset, count: Self.page)
+            let page = try file.read(at: offset, count: min(Self.page, size - offset))
             offset += page.count
             pending += page
             var rest = pending[...]

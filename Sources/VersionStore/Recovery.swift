@@ -121,10 +121,10 @@ extension KeptFiles {
     /// Whether its file is there is seen when it is opened.
     func find(_ id: KeptID) throws(StoreError) -> FoundContents? {
         var entry: KeptEntry?
-        var drops: [KeptID: LogLine] = [:]
+        var drops: [KeptID: (holder: KeptID?, size: Int?)] = [:]
         _ = try forEachLine { line in
             if line.id == id.description, let kept = line.entry { entry = kept }
-            if line.isDrop, let id = KeptID(line.id) { drops[id] = line }
+            if line.isDrop, let id = KeptID(line.id) { drops[id] = (line.holder, line.size) }
         }
         guard let entry else { return nil }
         guard let drop = drops[id] else { return FoundContents(entry: entry, holder: id, end: nil) }
@@ -144,16 +144,16 @@ extension KeptFiles {
         }
     }
 
-    /// Those that are owed come last. Under the lock, because a line that is being appended is no line yet.
+    /// Those that are owed come last. A line that is being appended is no line yet; but who reads the log, which may be long, keeps
+    /// nobody from appending.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
-        try state.withLock { state throws(StoreError) in
-            do throws(Errno) {
-                let unreadable = try state.log.forEach(body)
-                for line in state.owed { body(line) }
-                return unreadable
-            } catch {
-                throw StoreError(error)
-            }
+        let (size, owed) = try state.withLock { state throws(StoreError) in
+            do throws(Errno) { return (try state.log.size(), state.owed) } catch { throw StoreError(error) }
         }
+        let unreadable = try storing { () throws(Errno) in
+            try KeptLog.forEach(in: log, upTo: size, body)
+        }
+        for line in owed { body(line) }
+        return unreadable
     }
 }

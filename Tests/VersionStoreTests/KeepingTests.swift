@@ -127,6 +127,23 @@ struct KeepingTests {
         #expect(try sandbox.kept().count == 2)
     }
 
+    @Test("who looks through the log keeps nobody from keeping something")
+    func keepingMeanwhile() throws {
+        let sandbox = try Sandbox()
+        let store = try sandbox.store()
+        for name in ["a", "b"] { try sandbox.write(name, to: name) }
+        let first = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        var second: Result<KeptID, any Error>?
+        let listed = try store.list(under: bytes("c")) { _ in
+            second = Result {
+                try store.keepByLinking(try sandbox.file("b"), path: bytes("b"), cause: .claim)
+            }
+            return true
+        }
+        #expect(listed.map(\.id) == [first])
+        #expect(try store.list(under: []).map(\.id) == [first, try #require(second).get()])
+    }
+
     @Test("the files that hold what is kept are known, not the documents they were copied of")
     func holding() throws {
         let sandbox = try Sandbox()
