@@ -40,6 +40,32 @@ extension Mounted {
             }
         }
 
+        @Test("Who waits until what it would lose is kept can be killed, and nobody waits for it then")
+        func killed() throws {
+            guard geteuid() == 0 else { return print("only root freezes file systems: shown by root's run") }
+            try LoopFilesystem.with(["wait=60s,hold=1s,idle=1s"]) { mount in
+                let document = mount.path + "/document"
+                let (holder, writer, reader) = (try Actor(), try Actor(), try Actor())
+                try holder.must("open", "h", document, "O_WRONLY|O_CREAT|O_APPEND")
+                try holder.must("write", "h", "old")
+                #expect(try reader.must("read", document) == "old")
+                try Self.whileFrozen(mount.path + "/..") {
+                    let granted = try mount.status().counters.granted
+                    try writer.tell("open", "w", document, "O_WRONLY|O_TRUNC")
+                    try eventually(within: .seconds(20), "the writer's turn to come") {
+                        try mount.status().counters.granted == granted + 1
+                    }
+                    kill(writer.pid, SIGKILL)
+                    let took = try eventually(within: .seconds(11), "the end of the writer") {
+                        writer.program.hasEnded
+                    }
+                    print("who waited for something to be kept ended \(took) after SIGKILL (bound 1 s)")
+                }
+                #expect(try reader.must("read", document) == "old")
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
         private static func whileFrozen(_ path: String, _ body: () throws -> Void) throws {
             try Program("fsfreeze").run("--freeze", path)
             do {

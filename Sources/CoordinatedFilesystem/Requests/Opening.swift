@@ -113,19 +113,21 @@ extension CoordinatedFilesystem {
         guard let grant, endangers(grant) || passesHidden(grant) else {
             return complete(handle, reply: reply)
         }
-        let parked = Parked(reply)
+        let waiting = makeInterruptible(handle, reply: reply)
         let hidden = writers(passedBy: grant).filter(\.mayHoldStores)
-        guard !hidden.isEmpty else { return keepAndComplete(handle, grant, parked) }
+        guard !hidden.isEmpty else { return keepAndComplete(handle, grant, waiting) }
         handle.node.threads(for: .looks).run { [self] in
             for writer in hidden { writer.fetchStores() }
-            keepAndComplete(handle, grant, parked)
+            keepAndComplete(handle, grant, waiting)
         }
     }
 
     /// What the passed writer left would be lost under this one: keeps it first.
-    private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ parked: Parked<Reply>) {
+    private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ waiting: InterruptibleReply) {
+        let open: @Sendable () -> Void = { [self] in
+            if let reply = take(waiting) { complete(handle, reply: reply) } else { engine.end(handle.claim) }
+        }
         work(on: handle.node) { [self] in
-            let open = { [self] in if let reply = parked.take() { complete(handle, reply: reply) } }
             do throws(StoreError) {
                 if !endangers(grant) {
                     open()
@@ -138,7 +140,7 @@ extension CoordinatedFilesystem {
                 }
             } catch {
                 engine.end(handle.claim)
-                return refuse(parked)
+                if let reply = take(waiting) { reply.fail(.busy) }
             }
             keeper.letGoOfGrown(by: handle)
         }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+
+/// A request of somebody who waits until a worker is done, and can be interrupted and killed meanwhile.
+struct InterruptibleReply: Sendable {
+    fileprivate let token: UInt
+    fileprivate let reply: Parked<Reply>
+}
+
+extension CoordinatedFilesystem {
+    /// An open waits from here until ``take(_:)``. The claim stays as long, since the worker goes on.
+    func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
+        let token = parking.makeToken()
+        reply.tellInterrupts(token)
+        let waiting = InterruptibleReply(token: token, reply: Parked(reply))
+        parking.enter(
+            token,
+            Parking.Spot(thread: handle.thread) { [self] way in
+                // There is no letting it through: the worker is as fast as it can.
+                guard case .abandoned(let end) = way, let reply = take(waiting) else { return }
+                engine.counters.interrupted.count()
+                engine.journal.note(.interrupted, at: Engine.now, claim: handle.claim, by: handle)
+                reply.fail(end.error)
+            })
+        return waiting
+    }
+
+    /// Nothing if it was interrupted.
+    func take(_ waiting: InterruptibleReply) -> Reply? {
+        parking.leave(waiting.token)
+        return waiting.reply.take()
+    }
+}
