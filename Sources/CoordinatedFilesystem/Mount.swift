@@ -93,8 +93,9 @@ package final class Mount: StatusSource {
         try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
-        // The last handles may have left something to keep.
-        filesystem.closeAll()
+        // The last handles may have left something to keep, and those that nobody closes any more.
+        endWaits()
+        filesystem.keepAllLeft()
         let end = Engine.now + Self.longestFarewell
         let areDone = engine.workers.finish(until: end.nanoseconds)
         let areAll = filesystem.threads.finish(until: end.nanoseconds) && areDone

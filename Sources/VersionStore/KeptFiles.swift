@@ -120,7 +120,35 @@ final class KeptFiles: Sendable {
         return entry
     }
 
-    func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description + Self.incomplete) }
+    /// Copies without waiting for the disk. Who is killed now has no line for it, and the next opening adopts it.
+    func copyInHurry(_ file: borrowing OwnedDescriptor, limit: Int) throws(StoreError) -> UnfinishedCopy {
+        let copy = try beginCopying(file, limit: limit)
+        let incomplete = copy.id.description + Self.incomplete
+        do throws(Errno) {
+            try directory.rename(incomplete, to: copy.id.description)
+        } catch {
+            undo(incomplete)
+            throw StoreError(error)
+        }
+        return copy
+    }
+
+    /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does.
+    func record(_ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause) -> KeptID {
+        do throws(Errno) {
+            try copy.file.synchronise()
+            try directory.synchronise()
+        } catch {
+            report("kept/\(copy.id) may not outlive a power cut (\(error))")
+        }
+        appendOrOwe(
+            LogLine(
+                KeptEntry(
+                    copy.id, copy.contents, path: path, cause: cause, method: copy.method, at: copy.time)))
+        return copy.id
+    }
+
+    func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description) }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
@@ -253,7 +281,7 @@ extension KeptEntry {
     }
 }
 
-/// Contents that were copied, but are not on the disk yet: what the store has of them now, the next opening takes away.
+/// Contents that were copied, but may not be on the disk yet.
 package struct UnfinishedCopy: ~Copyable, Sendable {
     let id: KeptID
     let time: Int64

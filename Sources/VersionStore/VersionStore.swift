@@ -68,17 +68,18 @@ package final class VersionStore: Sendable {
         try present().copy(file, path: path, cause: cause, limit: largestCopy)
     }
 
-    /// Begins to keep the contents of a file as ``keepByCopying(_:path:cause:)`` does, and waits for no disk: for what somebody
-    /// writes all the time, and that is about to be overwritten. Either ``finish(_:path:cause:)`` or ``discard(_:)`` is to follow.
-    package func beginCopying(_ file: borrowing OwnedDescriptor) throws(StoreError) -> UnfinishedCopy {
-        try present().beginCopying(file, limit: largestCopy)
+    /// Copies the contents of a file as ``keepByCopying(_:path:cause:)`` does, but waits for no disk: for what somebody writes all
+    /// the time, and that is about to be overwritten. Either ``record(_:path:cause:)`` or ``discard(_:)`` is to follow; of who is
+    /// killed before, the next opening finds the contents, and not whose they were.
+    package func copyInHurry(_ file: borrowing OwnedDescriptor) throws(StoreError) -> UnfinishedCopy {
+        try present().copyInHurry(file, limit: largestCopy)
     }
 
-    /// What was copied is on the disk when this returns.
-    package func finish(
+    /// What was copied is on the disk when this returns, and listed, or the log has heard why not.
+    package func record(
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause
     ) throws(StoreError) -> KeptID {
-        try present().finish(copy, path: path, cause: cause).id
+        try present().record(copy, path: path, cause: cause)
     }
 
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }

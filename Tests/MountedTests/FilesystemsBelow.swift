@@ -126,16 +126,16 @@ extension Mounted {
         )
         func times() throws {
             try Self.withPieces { mount in
-                for (text, cut) in [("", ": >\"$1\""), ("", "truncate --size=0 \"$1\"")] + [
-                    ("four", "truncate --size=4 \"$1\"")
-                ] {
+                let cut = Script(
+                    "if [[ $2 == empty ]]; then : >\"$1\"; else truncate --size=\"$2\" \"$1\"; fi")
+                for (text, how) in [("", "empty"), ("", "0"), ("four", "4")] {
                     let document = mount.path + "/two/document"
                     try Contents.write(text, to: document)
                     try Program("touch").run("--date=1 hour ago", document)
-                    try Script(cut).run(document)
+                    try cut.run(document, how)
                     let age = try Script("echo $(($(date +%s) - $(stat --format=%Y \"$1\")))").run(document)
                         .text
-                    #expect(try #require(Int(age.dropLast())) < 1800, "\(cut)")
+                    #expect(try #require(Int(age.dropLast())) < 1800, "\(how)")
                 }
             }
         }
@@ -154,6 +154,11 @@ extension Mounted {
                 try holder.must("write", "h", "more")
                 try other.must("unlink", document)
                 try holder.must("write", "h", " and more")
+                // Nobody's turn comes by the end of the connection.
+                try holder.must("open", "k", mount.path + "/plain/1", "O_WRONLY|O_APPEND")
+                try holder.must("write", "k", "one")
+                try other.tell("open", "w", mount.path + "/plain/1", "O_WRONLY|O_TRUNC")
+                try mount.waitUntilParked(other.pid)
                 let number = try Program("mountpoint").run("--fs-devno", mount.path).text
                 let minor = try #require(number.dropLast().split(separator: ":").last)
                 try Script("echo 1 >\"$1\"/abort; umount --lazy \"$2\"").run(
@@ -162,6 +167,8 @@ extension Mounted {
                 try mount.mount()
                 let texts = try mount.kept("two/document").map { try mount.text(ofKept: $0.id) }
                 #expect(texts == ["begun more and more", "begun more"])
+                #expect(try other.answer() != "ok")
+                #expect(try Contents.text(of: mount.path + "/plain/1") == "1\none")
                 withExtendedLifetime(holder) {}
             }
         }

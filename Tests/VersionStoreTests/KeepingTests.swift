@@ -107,23 +107,30 @@ struct KeepingTests {
         #expect(throws: StoreError.noSuchEntry) { try store.entry(try #require(KeptID("0123456789abcdef"))) }
     }
 
-    @Test("what was copied in a hurry is kept when it is finished, and nothing is left of what is not wanted")
-    func unfinished() throws {
+    @Test("what was copied in a hurry stays, and nothing of what is not wanted; after a kill it is found")
+    func hurried() throws {
         let sandbox = try Sandbox()
-        let store = try sandbox.store()
         try sandbox.write("first", to: "a")
-        store.discard(try store.beginCopying(try sandbox.file("a")))
+        try fill(sandbox)
+        let entries = try sandbox.store().list(under: [])
+        #expect(entries.map(\.cause) == [.claim, .recovered])
+        #expect(entries.map(\.path) == [bytes("a"), []])
+        #expect(try contents(sandbox.store(), try #require(entries.last).id) == "second")
+    }
+
+    /// As a daemon does that is killed in the middle.
+    private func fill(_ sandbox: Sandbox) throws {
+        let store = try sandbox.store()
+        store.discard(try store.copyInHurry(try sandbox.file("a")))
         #expect(try sandbox.kept() == [])
-        let copy = try store.beginCopying(try sandbox.file("a"))
+        let copy = try store.copyInHurry(try sandbox.file("a"))
         try sandbox.write("second", to: "a")
         #expect(try store.list(under: []) == [])
-        let id = try store.finish(copy, path: bytes("a"), cause: .claim)
+        let id = try store.record(copy, path: bytes("a"), cause: .claim)
         #expect(try contents(store, id) == "first")
         let entry = try #require(try store.list(under: bytes("a")).first)
         #expect(entry.id == id && entry.size == 5 && entry.method != .link)
-        #expect(try sandbox.kept() == [id.description])
-        // A kill in the middle.
-        _ = try store.beginCopying(try sandbox.file("a"))
+        _ = try store.copyInHurry(try sandbox.file("a"))
         #expect(try sandbox.kept().count == 2)
     }
 

@@ -244,7 +244,7 @@ extension CoordinatedFilesystem {
         let own = noteOwn(handle.node, .contents)
         let former = handle.state.withLock { $0.baseline }
         try descriptor.descriptor.truncate(to: 0)
-        if let former, former.size == 0 { try moveTime(of: descriptor, from: former.modified) }
+        if let former, former.size == 0 { moveTime(of: descriptor, from: former.modified) }
         settleOwn(handle.node, own)
         try stripPrivileges(of: handle.node, writtenBy: caller)
         noteBaseline(of: handle, try descriptor.descriptor.status())
@@ -331,9 +331,20 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// No close is told of any more: the connection is over, which the kernel ends without waiting for the answers it has asked for.
-    func closeAll() {
-        for handle in handles.all { work(on: handle.node) { [self] in close(handle) } }
+    /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
+    /// ends: nobody's turn comes, and who moves data past this process may go on writing.
+    func keepAllLeft() {
+        for handle in handles.all where handle.mayWrite || handle.truncates {
+            let writesToOrphan = handle.state.withLock { $0.writesToOrphan }
+            guard writesToOrphan || writesBesideOthers(handle) else { continue }
+            work(on: handle.node) { [self] in
+                if writesToOrphan {
+                    keeper.keepWritten(by: handle)
+                } else if handle.mayHaveWritten {
+                    keeper.keepLeft(in: handle.node, by: handle)
+                }
+            }
+        }
     }
 
     private func end(_ handle: Handle) {

@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
                 } else {
                     let former = handle == nil ? nil : try descriptor.descriptor.status()
                     try descriptor.descriptor.truncate(to: size)
-                    if let former, former.size == size { try moveTime(of: descriptor, from: former.modified) }
+                    if let former, former.size == size { moveTime(of: descriptor, from: former.modified) }
                 }
                 try stripPrivileges(of: node, writtenBy: caller)
             }

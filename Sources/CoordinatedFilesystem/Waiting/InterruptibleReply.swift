@@ -17,18 +17,21 @@ extension CoordinatedFilesystem {
         parking.enter(
             token,
             Parking.Spot(thread: handle.thread) { [self] way in
-                // There is no letting it through: the worker is as fast as it can.
-                guard case .abandoned(let end) = way, let reply = take(waiting) else { return }
+                guard case .abandoned(let end) = way else {
+                    // There is no letting it through, and nobody else looks whether it is killed then.
+                    return parking.interrupted(token)
+                }
+                guard let reply = take(waiting) else { return }
                 engine.counters.interrupted.count()
                 engine.journal.note(.interrupted, at: Engine.now, claim: handle.claim, by: handle)
                 reply.fail(end.error)
             })
+        if parking.isClosed, let reply = take(waiting) { reply.fail(Parking.End.unmounted.error) }
         return waiting
     }
 
-    /// Nothing if it was interrupted.
+    /// Nothing if it was interrupted: whoever takes it out of the table answers it.
     func take(_ waiting: InterruptibleReply) -> Reply? {
-        parking.leave(waiting.token)
-        return waiting.reply.take()
+        parking.leave(waiting.token) ? waiting.reply.take() : nil
     }
 }

@@ -51,32 +51,41 @@ final class Keeper: Sendable {
         of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?, before step: () -> Void
     ) throws(StoreError) {
         let descriptor = try Self.descriptor(of: node)
-        var seen = Stamp(try Self.status(of: descriptor))
+        let seen = Stamp(try Self.status(of: descriptor))
         try keepContents(of: node, because: cause, by: subject)
-        var late: UnfinishedCopy?
-        for _ in 0..<Self.mostCopies {
-            let now = Self.settledStamp(of: descriptor)
-            if let now, now.hasSameContents(as: seen) { break }
-            guard let store else { break }
-            seen = Stamp(try Self.status(of: descriptor))
-            if let former = late.take() { store.discard(former) }
-            late = try store.beginCopying(descriptor.descriptor)
-        }
+        guard let store else { return step() }
+        var late = try Self.copy(descriptor, changedSince: seen, to: store)
         step()
-        if let copy = late.take() { finish(copy, of: node, because: cause, by: subject) }
+        guard let copy = late.take() else { return }
+        do throws(StoreError) {
+            note(try store.record(copy, path: node.path, cause: cause), cause, of: node, by: subject)
+        } catch {
+            engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
+        }
     }
 
-    private func finish(
-        _ copy: consuming UnfinishedCopy, of node: Node, because cause: KeepCause,
-        by subject: (any JournalSubject)?
-    ) {
-        guard let store else { return }
+    /// Copies a file without waiting for the disk, if it is not as it was, or may not be as far as its clock can tell; and again
+    /// as long as it changes meanwhile, three times at most.
+    private static func copy(
+        _ descriptor: SharedDescriptor, changedSince seen: Stamp, to store: VersionStore
+    ) throws(StoreError) -> UnfinishedCopy? {
+        var seen = seen
+        var late: UnfinishedCopy?
         do throws(StoreError) {
-            note(try store.finish(copy, path: node.path, cause: cause), cause, of: node, by: subject)
+            for number in 0..<mostCopies {
+                let status = try status(of: descriptor)
+                let isChanged = !Stamp(status).hasSameContents(as: seen)
+                guard status.size > 0, isChanged || number == 0 && isYoung(status) else { break }
+                seen = Stamp(status)
+                let copy = try store.copyInHurry(descriptor.descriptor)
+                if let former = late.take() { store.discard(former) }
+                late = consume copy
+            }
         } catch {
-            let account = subject?.account ?? Account { node.path }
-            engine.say("went over what was written last, which could not be kept (\(error))", account)
+            if let former = late.take() { store.discard(former) }
+            throw error
         }
+        return late
     }
 
     /// Whoever it was kept for has gone on: copies go that a later one holds all of.
@@ -189,12 +198,21 @@ final class Keeper: Sendable {
     private static func settledStamp(of descriptor: SharedDescriptor) -> Stamp? {
         do throws(StoreError) {
             let status = try status(of: descriptor)
-            let modified = status.modified.seconds &* 1_000_000_000 &+ Int64(status.modified.nanoseconds)
-            let isSettled = WallClock.nanoseconds() &- modified >= FileTimes.grain(of: status)
-            return isSettled ? Stamp(status) : nil
+            return age(of: status) >= FileTimes.grain(of: status) ? Stamp(status) : nil
         } catch {
             return nil
         }
+    }
+
+    /// Whether a file may be changed without its time telling. One that lies in the future moves like any other.
+    private static func isYoung(_ status: FileStatus) -> Bool {
+        (0..<FileTimes.grain(of: status)).contains(age(of: status))
+    }
+
+    /// For how long a file has not been changed, in nanoseconds.
+    private static func age(of status: FileStatus) -> Int64 {
+        let modified = status.modified.seconds &* 1_000_000_000 &+ Int64(status.modified.nanoseconds)
+        return WallClock.nanoseconds() &- modified
     }
 
     private static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
