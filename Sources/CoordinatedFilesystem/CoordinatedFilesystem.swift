@@ -43,6 +43,9 @@ final class CoordinatedFilesystem: Filesystem {
     let began = WallClock.nanoseconds() / 1_000_000_000 - 2
     /// Which way data went so far.
     let routesSeen = RoutesSeen()
+    /// The connection is over: whose turn comes now was told that it does not.
+    let isOver = Atomic(false)
+    var hasEnded: Bool { isOver.load(ordering: .relaxed) }
 
     /// `root` must have been opened before the mount, which may cover it.
     init(

@@ -4,6 +4,7 @@ package import CoordinationEngine
 import FuseBridge
 import Glibc
 package import LinuxSystem
+import Synchronization
 package import VersionStore
 
 /// How a mount is to be made and run.
@@ -94,6 +95,7 @@ package final class Mount: StatusSource {
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left something to keep, and those that nobody closes any more.
+        filesystem.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
         filesystem.keepAllLeft()
         let end = Engine.now + Self.longestFarewell

@@ -89,7 +89,7 @@ extension KeptFiles {
             guard size <= min(room, limit) else { return nil }
             var offset = 0
             while offset < size {
-                let bytes = try former.read(at: offset, count: min(size - offset, 1 << 18))
+                let bytes = try former.read(at: offset, count: min(size - offset, 1 << 16))
                 guard !bytes.isEmpty, try later.read(at: offset, count: bytes.count) == bytes else {
                     return nil
                 }

@@ -123,7 +123,7 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         request.whenDecided { [self] decision in
             guard let reply = parked.take() else { return }
-            guard case .granted(let grant) = decision else {
+            guard case .granted(let grant) = decision, !hasEnded else {
                 abandon(request)
                 return reply.fail(.busy)
             }

@@ -129,7 +129,8 @@ extension CoordinatedFilesystem {
         }
         work(on: handle.node) { [self] in
             do throws(StoreError) {
-                if !endangers(grant) {
+                // Whoever was interrupted already goes over nothing.
+                if !isAwaited(waiting) || !endangers(grant) {
                     open()
                 } else if handle.onlyAppends {
                     try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
@@ -334,14 +335,21 @@ extension CoordinatedFilesystem {
     /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
     /// ends: nobody's turn comes, and who moves data past this process may go on writing.
     func keepAllLeft() {
-        for handle in handles.all where handle.mayWrite || handle.truncates {
-            let writesToOrphan = handle.state.withLock { $0.writesToOrphan }
-            guard writesToOrphan || writesBesideOthers(handle) else { continue }
-            work(on: handle.node) { [self] in
-                if writesToOrphan {
+        let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.state.withLock { $0.writesToOrphan } }
+        let left = handles.all.filter { handle in
+            (handle.mayWrite || handle.truncates) && (isOrphans(handle) || writesBesideOthers(handle))
+        }
+        let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
+        // What has no name any more comes first: nobody finds that elsewhere.
+        for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
+            work(on: writers[0].node) { [self] in
+                // One copy has what all of them wrote.
+                guard let handle = writers.first(where: \.mayHaveWritten) else { return }
+                if isOrphans(handle) {
                     keeper.keepWritten(by: handle)
-                } else if handle.mayHaveWritten {
+                } else {
                     keeper.keepLeft(in: handle.node, by: handle)
+                    keeper.letGoOfGrown(by: handle)
                 }
             }
         }

@@ -26,7 +26,7 @@ extension CoordinatedFilesystem {
             let parked = Parked(reply)
             engine.whenSettled(claim) { [self] decision in
                 guard let reply = parked.take() else { return }
-                guard case .granted(let grant) = decision else { return reply.fail(.busy) }
+                guard case .granted(let grant) = decision, !hasEnded else { return reply.fail(.busy) }
                 goOn(handle.node, reply, mayBlock: true) { [self] in
                     finishRenewal(of: handle, by: claim, grant, change, reply: $0)
                 }

@@ -26,9 +26,10 @@ extension CoordinatedFilesystem {
                 engine.journal.note(.interrupted, at: Engine.now, claim: handle.claim, by: handle)
                 reply.fail(end.error)
             })
-        if parking.isClosed, let reply = take(waiting) { reply.fail(Parking.End.unmounted.error) }
         return waiting
     }
+
+    func isAwaited(_ waiting: InterruptibleReply) -> Bool { parking.holds(waiting.token) }
 
     /// Nothing if it was interrupted: whoever takes it out of the table answers it.
     func take(_ waiting: InterruptibleReply) -> Reply? {

@@ -51,7 +51,7 @@ final class Keeper: Sendable {
         of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?, before step: () -> Void
     ) throws(StoreError) {
         let descriptor = try Self.descriptor(of: node)
-        let seen = Stamp(try Self.status(of: descriptor))
+        let seen = Look(try Self.status(of: descriptor))
         try keepContents(of: node, because: cause, by: subject)
         guard let store else { return step() }
         var late = try Self.copy(descriptor, changedSince: seen, to: store)
@@ -64,19 +64,32 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Copies a file without waiting for the disk, if it is not as it was, or may not be as far as its clock can tell; and again
-    /// as long as it changes meanwhile, three times at most.
+    /// What a file looked like before it was copied.
+    private struct Look {
+        let stamp: Stamp
+        /// It may have been changed since without its time telling: that was too near.
+        let isDoubtful: Bool
+
+        init(_ status: FileStatus) {
+            stamp = Stamp(status)
+            isDoubtful = Keeper.age(of: status).magnitude < FileTimes.grain(of: status).magnitude
+        }
+    }
+
+    /// Copies a file without waiting for the disk, if it is not as it was, or may not be; and again as long as that is so, three
+    /// times at most.
     private static func copy(
-        _ descriptor: SharedDescriptor, changedSince seen: Stamp, to store: VersionStore
+        _ descriptor: SharedDescriptor, changedSince seen: Look, to store: VersionStore
     ) throws(StoreError) -> UnfinishedCopy? {
         var seen = seen
         var late: UnfinishedCopy?
         do throws(StoreError) {
-            for number in 0..<mostCopies {
+            for _ in 0..<mostCopies {
                 let status = try status(of: descriptor)
-                let isChanged = !Stamp(status).hasSameContents(as: seen)
-                guard status.size > 0, isChanged || number == 0 && isYoung(status) else { break }
-                seen = Stamp(status)
+                let now = Look(status)
+                let isSame = now.stamp.hasSameContents(as: seen.stamp) && !seen.isDoubtful
+                guard status.size > 0, !isSame else { break }
+                seen = now
                 let copy = try store.copyInHurry(descriptor.descriptor)
                 if let former = late.take() { store.discard(former) }
                 late = consume copy
@@ -202,11 +215,6 @@ final class Keeper: Sendable {
         } catch {
             return nil
         }
-    }
-
-    /// Whether a file may be changed without its time telling. One that lies in the future moves like any other.
-    private static func isYoung(_ status: FileStatus) -> Bool {
-        (0..<FileTimes.grain(of: status)).contains(age(of: status))
     }
 
     /// For how long a file has not been changed, in nanoseconds.

@@ -42,6 +42,7 @@ extension CoordinatedFilesystem {
         parking.leave(open.token)
         defer { returns.ceases(open) }
         switch decision {
+        case .granted where hasEnded: reply.fail(.notConnected)
         case .granted(let grant): admit(open, grant, reply: reply)
         case .refused(.withdrawn, _): reply.fail(.interrupted)
         case .refused: reply.fail(.busy)

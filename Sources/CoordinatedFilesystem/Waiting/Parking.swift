@@ -65,6 +65,7 @@ final class Parking: Sendable {
 
     var isEmpty: Bool { state.withLock { $0.spots.isEmpty } }
     func enter(_ token: UInt, _ spot: Spot) { state.withLock { $0.spots[token] = spot } }
+    func holds(_ token: UInt) -> Bool { state.withLock { $0.spots[token] != nil } }
     /// Whether it was still there: of those who let one request go on, or answer it, only one finds it so.
     @discardableResult
     func leave(_ token: UInt) -> Bool { state.withLock { $0.spots.removeValue(forKey: token) != nil } }
