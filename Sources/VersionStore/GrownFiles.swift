@@ -77,6 +77,11 @@ extension KeptFiles {
         }
     }
 
+    func isSame(_ id: KeptID, as former: KeptID) throws(StoreError) -> Bool {
+        let size = try storing { () throws(Errno) in try directory.path(of: id.description).status().size }
+        return try sizeHeld(of: former, by: id, limit: .max) == Int(size)
+    }
+
     /// The size of what is kept under an ID that what is kept under another one begins with; nil if it does not. Of more than is ever
     /// copied it is not looked at.
     private func sizeHeld(of former: KeptID, by later: KeptID, limit: Int) throws(StoreError) -> Int? {

@@ -82,6 +82,11 @@ package final class VersionStore: Sendable {
         try present().record(copy, path: path, cause: cause)
     }
 
+    /// Whether a copy holds what is kept under an ID, byte by byte.
+    package func isSame(_ copy: borrowing UnfinishedCopy, as id: KeptID) throws(StoreError) -> Bool {
+        try present().isSame(copy.id, as: id)
+    }
+
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }
 
     /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. Call

@@ -137,7 +137,8 @@ extension CoordinatedFilesystem {
                     open()
                 } else {
                     try keeper.keepContents(
-                        of: handle.node, because: grant.keepCause, by: handle, before: open)
+                        of: handle.node, because: grant.keepCause, by: handle, doubting: isBlurred,
+                        before: open)
                 }
             } catch {
                 engine.end(handle.claim)

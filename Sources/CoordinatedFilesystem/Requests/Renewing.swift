@@ -63,7 +63,8 @@ extension CoordinatedFilesystem {
             // What only grows loses nothing by that.
             if isGrowth(change, of: handle.node) { return step() }
             do throws(StoreError) {
-                try keeper.keepContents(of: handle.node, because: cause, by: handle, before: step)
+                try keeper.keepContents(
+                    of: handle.node, because: cause, by: handle, doubting: isBlurred, before: step)
             } catch {
                 refuse(parked)
             }

@@ -52,7 +52,8 @@ extension CoordinatedFilesystem {
             defer { engine.end(claim) }
             do throws(StoreError) {
                 if isEndangering {
-                    try keeper.keepContents(of: node, because: grant.keepCause, by: request, before: step)
+                    try keeper.keepContents(
+                        of: node, because: grant.keepCause, by: request, doubting: isBlurred, before: step)
                 } else {
                     step()
                 }

@@ -33,8 +33,14 @@ final class Keeper: Sendable {
     func keepContents(
         of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {
+        _ = try keep(node, because: cause, by: subject)
+    }
+
+    private func keep(
+        _ node: Node, because cause: KeepCause, by subject: (any JournalSubject)?
+    ) throws(StoreError) -> KeptID? {
         let descriptor = try Self.descriptor(of: node)
-        guard try Self.status(of: descriptor).size > 0 else { return }
+        guard try Self.status(of: descriptor).size > 0 else { return nil }
         guard let store else { throw .readOnly }
         // Who refused or did not answer should find what there was then.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
@@ -43,21 +49,26 @@ final class Keeper: Sendable {
             ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
             : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
         note(id, cause, of: node, by: subject)
+        return id
     }
 
     /// The same before `step` cuts the file, or lets somebody go on who will. Until contents are on the disk those who were gone
     /// over may have written more, which is copied once again; that is on the disk soon after the step.
     func keepContents(
-        of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?, before step: () -> Void
+        of node: Node, because cause: KeepCause, by subject: (any JournalSubject)?,
+        doubting isBlurred: (FileStatus) -> Bool, before step: () -> Void
     ) throws(StoreError) {
         let descriptor = try Self.descriptor(of: node)
-        let seen = Look(try Self.status(of: descriptor))
-        try keepContents(of: node, because: cause, by: subject)
+        let status = try Self.status(of: descriptor)
+        let seen = Look(stamp: Stamp(status), isDoubtful: isBlurred(status))
+        let first = try keep(node, because: cause, by: subject)
         guard let store else { return step() }
-        var late = try Self.copy(descriptor, changedSince: seen, to: store)
+        var late = try Self.copy(descriptor, changedSince: seen, doubting: isBlurred, to: store)
         step()
         guard let copy = late.take() else { return }
         do throws(StoreError) {
+            // Where only the clock was in doubt.
+            if let first, try store.isSame(copy, as: first) { return store.discard(copy) }
             note(try store.record(copy, path: node.path, cause: cause), cause, of: node, by: subject)
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
@@ -69,24 +80,20 @@ final class Keeper: Sendable {
         let stamp: Stamp
         /// It may have been changed since without its time telling: that was too near.
         let isDoubtful: Bool
-
-        init(_ status: FileStatus) {
-            stamp = Stamp(status)
-            isDoubtful = Keeper.age(of: status).magnitude < FileTimes.grain(of: status).magnitude
-        }
     }
 
     /// Copies a file without waiting for the disk, if it is not as it was, or may not be; and again as long as that is so, three
     /// times at most.
     private static func copy(
-        _ descriptor: SharedDescriptor, changedSince seen: Look, to store: VersionStore
+        _ descriptor: SharedDescriptor, changedSince seen: Look, doubting isBlurred: (FileStatus) -> Bool,
+        to store: VersionStore
     ) throws(StoreError) -> UnfinishedCopy? {
         var seen = seen
         var late: UnfinishedCopy?
         do throws(StoreError) {
             for _ in 0..<mostCopies {
                 let status = try status(of: descriptor)
-                let now = Look(status)
+                let now = Look(stamp: Stamp(status), isDoubtful: isBlurred(status))
                 let isSame = now.stamp.hasSameContents(as: seen.stamp) && !seen.isDoubtful
                 guard status.size > 0, !isSame else { break }
                 seen = now
