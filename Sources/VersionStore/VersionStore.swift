@@ -82,9 +82,9 @@ package final class VersionStore: Sendable {
         try present().record(copy, path: path, cause: cause)
     }
 
-    /// Whether a copy holds what is kept under an ID, byte by byte.
-    package func isSame(_ copy: borrowing UnfinishedCopy, as id: KeptID) throws(StoreError) -> Bool {
-        try present().isSame(copy.id, as: id)
+    /// Whether a copy holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
+    package func isSame(_ copy: borrowing UnfinishedCopy, as id: KeptID) -> Bool {
+        do throws(StoreError) { return try present().isSame(copy.id, as: id) } catch { return false }
     }
 
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }

@@ -66,9 +66,9 @@ final class Keeper: Sendable {
         var late = try Self.copy(descriptor, changedSince: seen, doubting: isBlurred, to: store)
         step()
         guard let copy = late.take() else { return }
+        // Where only the clock was in doubt.
+        if let first, store.isSame(copy, as: first) { return store.discard(copy) }
         do throws(StoreError) {
-            // Where only the clock was in doubt.
-            if let first, try store.isSame(copy, as: first) { return store.discard(copy) }
             note(try store.record(copy, path: node.path, cause: cause), cause, of: node, by: subject)
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
