@@ -58,7 +58,9 @@ extension Arbiter {
             wishes[id, default: Wish(access: part.access)].add(
                 isAsked ? demands : [], for: part.access, isWitness: isWitness)
             // P12: a folder's presenter has none of its contents.
-            if !isAsked, !demands.isEmpty, part.access.isWrite, concern != .directory {
+            guard part.access.isWrite, concern != .directory else { continue }
+            let isLeftAlone = !isAsked && !demands.isEmpty
+            if isLeftAlone || (!isSpared && hasNotLetIn(claim, part, record)) {
                 wishes[id]?.passedOver.append(part.item)
             }
         }

@@ -7,27 +7,46 @@ extension Arbiter {
     func spared(
         by claim: Claim, _ record: PresenterRecord
     ) -> Set<PresenterRequest> {
-        guard !aware.isEmpty, let item = record.item else { return [] }
         var spared: Set<PresenterRequest> = []
-        // Whoever would be in the way of one who writes what the presenter shows.
-        let unit = tree.unit(of: item, at: record.place)
-        let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
-        let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
-        for id in aware where id != claim.id {
-            guard let outer = claims[id], outer.isHeld, areExempt(outer, claim),
-                resources.contains(where: { outer.isWriting($0) != nil })
-                    || above.contains(where: { outer.isWriting(.contents(of: $0)) ?? false })
-            else { continue }
+        for id in accesses(around: claim, on: record) {
             spared.insert(.save)
             // Of aware accesses each has made a presenter relinquish for itself.
             if claim.isAware { continue }
-            let turns = desk.inquiries[id]?.turns.compactMap { desk.turns[$0] } ?? []
-            for turn in turns where turn.presenter == record.id && turn.isRelinquished {
+            for turn in turns(of: id, with: record) where turn.isRelinquished {
                 spared.insert(.relinquishToReader)
                 if turn.isWrite { spared.insert(.relinquishToWriter) }
             }
         }
         return spared
+    }
+
+    /// P12: whether a presenter was asked for an aware access within which a claim is made, and has not let that in. What it is
+    /// spared now (P15) it did not agree to then, and whoever carries such an access out keeps nothing.
+    func hasNotLetIn(_ claim: Claim, _ part: Request.Part, _ record: PresenterRecord) -> Bool {
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        guard !aware.isEmpty, !claim.isAware, !isCreation else { return false }
+        return accesses(around: claim, on: record).contains { id in
+            turns(of: id, with: record).contains { $0.isWrite && ($0.isUnanswered || $0.question != nil) }
+        }
+    }
+
+    /// P15: the aware accesses within which a claim is made, and that would be in the way of one who writes what a presenter shows.
+    private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
+        guard !aware.isEmpty, let item = record.item else { return [] }
+        let unit = tree.unit(of: item, at: record.place)
+        let above = tree.ancestors(of: item, at: record.place).filter { disputed[$0] != nil }
+        let resources: Set<Resource> = [.item(item), .item(unit ?? item)]
+        return aware.filter { id in
+            guard id != claim.id, let outer = claims[id], outer.isHeld, areExempt(outer, claim) else {
+                return false
+            }
+            return resources.contains { outer.isWriting($0) != nil }
+                || above.contains { outer.isWriting(.contents(of: $0)) ?? false }
+        }
+    }
+
+    private func turns(of id: ClaimID, with record: PresenterRecord) -> [Turn] {
+        (desk.inquiries[id]?.turns ?? []).compactMap { desk.turns[$0] }.filter { $0.presenter == record.id }
     }
 
     /// P15: whether what a claim deletes is to be moved by an aware access within which it is made.

@@ -100,17 +100,35 @@ extension NaiveArbiter {
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: what a claim writes, of what a presenter shows, that it would be asked about but for P7 and P8.
+    /// P12: what a claim writes, of what a presenter shows, that it would be asked about but for P7 and P8; or but for P15,
+    /// though it did not agree to the access around it.
     func passedOver(
         by index: Int, _ presenter: NaivePresenter, _ party: Party
     ) -> [(PresenterID, ItemID)] {
         if presenter.isOwn(party) || presenter.isSpared(party) { return [] }
-        guard presenter.isDemoted || isExcused(party, presenter) else { return [] }
-        let written = claims[index].parts.filter { part in
-            part.access.isWrite && position(of: presenter, for: part) != .directoryAbove
-                && !wanted(by: [part], of: claims[index], of: presenter, for: party).isEmpty
+        let claim = claims[index]
+        let isLeftAlone = presenter.isDemoted || isExcused(party, presenter)
+        let written = claim.parts.filter { part in
+            guard part.access.isWrite, position(of: presenter, for: part) != .directoryAbove,
+                asks(part, of: presenter, in: claim) != nil
+            else { return false }
+            if isLeftAlone, !wanted(by: [part], of: claim, of: presenter, for: party).isEmpty { return true }
+            return hasNotLetIn(claim, part, presenter, party)
         }
         return written.map { (presenter.id, $0.item) }
+    }
+
+    private func hasNotLetIn(
+        _ claim: NaiveClaim, _ part: Request.Part, _ presenter: NaivePresenter, _ party: Party
+    ) -> Bool {
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        if claim.isOfSocket || isCreation { return false }
+        let outer = accesses(around: claim, presenter, party)
+        return turns.contains { turn in
+            turn.presenter == presenter.id && turn.isWriting
+                && (turn.isRefused || turn.isForfeited || isOpen(turn))
+                && outer.contains { $0.turns.contains(turn.id) }
+        }
     }
 
     private func wanted(
@@ -143,17 +161,24 @@ extension NaiveArbiter {
     private func isSettled(
         _ ask: NaiveAsk, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
     ) -> Bool {
-        guard let item = presenter.item else { return false }
-        let outer = claims.filter { other in
-            other.nature == .aware && other.isHeld && other.id != claim.id
-                && (other.party?.isExempt(from: party) ?? false)
-                && wouldMeet(item, presenter.place, other)
-        }
+        let outer = accesses(around: claim, presenter, party)
         if ask.request == .save { return !outer.isEmpty }
         guard ask.request.isRelinquishment, !claim.isOfSocket else { return false }
         return turns.contains { turn in
             turn.presenter == presenter.id && outer.contains { $0.turns.contains(turn.id) }
                 && (turn.asked.contains(ask) || isCovered(ask, in: turn))
+        }
+    }
+
+    /// P15.
+    private func accesses(
+        around claim: NaiveClaim, _ presenter: NaivePresenter, _ party: Party
+    ) -> [NaiveClaim] {
+        guard let item = presenter.item else { return [] }
+        return claims.filter { other in
+            other.nature == .aware && other.isHeld && other.id != claim.id
+                && (other.party?.isExempt(from: party) ?? false)
+                && wouldMeet(item, presenter.place, other)
         }
     }
 
