@@ -102,7 +102,12 @@ extension Mounted {
 
         @Test(
             "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
-            arguments: ["rm document", "mv other document", ": >document"])
+            arguments: [
+                "rm document", "mv other document", ": >document",
+                // A save by way of a backup, step by step and by Vim.
+                "mv document document~; echo new >document; rm document~",
+                "vim -Nu NONE -i NONE -n -es --cmd 'set backupcopy=no' -c '%s/.*/new/' -c wq document",
+            ])
         func accessing(command: String) throws {
             let bounds = "wait=500ms,hold-aware=60s"
             try MountedDirectory.with(bounds) { mount in
@@ -116,9 +121,13 @@ extension Mounted {
                 print("'\(command)' went ahead after \(took) (bound 500 ms)")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).succeeding()
-                let restored = try Lab.freshDirectory("restored") + "/document"
-                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
-                #expect(try Contents.text(of: restored) == "begun\n")
+                let restored = try Lab.freshDirectory("restored")
+                let kept = try mount.kept("document").map { version in
+                    try mount.restore(version.id, to: "\(restored)/\(version.id)")
+                    return try Contents.text(of: "\(restored)/\(version.id)")
+                }
+                // What a save leaves beside the access is kept as well.
+                #expect(kept.contains("begun\n"), "\(kept)")
                 checkForced(try mount.status(), except: [.proceeded])
             }
         }

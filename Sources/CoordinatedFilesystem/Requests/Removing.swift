@@ -66,23 +66,32 @@ extension CoordinatedFilesystem {
     }
 
     /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
-    /// file that others write to, or that those who show it did not let go.
+    /// file that others write to, or that those who show it did not let go. Of one that is only put aside (`vacating`) writers lose
+    /// nothing yet, since they go on with it.
     func take(
-        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, reply: consuming Reply,
-        _ step: @escaping @Sendable (consuming Reply) -> Void
+        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, vacating vacated: Node? = nil,
+        reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
-        guard let node, node.kind == S_IFREG, !writers.isEmpty || hasUnseen || !grant.unanswered.isEmpty
-        else {
+        let isUnanswered = !grant.unanswered.isEmpty
+        let isLost = !writers.isEmpty || hasUnseen || isUnanswered
+        let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
+        let aside = vacated.flatMap { node in
+            isUnanswered || strangers(writingTo: node, passedBy: request, grant).hasUnseen ? node : nil
+        }
+        guard let first = lost ?? aside else {
             step(reply)
             return engine.end(request.claim)
         }
         let parked = Parked(reply)
-        work(on: node) { [self] in
+        work(on: first, for: .keeping) { [self] in
+            if let aside { keeper.keepAside(aside, because: grant.keepCause, by: request) }
             // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
             // an access that is not over, by whom nobody sees.
-            let mustStay = hasUnseen || !grant.unanswered.isEmpty
-            keepFile(node, for: writers, mustStay: mustStay, because: grant.keepCause, by: request)
+            let mustStay = hasUnseen || isUnanswered
+            if let lost {
+                keepFile(lost, for: writers, mustStay: mustStay, because: grant.keepCause, by: request)
+            }
             if let reply = parked.take() { step(reply) }
             engine.end(request.claim)
         }
@@ -155,8 +164,8 @@ extension CoordinatedFilesystem {
             lost(node, change.name, in: change.directory, wasLast: isLast)
             if let save = removal.save, let evidence = save.evidence {
                 openWindow(
-                    change.name, in: change.directory, of: node, by: save.actor, evidence: evidence,
-                    thread: change.caller.thread)
+                    change.name, in: change.directory, of: node, isGone: true, by: save.actor,
+                    evidence: evidence, thread: change.caller.thread)
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {

@@ -47,8 +47,11 @@ extension CoordinatedFilesystem {
             save: save, isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            take(request, grant, endangering: move.isExchange ? nil : move.target, reply: reply) {
-                [self] reply in carryOut(move, save, under: request.claim, reply: reply)
+            // A save that begins by putting the document aside is going to take that away.
+            let vacated = save?.evidence != nil ? node : nil
+            let replaced = move.isExchange ? nil : move.target
+            take(request, grant, endangering: replaced, vacating: vacated, reply: reply) { [self] reply in
+                carryOut(move, save, under: request.claim, reply: reply)
             }
         }
     }
@@ -170,8 +173,8 @@ extension CoordinatedFilesystem {
         if let save, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another.
             openWindow(
-                move.from.name, in: move.from.directory, of: node, by: save.actor, evidence: evidence,
-                thread: thread)
+                move.from.name, in: move.from.directory, of: node, isGone: false, by: save.actor,
+                evidence: evidence, thread: thread)
         }
         if let target = move.target, let status = move.targetStatus {
             lost(

@@ -172,6 +172,17 @@ final class Keeper: Sendable {
         }
     }
 
+    /// Keeps what a document holds that a save puts aside before it makes a new one and takes this away. Until then it has a name, so
+    /// that a link would show what is done to it there.
+    func keepAside(_ node: Node, because cause: KeepCause, by subject: any JournalSubject) {
+        do throws(StoreError) {
+            try keepContents(of: node, because: cause, by: subject)
+        } catch {
+            engine.say("put contents aside that are kept by a link only (\(error))", subject.account)
+            keepFile(node, for: [], mustStay: true, because: cause, by: subject)
+        }
+    }
+
     /// Where nothing links to the store: what there is now, and again what each of the writers leaves.
     private func keepCopies(
         of node: Node, for writers: [Handle], because cause: KeepCause, by subject: any JournalSubject
