@@ -43,6 +43,14 @@ final class Crew: Sendable {
         return false
     }
 
+    /// A thread cannot serve. Returns whether the others do all the same: one that came to help is missed by nobody, and the next
+    /// one may fare better.
+    func doesWithout(_ thread: Int) -> Bool {
+        guard thread > size else { return false }
+        total.subtract(1, ordering: .relaxed)
+        return true
+    }
+
     private func watch() {
         // Nearly always somebody watches where several threads are busy, and to look costs the others nothing.
         guard !isWatched.load(ordering: .sequentiallyConsistent),

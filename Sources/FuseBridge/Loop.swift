@@ -27,6 +27,7 @@ struct Loop: @unchecked Sendable {
             try ThreadIdentity.prepare()
         } catch {
             // Files would be created under the wrong identity: better to serve nothing.
+            if crew.doesWithout(thread) { return false }
             fuse_session_exit(session)
             return true
         }

@@ -15,9 +15,10 @@ extension stat {
         st_uid = status.user
         st_gid = status.group
         st_rdev = UInt(status.specialDevice)
-        st_size = Int(status.size)
+        // A file system below may say anything.
+        st_size = Int(truncatingIfNeeded: status.size)
         st_blksize = Int(status.blockSize)
-        st_blocks = Int(status.blocks)
+        st_blocks = Int(truncatingIfNeeded: status.blocks)
         st_atim = timespec(status.accessed)
         st_mtim = timespec(status.modified)
         st_ctim = timespec(status.changed)

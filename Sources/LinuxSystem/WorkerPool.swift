@@ -9,8 +9,9 @@ import Synchronization
 /// job belongs to a request the kernel waits for, and the kernel bounds those.
 package final class WorkerPool: Sendable {
     private struct State {
-        var jobs: [@Sendable () -> Void] = []
-        /// Jobs before this index were taken; they are dropped in bulk.
+        /// Nil where one was taken: it may hold much.
+        var jobs: [(@Sendable () -> Void)?] = []
+        /// Jobs before this index were taken; their places are dropped in bulk.
         var first = 0
         /// Jobs that are under way.
         var running = 0
@@ -66,7 +67,7 @@ package final class WorkerPool: Sendable {
     private func next() -> (@Sendable () -> Void)? {
         state.withLock { state in
             guard state.first < state.jobs.count else { return nil }
-            let job = state.jobs[state.first]
+            let job = state.jobs[state.first].take()
             state.first += 1
             state.running += 1
             if state.first == state.jobs.count || state.first > 1024 {

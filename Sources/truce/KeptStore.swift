@@ -48,6 +48,7 @@ final class KeptStore: KeptContents {
         var contents = try storing { () throws(StoreError) in try store.find(id) }
         guard try mayRead(contents.entry, peer) else { throw .denied }
         let file = try storing { () throws(StoreError) in try store.open(&contents) }
+        guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
         // No file is as long as that; the kernel calls it a mistake.
         if offset > Int64.max - Int64(count) { return [] }
         let count = contents.count(count, from: Int(offset))
@@ -62,6 +63,19 @@ final class KeptStore: KeptContents {
         guard entry.rights.mayRead(reader) else { return false }
         guard entry.mayBeRead(by: reader, now: try presentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
+    }
+
+    /// Whether somebody may read the file that the contents are in. A link is a file that others may go on using, and close to
+    /// everybody else.
+    private func isOpen(
+        _ file: borrowing OwnedDescriptor, of entry: KeptEntry, to peer: Peer
+    ) throws(KeptFailure) -> Bool {
+        guard entry.method == .link else { return true }
+        do throws(Errno) {
+            return try FileRights(of: file).mayRead(Reader(peer))
+        } catch {
+            throw .system(error)
+        }
     }
 
     /// Whether somebody may look into all the directories that a path leads through, as far as there are any now: what lies in

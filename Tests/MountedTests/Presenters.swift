@@ -159,6 +159,57 @@ extension Mounted {
             }
         }
 
+        @Test("A document that git takes away has not become another link of its file that is seen meanwhile")
+        func linkSeenMeanwhile() throws {
+            let place = try Lab.freshDirectory("programs")
+            try Script("ln -s \"$(python3 -c 'import sys; print(sys.executable)')\" \"$1/git\"").run(place)
+            let prepare = { (source: String) in
+                try Self.writeNotes(in: source)
+                try Program("ln").run(source + "/notes.md", source + "/copy.md")
+            }
+            try MountedDirectory.with(prepare: prepare) { mount in
+                let presenter = try Self.present(mount)
+                let git = try Script(
+                    """
+                    exec "$1" -c 'import os, sys
+                    os.unlink(sys.argv[1]); print("gone", flush=True); sys.stdin.readline()' "$2"
+                    """
+                ).start(place + "/git", mount.path + "/notes.md", at: place, input: .keyboard)
+                try eventually(within: .seconds(10), "the link to go: \(git.errorText)") { git.text == "gone\n" }
+                try Program("stat").run(mount.path + "/copy.md")
+                try git.type("\n")
+                try git.wait(within: .seconds(10)).succeeding()
+                try eventually(within: .seconds(10), "the deletion to be put") {
+                    presenter.text.contains("presenter/accommodateDeletion")
+                }
+                #expect(!presenter.text.contains("presenter/didMove"), "\(presenter.text)")
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("What `mv` brings from another file system over a document is a change of it, and no deletion")
+        func fromElsewhere() throws {
+            let place = try Lab.freshDirectory("elsewhere")
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let presenter = try Self.present(mount)
+                try Contents.write("new\n", to: place + "/made.md")
+                // The mount is a file system of its own, so mv removes the document and makes another one.
+                try Program("mv").run(place + "/made.md", mount.path + "/notes.md")
+                try eventually(within: .seconds(10), "the change to be told") {
+                    presenter.text.contains("presenter/didChange")
+                }
+                #expect(!presenter.text.contains("Deletion"), "\(presenter.text)")
+                // What it takes away is gone, and that is put to the presenter.
+                try Program("mv").run(mount.path + "/notes.md", place + "/kept.md")
+                try eventually(within: .seconds(10), "the deletion to be put") {
+                    presenter.text.contains("presenter/accommodateDeletion")
+                }
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         static func writeNotes(in directory: String) throws {
             try Contents.write("saved\n", to: directory + "/notes.md")
         }

@@ -55,15 +55,15 @@ private let readers = NameTable([
 
 /// Programs traced to do "UNLINK D; CREATE D" or "UNLINK D; RENAME T to D" for each file they write.
 ///
-/// `mv` is not among them: what it unlinks is the source of a move to another file system, which is a
-/// deletion.
+/// `mv` does so with a document that something from another file system is moved over, as a file made in `/tmp` is. What it
+/// moves there it unlinks as well, which is a deletion, and is told as one when `mv` has ended.
 private let unlinkers = NameTable([
     // git checkout, restore, stash, merge, rebase, reset, apply; old installations run `git-checkout`.
     "git", "git-*",
     // Extraction: GNU tar and libarchive's, Info-ZIP's.
     "tar", "bsdtar", "unzip", "zip",
     // coreutils; `cp` does so with --remove-destination only, and never unlinks otherwise.
-    "install", "cp",
+    "install", "cp", "mv",
     // gcc's driver runs collect2, which runs one of the linkers; the assembler shares their library.
     "ld", "ld.*", "collect2", "as", "ccache",
     "dpkg", "rustc", "syncthing", "go", "gzip", "xz",

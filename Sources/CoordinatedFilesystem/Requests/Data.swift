@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
         engine.counters.writes.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
+        touchWindows(by: caller.thread)
         let copy = Array(bytes)
         answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
             let file = try handle.anyFile()
@@ -57,6 +58,7 @@ extension CoordinatedFilesystem {
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
+        touchWindows(by: reply.caller.thread)
         answer(reply, about: handle, for: .syncing) { [self] () throws(Errno) in
             let file = try handle.fileToLookAt()
             do throws(Errno) {

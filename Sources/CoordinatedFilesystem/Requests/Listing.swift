@@ -256,7 +256,8 @@ extension CoordinatedFilesystem {
     private func addVacatedNames(of directory: Node, from offset: Int, to page: inout DirectoryPage) {
         let actor = processes.actor(ofThread: page.caller.thread)
         let names = episodes.vacatedNames(in: directory, for: actor)
-        let first = max(0, offset - firstVacatedOffset)
+        // Offsets below are the file system's, which may choose negative ones.
+        let first = offset < firstVacatedOffset ? 0 : offset - firstVacatedOffset
         for (index, name) in names.enumerated().dropFirst(first) {
             let isAccepted = NameBytes(name).withName { name in
                 page.add(name, inode: 1, type: 8, next: firstVacatedOffset + index + 1)

@@ -123,7 +123,7 @@ extension CoordinatedFilesystem {
             .making(change), Request(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
             processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            asRequester(in: change.directory, reply) { reply in
+            asRequester(under: request.claim, in: change.directory, reply) { reply in
                 step(request.claim, grant.basis == .proceeded, reply)
             }
         }
@@ -155,13 +155,18 @@ extension CoordinatedFilesystem {
     /// A request that waited under a lock goes on on whichever thread decided about it, which may not be able to make files as
     /// somebody else.
     private func asRequester(
-        in directory: Node, _ reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
+        under claim: ClaimID, in directory: Node, _ reply: consuming Reply,
+        _ step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         if ThreadIdentity.isPrepared { return step(reply) }
         let parked = Parked(reply)
-        let make: @Sendable () -> Void = {
+        let make: @Sendable () -> Void = { [engine] in
             guard let reply = parked.take() else { return }
-            if ThreadIdentity.isPrepared { step(reply) } else { reply.fail(.io) }
+            guard ThreadIdentity.isPrepared else {
+                engine.end(claim)
+                return reply.fail(.io)
+            }
+            step(reply)
         }
         if directory.isDistant { directory.threads(for: .making).run(make) } else { makers.run(make) }
     }

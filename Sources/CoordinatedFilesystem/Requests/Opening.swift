@@ -15,6 +15,7 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
         if !bounces.isQuiet { bounces.endLook(by: caller.thread) }
+        touchWindows(by: caller.thread)
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, reply: reply)
         }
@@ -127,7 +128,7 @@ extension CoordinatedFilesystem {
         let open: @Sendable () -> Void = { [self] in
             if let reply = take(waiting) { complete(handle, reply: reply) } else { engine.end(handle.claim) }
         }
-        work(on: handle.node) { [self] in
+        work(on: handle.node, for: .keeping) { [self] in
             do throws(StoreError) {
                 // Whoever was interrupted already goes over nothing.
                 if !isAwaited(waiting) || !endangers(grant) {
@@ -322,7 +323,7 @@ extension CoordinatedFilesystem {
         }
         // Whoever has closed the file may put its time back before a worker comes to look.
         if handle.mayHaveWritten { handle.hasWritten() }
-        work(on: handle.node) { [self] in
+        work(on: handle.node, for: .keeping) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
             if writesBesideOthers(handle), handle.mayHaveWritten {
@@ -343,7 +344,7 @@ extension CoordinatedFilesystem {
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
         // What has no name any more comes first: nobody finds that elsewhere.
         for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
-            work(on: writers[0].node) { [self] in
+            work(on: writers[0].node, for: .keeping) { [self] in
                 // One copy has what all of them wrote.
                 guard let handle = writers.first(where: \.mayHaveWritten) else { return }
                 if isOrphans(handle) {

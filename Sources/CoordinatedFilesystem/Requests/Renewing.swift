@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
     ) {
         guard let cause else { return apply(change, to: handle.node, through: handle, reply: reply) }
         let parked = Parked(reply)
-        work(on: handle.node) { [self] in
+        work(on: handle.node, for: .keeping) { [self] in
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }

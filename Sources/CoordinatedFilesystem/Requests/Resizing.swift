@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
             return engine.end(claim)
         }
         let parked = Parked(reply)
-        work(on: node) { [self] in
+        work(on: node, for: .keeping) { [self] in
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
             }

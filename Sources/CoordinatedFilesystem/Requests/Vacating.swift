@@ -43,9 +43,10 @@ extension CoordinatedFilesystem {
         return vacancy.evidence == .presenter || processes.isAlive(vacancy.actor.process)
     }
 
-    /// A name was vacated by a save; called after the step and before its answer.
+    /// A name was vacated by a save; called after the step and before its answer. Where the document went is known of one that was
+    /// put aside (`isGone` is false); the other links of one that was removed are not it (D20).
     func openWindow(
-        _ name: NameBytes, in directory: Node, of node: Node, by actor: Actor,
+        _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by actor: Actor,
         evidence: Vacancy.Evidence, thread: Int32
     ) {
         let document = node.item
@@ -64,7 +65,7 @@ extension CoordinatedFilesystem {
                 claim, .episode,
                 Request.Part(document, .write(.updating), at: places.place(in: directory))), by: subject)
         engine.identify(claim, as: subject.identify())
-        documents.vacate(document, awaiting: name, in: directory, former: node)
+        documents.vacate(document, awaiting: name, in: directory, former: isGone ? nil : node)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
@@ -96,9 +97,24 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// Closes a window without looking at what may be far away on the thread that everybody's deadlines need.
+    private func closeAside(_ vacancy: Vacancy) {
+        let files = [vacancy.directory, vacancy.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
+        guard let distant = files.first(where: \.isDistant) else {
+            return closeWindow(vacancy, because: .windowClosed)
+        }
+        work(on: distant) { [self] in closeWindow(vacancy, because: .windowClosed) }
+    }
+
     private func settleLookup(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
         answerQuestion(of: serial, by: thread, about: directory)
         expire(serial, of: thread) {}
+    }
+
+    /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
+    func touchWindows(by thread: Int32) {
+        guard !episodes.isQuiet, thread > 0, let actor = processes.actor(ofThread: thread) else { return }
+        episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
     }
 
     /// Starts looking after the open windows, unless somebody does already.
@@ -121,7 +137,7 @@ extension CoordinatedFilesystem {
                 state.isWatched = !state.windows.isEmpty
                 return (closed, state.windows.isEmpty)
             }
-            for vacancy in closed { closeWindow(vacancy, because: .windowClosed) }
+            for vacancy in closed { closeAside(vacancy) }
             if !isDone { scheduleWatch() }
         }
     }
