@@ -81,6 +81,8 @@ bool clinux_has_no_writer(int descriptor) {
     return true;
 }
 
+bool clinux_has_writer(int descriptor) { return !clinux_has_no_writer(descriptor) && errno == EAGAIN; }
+
 int clinux_statfs(int descriptor, struct clinux_filesystem *out) {
     struct statfs s;
     if (fstatfs(descriptor, &s) != 0) return -1;

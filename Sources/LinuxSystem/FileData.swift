@@ -100,6 +100,9 @@ extension OwnedDescriptor {
     /// unless it has `CAP_LEASE`, and `SIGIO` must not end the process.
     package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
 
+    /// The same the other way round: whether somebody has; no where it cannot be told.
+    package borrowing func hasWriter() -> Bool { clinux_has_writer(rawValue) }
+
     /// `fcntl(2)` with `F_SETFL`.
     package borrowing func setStatusFlags(_ flags: CInt) throws(Errno) {
         let descriptor = rawValue

@@ -103,6 +103,24 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A mapping that outlives its descriptor keeps its turn, and what was stored to it is kept", arguments: Place.all)
+        func outliving(place: Place) throws {
+            try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
+                // In the kernel's cache, and nowhere else.
+                #expect(try Program("cat").run(document).text == "stored by the mapping")
+                let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
+                print("a writer went over a mapping without a descriptor after \(took) (bound 1 s)")
+                #expect(took < .seconds(1) + Self.margin)
+                let kept = try Self.kept(mount)
+                #expect(kept.contains("stored by the mapping"), "\(kept)")
+            } after: { mount in
+                let (_, took) = try timed { try Script("echo newer >\"$1\"").run(mount.path + "/document") }
+                print("nobody waited for a mapping that is gone: \(took)")
+                #expect(took < Self.margin)
+            }
+        }
+
         private static let storingMany = """
             import mmap, os, sys
             files = [os.open(sys.argv[1] + f"/document-{number}", os.O_RDWR) for number in range(1, 13)]
@@ -123,7 +141,8 @@ extension Mounted {
 
         /// Has a program store to a mapping of a file that it keeps open, and then somebody do something with it.
         private static func withMapping(
-            _ place: Place, _ body: (MountedDirectory, _ document: String) throws -> Void,
+            _ place: Place, storing: String = storing,
+            _ body: (MountedDirectory, _ document: String) throws -> Void,
             after: (MountedDirectory) throws -> Void = { _ in }
         ) throws {
             let mount = try MountedDirectory([bounds], in: place == .memory ? "/dev/shm" : nil)
@@ -159,6 +178,22 @@ extension Mounted {
         private static func remove(_ directory: String) {
             do { try Program("rm").run("-rf", directory) } catch { Issue.record("\(error)") }
         }
+
+        private static let storingClosed = """
+            import ctypes, os, sys
+            # That of Python's own module keeps a descriptor.
+            library = ctypes.CDLL(None)
+            library.mmap.restype = ctypes.c_void_p
+            library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+            file = os.open(sys.argv[1], os.O_RDWR)
+            size = os.fstat(file).st_size
+            mapped = library.mmap(None, size, 3, 1, file, 0)
+            os.close(file)
+            if ctypes.string_at(mapped, size) != b"as it was before that": sys.exit("something else")
+            ctypes.memmove(mapped, b"stored by the mapping", size)
+            print("stored", flush=True)
+            sys.stdin.read()
+            """
 
         private static let storing = """
             import mmap, os, sys

@@ -43,6 +43,7 @@ int clinux_statx(int directory, const char *name, bool at_hand, struct clinux_st
 int clinux_records_birth(int descriptor);
 // Takes a lease, which nobody gets while somebody may write, and gives it back.
 bool clinux_has_no_writer(int descriptor);
+bool clinux_has_writer(int descriptor);                                // the other way round, and no if it cannot be told
 int clinux_statfs(int descriptor, struct clinux_filesystem *out);
 int clinux_openat2(int directory, const char *name, uint64_t flags, uint64_t mode, uint64_t resolve);
 extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_MAGICLINKS

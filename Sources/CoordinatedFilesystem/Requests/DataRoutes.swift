@@ -215,6 +215,9 @@ extension Handle {
     /// the pages.
     var mayHoldStores: Bool { mayBeMapped && state.withLock { $0.movesData } }
 
+    /// Whether a mapping of its may be stored to though it is closed: it is one of the file below.
+    var storesPastUs: Bool { mayBeMapped && !state.withLock { $0.movesData } }
+
     /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
     /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was
     /// answered.
@@ -225,7 +228,7 @@ extension Handle {
     /// Whether something may have been stored to a mapping that the file does not show before the disk is written: on tmpfs,
     /// never.
     var storesAreUnseen: Bool {
-        mayBeMapped && !node.timesShowStores && !state.withLock { $0.movesData }
+        storesPastUs && !node.timesShowStores
     }
 }
 

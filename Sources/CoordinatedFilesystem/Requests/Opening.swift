@@ -303,7 +303,7 @@ extension CoordinatedFilesystem {
     func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
         reply.succeed()
         guard let handle = handles[handle] else { return }
-        close(handle)
+        closeUnlessMapped(handle)
     }
 
     /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
