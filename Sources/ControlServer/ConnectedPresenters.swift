@@ -27,6 +27,8 @@ final class ConnectedPresenters {
     private var taken = 0
     /// Messages for a guest that are being checked; and who gets a gap in place of those for which there was no room.
     private var checking = 0
+    /// The last one that the client was told of. Their numbers grow, and they are told of in the order of their registrations.
+    private var lastAdded = PresenterID(0)
     private var unchecked: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
 
     init(of connection: ClientConnection, in service: Service) {
@@ -99,6 +101,7 @@ final class ConnectedPresenters {
     private func add(
         _ registered: Holdings.Registered, _ parameters: RegisterParameters, _ purpose: Purpose
     ) -> RegisterResult {
+        lastAdded = registered.presenter
         presented[registered.presenter] = Presented(
             document: registered.document, purpose: purpose, path: registered.path)
         return RegisterResult(
@@ -176,14 +179,20 @@ extension ConnectedPresenters {
 
     private func deliver(_ message: PresenterMessage) {
         guard let known = presented[message.presenter] else {
-            // Nobody's: it was removed meanwhile.
-            if registering > 0 { early.append(message) }
-            return
+            return deliverToUnknown(message)
         }
         guard let guest = service.guest(connection.peer) else {
             return deliver(message, to: known, at: known.document.path, Names(of: message, service.documents))
         }
         look(at: message, about: known.document, for: guest)
+    }
+
+    /// To one that is being registered, or was removed: that owes nothing, though the engine may not have heard of it yet.
+    private func deliverToUnknown(_ message: PresenterMessage) {
+        if registering > 0, message.presenter > lastAdded { return early.append(message) }
+        if case .request(let question, _, _, _) = message.content {
+            service.engine.answer(question, of: message.presenter, .done)
+        }
     }
 
     /// What there is no room for, is told as a gap; what a presenter is asked then, it need not do.

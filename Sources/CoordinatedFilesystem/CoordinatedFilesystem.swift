@@ -18,6 +18,7 @@ final class CoordinatedFilesystem: Filesystem {
     let places: Places
     let documents: Documents
     let handles = HandleTable()
+    let outliving = OutlivingHandles()
     let listings = ListingTable()
     let keptContents = KeptContents()
     let processes: Processes

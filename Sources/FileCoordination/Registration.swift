@@ -34,12 +34,12 @@ final class Registration: Sendable {
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
         /// How often it was asked to relinquish in a turn and has not done so yet.
         var relinquishing: [UInt64: Int] = [:]
-        /// How many of those need not any more, because that turn is over.
-        var overtaken: [UInt64: Int] = [:]
+        /// Turns that are over before it has: it may go on as soon as it does.
+        var overtaken: Set<UInt64> = []
 
         /// The connection is gone, and all that was asked over it.
         mutating func forgetTurns() -> [@Sendable () -> Void] {
-            defer { (reacquirers, relinquishing, overtaken) = ([:], [:], [:]) }
+            defer { (reacquirers, relinquishing, overtaken) = ([:], [:], []) }
             return Array(reacquirers.values.joined())
         }
     }
@@ -203,20 +203,25 @@ extension Registration {
         _ notice: PresenterNotice, _ subitem: PathForm?, _ newSubitem: PathForm?, on link: MountLink
     ) {
         guard let path = subitem?.bytes else {
-            // Too much happened to tell: it has to look for itself.
-            let url = state.withLock { link.url($0.path, isDirectory: true) }
-            return deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
+            return receiveGap(on: link)
         }
         let url = link.url(path, isDirectory: false)
         switch notice {
         case .subitemDidAppear:
             deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
         case .subitemDidMove:
-            guard let newPath = newSubitem?.bytes else { break }
+            // What it is called now is not known any more.
+            guard let newPath = newSubitem?.bytes else { return receiveGap(on: link) }
             let newURL = link.url(newPath, isDirectory: false)
             deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
         default: deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
         }
+    }
+
+    /// Too much happened to tell: it has to look for itself.
+    private func receiveGap(on link: MountLink) {
+        let url = state.withLock { link.url($0.path, isDirectory: true) }
+        deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
     }
 
     /// Calls the presenter on its queue, unless it has turned out not to implement that.
@@ -298,8 +303,8 @@ extension Registration {
             // What was asked over a connection that is gone was over with it.
             guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
             state.relinquishing[turn] = count > 1 ? count - 1 : nil
-            if let overtaken = state.overtaken[turn] {
-                state.overtaken[turn] = overtaken > 1 ? overtaken - 1 : nil
+            if state.overtaken.contains(turn) {
+                if count == 1 { state.overtaken.remove(turn) }
                 return true
             }
             state.reacquirers[turn, default: []].append(reacquirer ?? {})
@@ -309,18 +314,13 @@ extension Registration {
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
     }
 
-    /// One for each time it relinquished.
+    /// A turn ends once, however often it relinquished in it.
     private func reacquire(_ turn: UInt64) {
-        let reacquirer: (@Sendable () -> Void)? = state.withLock { state in
-            guard var waiting = state.reacquirers.removeValue(forKey: turn), !waiting.isEmpty else {
-                // Of a turn in which it was asked nothing that it implements it knows nothing.
-                if state.relinquishing[turn] != nil { state.overtaken[turn, default: 0] += 1 }
-                return nil
-            }
-            let first = waiting.removeFirst()
-            if !waiting.isEmpty { state.reacquirers[turn] = waiting }
-            return first
+        let reacquirers = state.withLock { state in
+            // Of a turn in which it was asked nothing that it implements it knows nothing.
+            if state.relinquishing[turn] != nil { state.overtaken.insert(turn) }
+            return state.reacquirers.removeValue(forKey: turn) ?? []
         }
-        if let reacquirer { queue.addOperation(reacquirer) }
+        for reacquirer in reacquirers { queue.addOperation(reacquirer) }
     }
 }

@@ -104,7 +104,8 @@ extension Mounted {
         }
 
         @Test(
-            "A mapping that outlives its descriptor keeps its turn, and what was stored to it is kept", arguments: Place.all)
+            "A mapping that outlives its descriptor keeps its turn, and what was stored to it is kept",
+            arguments: Place.all)
         func outliving(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
                 // In the kernel's cache, and nowhere else.

@@ -175,7 +175,9 @@ extension Mounted {
                     os.unlink(sys.argv[1]); print("gone", flush=True); sys.stdin.readline()' "$2"
                     """
                 ).start(place + "/git", mount.path + "/notes.md", at: place, input: .keyboard)
-                try eventually(within: .seconds(10), "the link to go: \(git.errorText)") { git.text == "gone\n" }
+                try eventually(within: .seconds(10), "the link to go: \(git.errorText)") {
+                    git.text == "gone\n"
+                }
                 try Program("stat").run(mount.path + "/copy.md")
                 try git.type("\n")
                 try git.wait(within: .seconds(10)).succeeding()
@@ -183,6 +185,28 @@ extension Mounted {
                     presenter.text.contains("presenter/accommodateDeletion")
                 }
                 #expect(!presenter.text.contains("presenter/didMove"), "\(presenter.text)")
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A save by exchanging two files is a change of the document, neither a move nor a deletion")
+        func exchanged() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                let (document, made, saver) = (mount.path + "/notes.md", mount.path + "/.made", try Actor())
+                let presenter = try Self.present(mount)
+                let changes = { presenter.text.components(separatedBy: "presenter/didChange").count - 1 }
+                try saver.must("put", made, "new")
+                try saver.must("exchange", made, document)
+                try saver.must("unlink", made)
+                try eventually(within: .seconds(10), "the change to be told") { changes() == 1 }
+                #expect(try Program("cat").run(document).text == "new")
+                // It is the presenter's document as before.
+                try Script("echo more >>\"$1\"").run(document)
+                try eventually(within: .seconds(10), "the next change to be told") { changes() == 2 }
+                for other in ["didMove", "Deletion"] {
+                    #expect(!presenter.text.contains(other), "\(presenter.text)")
+                }
                 try presenter.end()
                 checkForced(try mount.status())
             }

@@ -22,7 +22,9 @@ extension CoordinatedFilesystem {
         }
         defer { for (_, node) in taken { nodes.forget(node.id, lookups: 1) } }
         for (touch, _) in taken {
-            if let former = names.document(at: touch.key) { part(former, from: touch) }
+            if let former = names.document(at: touch.key) {
+                part(former, from: touch.name, in: touch.directory)
+            }
         }
         for (touch, node) in taken {
             rename(node, to: NameChange(around: touch.name, in: touch.directory))
@@ -48,10 +50,10 @@ extension CoordinatedFilesystem {
     }
 
     /// A document waits for another file under its name.
-    private func part(_ file: Node, from touch: SeenChanges.Touch) {
+    func part(_ file: Node, from name: NameBytes, in directory: Node) {
         let document = file.item
-        lost(file, touch.name, in: touch.directory, wasLast: false)
-        documents.vacate(document, awaiting: touch.name, in: touch.directory)
+        lost(file, name, in: directory, wasLast: false)
+        documents.vacate(document, awaiting: name, in: directory)
         let orphan = makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(file, as: orphan)

@@ -36,6 +36,7 @@ extension CoordinatedFilesystem {
 
     /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
     func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
+        closeOutlived(on: node)
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
         if hasBeenStale { handle.state.withLock { $0.isRetry = true } }

@@ -4,42 +4,89 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
+import Synchronization
 
 /// Shared mappings that outlive the descriptor they were made by (D131).
 ///
 /// Where the kernel moves a file's data itself, it maps the file below and not ours, and RELEASE comes at close(2), though its
 /// program may go on to store. So a handle by which a file may be mapped is closed when nobody can store to it any more. Until then
 /// it counts as one that is open: its claim is held, and what is stored is kept from those who go over it.
+///
+/// RELEASE comes while the kernel is still closing the file below, which then counts as open to write for some microseconds. But
+/// close(2) returns afterwards, so whoever comes to the file next looks again first.
 extension CoordinatedFilesystem {
-    /// When it is looked again, after so many nanoseconds each time; the last goes on. A file that is just being closed by the
-    /// kernel counts as open to write for some microseconds more.
+    /// When it is looked again, after so many nanoseconds each time; the last goes on.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
 
-    /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping of its lives.
+    /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping of its lives. Of several that may have
+    /// been mapped the last one stands for all: while others have the file open nobody can tell.
     func closeUnlessMapped(_ handle: Handle) {
-        if isStillMapped(handle) { lookAgain(handle, after: 0) } else { close(handle) }
+        guard handle.storesPastUs, isAlone(handle) else { return close(handle) }
+        // Or this process would be the one that has the file open to write, if it had to have it reach the disk.
+        handle.closeFile()
+        guard isStillMapped(handle.node) else { return close(handle) }
+        outliving.add(handle)
+        work(on: handle.node) { [self] in lookAgain(at: handle, after: 0) }
     }
 
-    private func lookAgain(_ handle: Handle, after looks: Int) {
+    /// Closes what nobody can store to a file by any more, before somebody does something else with that.
+    func closeOutlived(on node: Node) {
+        guard !outliving.isEmpty, let handle = outliving.handle(on: node), isAlone(handle),
+            !isStillMapped(node), outliving.remove(handle)
+        else { return }
+        close(handle)
+    }
+
+    private func lookAgain(at handle: Handle, after looks: Int) {
+        closeOutlived(on: handle.node)
+        guard !hasEnded, outliving.handle(on: handle.node) === handle else { return }
         let pause = Self.pauses[min(looks, Self.pauses.count - 1)]
         engine.timers.schedule(at: Engine.now.nanoseconds + pause) { [self] in
-            work(on: handle.node) { [self] in
-                if isStillMapped(handle) { lookAgain(handle, after: looks + 1) } else { close(handle) }
-            }
+            work(on: handle.node) { [self] in lookAgain(at: handle, after: looks + 1) }
         }
     }
 
-    /// Whether somebody can store to a file by way of a handle that is open nowhere. Of several that may, the last one closed
-    /// stands for all mappings: while others have the file open nobody can tell.
-    private func isStillMapped(_ handle: Handle) -> Bool {
-        guard !hasEnded, handle.storesPastUs, handles.writers(on: handle.node).allSatisfy({ $0 === handle })
-        else { return false }
+    private func isAlone(_ handle: Handle) -> Bool {
+        handles.writers(on: handle.node).allSatisfy { $0 === handle }
+    }
+
+    private func isStillMapped(_ node: Node) -> Bool {
         do throws(Errno) {
-            let below = try handle.node.descriptor()
-            return try below.descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
+            return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
             // As without the question.
             return false
+        }
+    }
+}
+
+/// Handles that the kernel has let go of and that may still be stored by, one for each file.
+final class OutlivingHandles: Sendable {
+    private let handles = Mutex<[NodeID: Handle]>([:])
+    private let count = Atomic<Int>(0)
+
+    /// Whether there is none, which is what the fast paths ask.
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+    func handle(on node: Node) -> Handle? {
+        handles.withLock { handles in handles[node.id].flatMap { $0.node === node ? $0 : nil } }
+    }
+
+    func add(_ handle: Handle) { change { $0[handle.node.id] = handle } }
+
+    /// Returns whether it was there.
+    func remove(_ handle: Handle) -> Bool {
+        change { handles in
+            guard handles[handle.node.id] === handle else { return false }
+            handles[handle.node.id] = nil
+            return true
+        }
+    }
+
+    private func change<Result>(_ body: (inout [NodeID: Handle]) -> Result) -> Result {
+        handles.withLock { handles in
+            defer { count.store(handles.count, ordering: .relaxed) }
+            return body(&handles)
         }
     }
 }

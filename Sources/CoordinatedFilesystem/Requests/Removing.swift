@@ -28,6 +28,7 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         let known = nodes[FileKey(status)]
+        if let known { closeOutlived(on: known) }
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)

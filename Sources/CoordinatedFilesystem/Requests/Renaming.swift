@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 import VersionStore
@@ -35,6 +36,7 @@ extension CoordinatedFilesystem {
             return
         }
         let node = move.node
+        for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
         if node !== move.target { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
@@ -245,10 +247,34 @@ extension CoordinatedFilesystem {
     private func exchange(_ move: Rename, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
         let target = move.isOverOtherLink ? nil : move.target
+        if isKnown, let target, [node, target].allSatisfy({ $0.kind == S_IFREG }) {
+            return exchangeContents(of: move, node, target, under: claim)
+        }
         if isKnown { rename(node, to: move.to) }
         if let target { rename(target, to: move.from) }
         if isKnown { noteMove(of: node, from: move.from, to: move.to, under: claim) }
         if let target { noteMove(of: target, from: move.to, to: move.from, under: claim) }
+    }
+
+    /// Each document stays with its name and has the other's contents, which is how some save (D20).
+    private func exchangeContents(of move: Rename, _ node: Node, _ target: Node, under claim: ClaimID?) {
+        let formerly = [(node, move.from), (target, move.to)]
+        for (file, change) in formerly where documents.isTracked(file.item) {
+            part(file, from: change.name, in: change.directory)
+        }
+        rename(node, to: move.to)
+        rename(target, to: move.from)
+        let thread = move.from.caller.thread
+        for (file, from, to) in [(node, move.from, move.to), (target, move.to, move.from)] {
+            let isDocument = fillAwaited(to.name, in: to.directory, with: file) {
+                processes.currentParty(ofThread: thread)
+            }
+            // Its claims are where it is.
+            if !isDocument, from.directory !== to.directory {
+                tellMove(of: file, from: from, to: to, under: claim)
+            }
+            noteChange(of: file, .write(.updating), under: claim, byThread: thread)
+        }
     }
 
     func rename(_ node: Node, to change: NameChange) {
