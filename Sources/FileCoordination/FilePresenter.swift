@@ -6,7 +6,9 @@ public import Foundation
 ///
 /// The names and their meaning are those of Apple's `NSFilePresenter`, which is an alias here. Everything but the two
 /// properties is optional: a default implementation says, when it is called first, that the message is not
-/// implemented; from then on it counts as consent and costs no time of the presenter's.
+/// implemented; from then on it counts as consent and costs no time of the presenter's. What is optional is looked for in the class
+/// that declares the conformance: a subclass is asked only what that class implements and it overrides, and unlike on Apple's
+/// systems the compiler does not say so.
 ///
 /// **Threads.** `presentedItemURL` is asked on any thread, at any time; everything else is called on
 /// `presentedItemOperationQueue`. A presenter has to answer in time (5 s, to save 10 s; ``FileCoordinator/reportProgress()``

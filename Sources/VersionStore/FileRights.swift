@@ -48,30 +48,38 @@ package struct Reader: Hashable, Sendable {
 }
 
 extension FileRights {
-    private static let read: UInt32 = 4
+    private static let (read, search): (UInt32, UInt32) = (4, 1)
 
     /// Whether the owner, mode and list let somebody read, by the algorithm of acl(5).
     ///
     /// Root may always. A list that cannot be understood lets nobody else.
-    package func mayRead(_ reader: Reader) -> Bool {
+    package func mayRead(_ reader: Reader) -> Bool { allows(Self.read, reader) }
+
+    /// The same of looking for what is in a directory.
+    package func maySearch(_ reader: Reader) -> Bool { allows(Self.search, reader) }
+
+    /// Whether everybody may look for what is in a directory.
+    package var isOpenToAll: Bool { accessControlList == nil && mode & 0o111 == 0o111 }
+
+    private func allows(_ wanted: UInt32, _ reader: Reader) -> Bool {
         if reader.user == 0 { return true }
-        guard let bytes = accessControlList else { return modeAllows(reader) }
+        guard let bytes = accessControlList else { return modeAllows(wanted, reader) }
         guard let list = AccessControlList(bytes) else { return false }
-        return list.allows(Self.read, reader, owner: user, group: group)
+        return list.allows(wanted, reader, owner: user, group: group)
     }
 
-    private func modeAllows(_ reader: Reader) -> Bool {
+    private func modeAllows(_ wanted: UInt32, _ reader: Reader) -> Bool {
         let shift: UInt32 = reader.user == user ? 6 : reader.groups.contains(group) ? 3 : 0
-        return mode >> shift & Self.read != 0
+        return mode >> shift & wanted != 0
     }
 }
 
 extension KeptEntry {
-    /// Whether somebody may read what was kept: both as the file was then and as the document is now.
+    /// Whether somebody may read what was kept: both as the file and the directories above were then, and as the document is now.
     ///
     /// Otherwise a document that was closed to somebody would lie open in its past, and one that was
     /// opened to somebody would show what was there before. `now` is nil if the document is gone.
     package func mayBeRead(by reader: Reader, now: FileRights?) -> Bool {
-        rights.mayRead(reader) && (now?.mayRead(reader) ?? true)
+        rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }
 }

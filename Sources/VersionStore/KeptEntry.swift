@@ -44,10 +44,12 @@ package struct KeptEntry: Hashable, Sendable {
     package let device: UInt64
     package let inode: UInt64
     package let size: Int
+    /// The directories above it that not everybody could enter then.
+    package let closed: [FileRights]
 
     package init(
         id: KeptID, path: [UInt8], cause: KeepCause, time: Int64, rights: FileRights, method: KeepMethod,
-        device: UInt64, inode: UInt64, size: Int
+        device: UInt64, inode: UInt64, size: Int, closed: [FileRights] = []
     ) {
         self.id = id
         self.path = path
@@ -58,6 +60,7 @@ package struct KeptEntry: Hashable, Sendable {
         self.device = device
         self.inode = inode
         self.size = size
+        self.closed = closed
     }
 }
 

@@ -58,8 +58,9 @@ final class KeptFiles: Sendable {
 
     /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
     /// link may be all that leads to the contents.
-    func link(_ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause) throws(StoreError) -> KeptID
-    {
+    func link(
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights]
+    ) throws(StoreError) -> KeptID {
         let contents = try examine(file)
         let (id, time) = nextID()
         try storing { () throws(Errno) in try directory.link(file, as: id.description) }
@@ -68,20 +69,23 @@ final class KeptFiles: Sendable {
         } catch {
             report("kept/\(id) may not outlive a power cut (\(error))")
         }
-        appendOrOwe(LogLine(KeptEntry(id, contents, path: path, cause: cause, method: .link, at: time)))
+        appendOrOwe(
+            LogLine(
+                KeptEntry(
+                    id, contents, path: path, cause: cause, closed: closed, method: .link, at: time)))
         return id
     }
 
     func copy(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
     ) throws(StoreError) -> KeptID {
-        try copied(file, path: path, cause: cause, limit: limit).id
+        try copied(file, path: path, cause: cause, closed: closed, limit: limit).id
     }
 
     func copied(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, limit: Int
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
     ) throws(StoreError) -> KeptEntry {
-        try finish(beginCopying(file, limit: limit), path: path, cause: cause)
+        try finish(beginCopying(file, limit: limit), path: path, cause: cause, closed: closed)
     }
 
     /// Copies into a name that says "incomplete" until every byte is on the disk.
@@ -104,7 +108,7 @@ final class KeptFiles: Sendable {
     }
 
     func finish(
-        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
     ) throws(StoreError) -> KeptEntry {
         let incomplete = copy.id.description + Self.incomplete
         do throws(Errno) {
@@ -115,7 +119,8 @@ final class KeptFiles: Sendable {
             throw StoreError(error)
         }
         let entry = KeptEntry(
-            copy.id, copy.contents, path: path, cause: cause, method: copy.method, at: copy.time)
+            copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
+            at: copy.time)
         try record(entry)
         return entry
     }
@@ -134,7 +139,9 @@ final class KeptFiles: Sendable {
     }
 
     /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does.
-    func record(_ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause) -> KeptID {
+    func record(
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
+    ) -> KeptID {
         do throws(Errno) {
             try copy.file.synchronise()
             try directory.synchronise()
@@ -144,7 +151,8 @@ final class KeptFiles: Sendable {
         appendOrOwe(
             LogLine(
                 KeptEntry(
-                    copy.id, copy.contents, path: path, cause: cause, method: copy.method, at: copy.time)))
+                    copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
+                    at: copy.time)))
         return copy.id
     }
 
@@ -272,12 +280,13 @@ extension KeptFiles.State {
 
 extension KeptEntry {
     fileprivate init(
-        _ id: KeptID, _ contents: KeptFiles.Contents, path: [UInt8], cause: KeepCause, method: KeepMethod,
-        at time: Int64
+        _ id: KeptID, _ contents: KeptFiles.Contents, path: [UInt8], cause: KeepCause, closed: [FileRights],
+        method: KeepMethod, at time: Int64
     ) {
         self.init(
             id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
-            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size))
+            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size),
+            closed: closed)
     }
 }
 

@@ -22,6 +22,8 @@ struct LogLine: Codable, Sendable {
     var group: UInt32?
     var mode: UInt32?
     var accessControlList: Data?
+    /// The directories above that not everybody could enter.
+    var closed: [Directory]?
     var method: String?
     var device: UInt64?
     var inode: UInt64?
@@ -29,6 +31,23 @@ struct LogLine: Codable, Sendable {
     var size: Int?
     /// The kept file that begins with all of a dropped one.
     var heldBy: String?
+
+    struct Directory: Codable, Sendable {
+        var user: UInt32
+        var group: UInt32
+        var mode: UInt32
+        var accessControlList: Data?
+
+        init(_ rights: FileRights) {
+            (user, group, mode) = (rights.user, rights.group, rights.mode)
+            accessControlList = rights.accessControlList.map { Data($0) }
+        }
+
+        var rights: FileRights {
+            FileRights(
+                user: user, group: group, mode: mode, accessControlList: accessControlList.map { Array($0) })
+        }
+    }
 
     init(dropping id: KeptID, reason: String, at time: Int64) {
         self.event = .dropped
@@ -56,6 +75,7 @@ struct LogLine: Codable, Sendable {
         group = entry.rights.group
         mode = entry.rights.mode
         accessControlList = entry.rights.accessControlList.map { Data($0) }
+        closed = entry.closed.isEmpty ? nil : entry.closed.map(Directory.init)
         method = entry.method.rawValue
         device = entry.device
         inode = entry.inode
@@ -79,7 +99,7 @@ struct LogLine: Codable, Sendable {
                 user: user, group: group, mode: mode,
                 accessControlList: accessControlList.map { Array($0) }),
             method: method.flatMap(KeepMethod.init) ?? .unknown, device: device ?? 0, inode: inode ?? 0,
-            size: size ?? 0)
+            size: size ?? 0, closed: (closed ?? []).map(\.rights))
     }
 
     /// The line with its newline.

@@ -53,19 +53,20 @@ package final class VersionStore: Sendable {
 
     /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
     ///
-    /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source.
+    /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source, and `closed` are the directories
+    /// on that way which not everybody may enter.
     package func keepByLinking(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
     ) throws(StoreError) -> KeptID {
-        try present().link(file, path: path, cause: cause)
+        try present().link(file, path: path, cause: cause, closed: closed)
     }
 
     /// Keeps the contents of a file about to be overwritten: shared where the file system can, else
     /// copied.
     package func keepByCopying(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
     ) throws(StoreError) -> KeptID {
-        try present().copy(file, path: path, cause: cause, limit: largestCopy)
+        try present().copy(file, path: path, cause: cause, closed: closed, limit: largestCopy)
     }
 
     /// Copies the contents of a file as ``keepByCopying(_:path:cause:)`` does, but waits for no disk: for what somebody writes all
@@ -77,9 +78,9 @@ package final class VersionStore: Sendable {
 
     /// What was copied is on the disk when this returns, and listed, or the log has heard why not.
     package func record(
-        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
     ) throws(StoreError) -> KeptID {
-        try present().record(copy, path: path, cause: cause)
+        try present().record(copy, path: path, cause: cause, closed: closed)
     }
 
     /// Whether a copy holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
@@ -92,9 +93,9 @@ package final class VersionStore: Sendable {
     /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. Call
     /// ``letGoOfGrown()`` when nobody waits for that any more.
     package func keepGrown(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
     ) throws(StoreError) -> KeptID {
-        try present().copyGrown(file, path: path, cause: cause, limit: largestCopy)
+        try present().copyGrown(file, path: path, cause: cause, closed: closed, limit: largestCopy)
     }
 
     /// Lets go of what ``keepGrown(_:path:cause:)`` copied, if the next copy of that file begins with all of it; returns what

@@ -200,13 +200,16 @@ struct ClassTests {
     @Test("programs that unlink to create")
     func unlinkers() {
         let programs = [
-            "git", "git-checkout", "tar", "unzip", "install", "mv", "ld", "ld.bfd", "collect2", "go",
+            "git", "git-checkout", "tar", "unzip", "install", "ld", "ld.bfd", "collect2", "go",
         ]
         for name in programs {
             #expect(ProgramClasses.unlinksToCreate(bytes(name)), "\(name)")
         }
-        for name in ["rm", "gitk", "vim", "ldd", "gofmt", "target"] {
+        for name in ["rm", "mv", "gitk", "vim", "ldd", "gofmt", "target"] {
             #expect(!ProgramClasses.unlinksToCreate(bytes(name)), "\(name)")
+        }
+        for (name, replaces) in [("mv", true), ("mvn", false), ("git", false)] {
+            #expect(ProgramClasses.replacesFromElsewhere(bytes(name)) == replaces, "\(name)")
         }
     }
 }

@@ -107,6 +107,8 @@ extension Mounted {
                 // A save by way of a backup, step by step and by Vim.
                 "mv document document~; echo new >document; rm document~",
                 "vim -Nu NONE -i NONE -n -es --cmd 'set backupcopy=no' -c '%s/.*/new/' -c wq document",
+                // A save by RENAME_EXCHANGE.
+                "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"other\", -100, b\"document\", 2)'; rm other",
             ])
         func accessing(command: String) throws {
             let bounds = "wait=500ms,hold-aware=60s"
@@ -139,25 +141,46 @@ extension Mounted {
                 _ = try Script("mkdir -m 700 \"$1/closed\"; echo text >\"$1/closed/document\"").run(source)
             }
             try MountedDirectory.with("allow_other," + Self.impatient, prepare: prepare) { mount in
-                let document = mount.path + "/closed/document"
-                let (holder, other) = (try Actor(), try Actor())
-                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
-                try holder.must("write", "h", "more")
-                try other.must("unlink", document)
-                try holder.must("close", "h")
-                let id = try #require(try mount.kept().first?.id)
+                let directory = mount.path + "/closed"
                 let (place, truce) = (try Lab.freshDirectory("restored"), try Lab.variable("TRUCE_BINARY"))
                 try Program("chmod").run("777", place)
-                for (mode, isTold) in [("700", false), ("755", true)] {
-                    try Program("chmod").run(mode, mount.path + "/closed")
-                    let listed = try Self.list.attempt(truce, mount.path)
-                    #expect(listed.text.contains(id) == isTold, "\(mode): \(listed.text)\(listed.errorText)")
-                    let read = try Self.restore.attempt(truce, mount.path, id, place + "/" + mode)
-                    #expect(read.isSuccess == isTold, "\(mode): \(read.errorText)")
+                let kept = try ["700", "755"].map { mode in
+                    try Program("chmod").run(mode, directory)
+                    return try Self.keepRemoved(directory + "/document", of: mount)
                 }
-                #expect(Contents.ofFile(place + "/700") == nil)
-                #expect(try Contents.text(of: place + "/755") == "text\nmore")
+                // Where it was when it was kept counts, and where it is now.
+                let steps: [(change: String, mayRead: [Bool])] = [
+                    ("chmod 700 closed", [false, false]), ("chmod 755 closed", [false, true]),
+                    ("mv closed open", [false, true]),
+                    ("mkdir closed && echo other >closed/document", [false, true]),
+                ]
+                for (number, step) in steps.enumerated() {
+                    try Script("eval \"$1\"").run(step.change, at: mount.path)
+                    let listed = try Self.list.attempt(truce, mount.path)
+                    for (id, mayRead) in zip(kept, step.mayRead) {
+                        let target = "\(place)/\(id)-\(number)"
+                        #expect(
+                            listed.text.contains(id) == mayRead, "\(step): \(listed.text)\(listed.errorText)")
+                        let read = try Self.restore.attempt(truce, mount.path, id, target)
+                        #expect(read.isSuccess == mayRead, "\(step): \(read.errorText)")
+                        #expect(
+                            Contents.ofFile(target).map { $0 == Array("text more".utf8) }
+                                == (mayRead ? true : nil))
+                    }
+                }
             }
+        }
+
+        /// Has a file kept by removing it under a writer.
+        private static func keepRemoved(_ document: String, of mount: MountedDirectory) throws -> String {
+            let former = Set(try mount.kept().map(\.id))
+            let (holder, other) = (try Actor(), try Actor())
+            try other.must("put", document, "text ")
+            try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+            try holder.must("write", "h", "more")
+            try other.must("unlink", document)
+            try holder.must("close", "h")
+            return try #require(try mount.kept().map(\.id).first { !former.contains($0) })
         }
 
         private static let list = Script(

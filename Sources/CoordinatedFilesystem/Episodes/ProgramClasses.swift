@@ -17,6 +17,10 @@ package enum ProgramClasses {
         unlinkers.hasRow(for: comm)
     }
 
+    /// Whether the program unlinks what it moves something from another file system over, as a file made in `/tmp`, and creates it
+    /// again. What it moves there it unlinks as well: of a document that is put to those who show it when the program has ended.
+    package static func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { comm == mover }
+
     /// Whether the program starts or takes in processes that have nothing to do with each other.
     ///
     /// A process that asked to be given the orphans below itself (`PR_SET_CHILD_SUBREAPER`) can see that of itself
@@ -55,19 +59,20 @@ private let readers = NameTable([
 
 /// Programs traced to do "UNLINK D; CREATE D" or "UNLINK D; RENAME T to D" for each file they write.
 ///
-/// `mv` does so with a document that something from another file system is moved over, as a file made in `/tmp` is. What it
-/// moves there it unlinks as well, which is a deletion, and is told as one when `mv` has ended.
+/// `mv` is not among them; see ``ProgramClasses/replacesFromElsewhere(_:)``.
 private let unlinkers = NameTable([
     // git checkout, restore, stash, merge, rebase, reset, apply; old installations run `git-checkout`.
     "git", "git-*",
     // Extraction: GNU tar and libarchive's, Info-ZIP's.
     "tar", "bsdtar", "unzip", "zip",
     // coreutils; `cp` does so with --remove-destination only, and never unlinks otherwise.
-    "install", "cp", "mv",
+    "install", "cp",
     // gcc's driver runs collect2, which runs one of the linkers; the assembler shares their library.
     "ld", "ld.*", "collect2", "as", "ccache",
     "dpkg", "rustc", "syncthing", "go", "gzip", "xz",
 ])
+
+private let mover = Array("mv".utf8)
 
 /// Service managers, and what looks after containers.
 private let adopters = NameTable([

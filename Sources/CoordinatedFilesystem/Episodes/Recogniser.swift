@@ -79,10 +79,13 @@ extension Recogniser {
     /// Pattern D: whether unlinking a file begins a save, so that its name waits to be filled.
     package func vacancy(
         whenUnlinking name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, isRegularFile: Bool,
-        isAnswering: Bool = false, by actor: Actor?, program: [UInt8], at now: Instant
+        isPresented: Bool = false, isAnswering: Bool = false, by actor: Actor?, program: [UInt8],
+        at now: Instant
     ) -> Vacancy.Evidence? {
         guard isRegularFile, let actor, isDocument(name, node, for: actor) else { return nil }
         if ProgramClasses.unlinksToCreate(program) { return .program }
+        // Where nobody is told, what is moved away is better gone at once.
+        if isPresented, ProgramClasses.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: actor, at: now) { return .sideFile }
         return isAnswering ? .presenter : nil
     }

@@ -284,7 +284,10 @@ extension CoordinatedFilesystem {
         }
         let route = try enterRoute(handle, through: descriptor, knowing: known, isNew: isNew, for: reply)
         do throws(Errno) {
-            if case .backing = route { try checkMapping(of: handle) }
+            if case .backing = route {
+                try checkMapping(of: handle)
+                if !isNew { noteWrittenAround(handle) }
+            }
             if case .daemon = route {
                 let file: OwnedDescriptor
                 if let created = created.take() {

@@ -18,21 +18,35 @@ extension CoordinatedFilesystem {
     /// When it is looked again, after so many nanoseconds each time; the last goes on.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
 
-    /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping of its lives. Of several that may have
-    /// been mapped the last one stands for all: while others have the file open nobody can tell.
+    /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping lives. Of several by which the file may
+    /// have been mapped the last writer stands for all: while others have the file open nobody can tell.
     func closeUnlessMapped(_ handle: Handle) {
-        guard handle.storesPastUs, isAlone(handle) else { return close(handle) }
+        guard handle.writesPastUs else { return close(handle) }
+        let isAlone = isAlone(handle)
+        let storesPastUs = handle.storesPastUs
+        let isToAsk = handle.node.state.withLock { state in
+            if storesPastUs { state.mayBeMapped = true }
+            return isAlone && state.mayBeMapped && !state.isWrittenAround
+        }
+        guard isToAsk else { return close(handle) }
         // Or this process would be the one that has the file open to write, if it had to have it reach the disk.
         handle.closeFile()
-        guard isStillMapped(handle.node) else { return close(handle) }
+        guard isWritten(handle.node) else { return close(handle) }
         outliving.add(handle)
         work(on: handle.node) { [self] in lookAgain(at: handle, after: 0) }
     }
 
+    /// Before the first one may map a file: whoever has it open to write past the mount will look like a mapping for as long.
+    func noteWrittenAround(_ handle: Handle) {
+        guard handle.storesPastUs, handles.writers(on: handle.node).isEmpty else { return }
+        let isWritten = isWritten(handle.node)
+        handle.node.state.withLock { ($0.isWrittenAround, $0.mayBeMapped) = (isWritten, false) }
+    }
+
     /// Closes what nobody can store to a file by any more, before somebody does something else with that.
     func closeOutlived(on node: Node) {
-        guard !outliving.isEmpty, let handle = outliving.handle(on: node), isAlone(handle),
-            !isStillMapped(node), outliving.remove(handle)
+        guard !outliving.isEmpty, let handle = outliving.handle(on: node), isAlone(handle), !isWritten(node),
+            outliving.remove(handle)
         else { return }
         close(handle)
     }
@@ -50,7 +64,8 @@ extension CoordinatedFilesystem {
         handles.writers(on: handle.node).allSatisfy { $0 === handle }
     }
 
-    private func isStillMapped(_ node: Node) -> Bool {
+    /// Whether somebody has the file open to write or mapped to store to.
+    private func isWritten(_ node: Node) -> Bool {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
@@ -62,28 +77,29 @@ extension CoordinatedFilesystem {
 
 /// Handles that the kernel has let go of and that may still be stored by, one for each file.
 final class OutlivingHandles: Sendable {
-    private let handles = Mutex<[NodeID: Handle]>([:])
+    private let handles = Mutex<[ObjectIdentifier: Handle]>([:])
     private let count = Atomic<Int>(0)
 
     /// Whether there is none, which is what the fast paths ask.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func handle(on node: Node) -> Handle? {
-        handles.withLock { handles in handles[node.id].flatMap { $0.node === node ? $0 : nil } }
+        handles.withLock { $0[ObjectIdentifier(node)] }
     }
 
-    func add(_ handle: Handle) { change { $0[handle.node.id] = handle } }
+    func add(_ handle: Handle) { change { $0[ObjectIdentifier(handle.node)] = handle } }
 
     /// Returns whether it was there.
     func remove(_ handle: Handle) -> Bool {
         change { handles in
-            guard handles[handle.node.id] === handle else { return false }
-            handles[handle.node.id] = nil
+            let file = ObjectIdentifier(handle.node)
+            guard handles[file] === handle else { return false }
+            handles[file] = nil
             return true
         }
     }
 
-    private func change<Result>(_ body: (inout [NodeID: Handle]) -> Result) -> Result {
+    private func change<Result>(_ body: (inout [ObjectIdentifier: Handle]) -> Result) -> Result {
         handles.withLock { handles in
             defer { count.store(handles.count, ordering: .relaxed) }
             return body(&handles)

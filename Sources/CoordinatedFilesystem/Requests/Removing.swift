@@ -67,26 +67,27 @@ extension CoordinatedFilesystem {
     }
 
     /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
-    /// file that others write to, or that those who show it did not let go. Of one that is only put aside (`vacating`) writers lose
-    /// nothing yet, since they go on with it.
+    /// file that others write to, or that those who show it did not let go. Of files that are only put aside writers lose nothing
+    /// yet, since they go on with them.
     func take(
-        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, vacating vacated: Node? = nil,
+        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, puttingAside others: [Node] = [],
         reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
     ) {
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
         let isUnanswered = !grant.unanswered.isEmpty
         let isLost = !writers.isEmpty || hasUnseen || isUnanswered
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
-        let aside = vacated.flatMap { node in
-            isUnanswered || strangers(writingTo: node, passedBy: request, grant).hasUnseen ? node : nil
+        let aside = others.filter { node in
+            guard node.kind == S_IFREG else { return false }
+            return isUnanswered || strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
-        guard let first = lost ?? aside else {
+        guard let first = lost ?? aside.first else {
             step(reply)
             return engine.end(request.claim)
         }
         let parked = Parked(reply)
         work(on: first, for: .keeping) { [self] in
-            if let aside { keeper.keepAside(aside, because: grant.keepCause, by: request) }
+            for node in aside { keeper.keepAside(node, because: grant.keepCause, by: request) }
             // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
             // an access that is not over, by whom nobody sees.
             let mustStay = hasUnseen || isUnanswered
@@ -185,8 +186,9 @@ extension CoordinatedFilesystem {
         guard status.isRegularFile, thread > 0 else { return nil }
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
+        let isPresented = engine.isAttended && engine.isPresented(node.item)
         let mayBeSave =
-            isAnswering || ProgramClasses.unlinksToCreate(program)
+            isPresented || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
@@ -194,8 +196,9 @@ extension CoordinatedFilesystem {
             state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
-                in: NodeNumber(change.directory.id.rawValue), isRegularFile: true, isAnswering: isAnswering,
-                by: actor, program: program, at: Engine.now)
+                in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
+                isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
+                at: Engine.now)
         }
         return Save(actor: actor, evidence: evidence)
     }

@@ -49,10 +49,11 @@ extension CoordinatedFilesystem {
             save: save, isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            // A save that begins by putting the document aside is going to take that away.
-            let vacated = save?.evidence != nil ? node : nil
+            let isSave = save?.evidence != nil
+            // A save that begins by putting the document aside, or exchanges it, is going to take that away.
+            let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
             let replaced = move.isExchange ? nil : move.target
-            take(request, grant, endangering: replaced, vacating: vacated, reply: reply) { [self] reply in
+            take(request, grant, endangering: replaced, puttingAside: aside, reply: reply) { [self] reply in
                 carryOut(move, save, under: request.claim, reply: reply)
             }
         }
@@ -258,22 +259,16 @@ extension CoordinatedFilesystem {
 
     /// Each document stays with its name and has the other's contents, which is how some save (D20).
     private func exchangeContents(of move: Rename, _ node: Node, _ target: Node, under claim: ClaimID?) {
-        let formerly = [(node, move.from), (target, move.to)]
-        for (file, change) in formerly where documents.isTracked(file.item) {
-            part(file, from: change.name, in: change.directory)
-        }
+        let (document, other) = (node.item, target.item)
+        // Both leave their files before either takes the other's; see `tellOfExchanges`.
+        part(node, from: move.from.name, in: move.from.directory)
+        part(target, from: move.to.name, in: move.to.directory)
         rename(node, to: move.to)
         rename(target, to: move.from)
-        let thread = move.from.caller.thread
-        for (file, from, to) in [(node, move.from, move.to), (target, move.to, move.from)] {
-            let isDocument = fillAwaited(to.name, in: to.directory, with: file) {
-                processes.currentParty(ofThread: thread)
-            }
-            // Its claims are where it is.
-            if !isDocument, from.directory !== to.directory {
-                tellMove(of: file, from: from, to: to, under: claim)
-            }
-            noteChange(of: file, .write(.updating), under: claim, byThread: thread)
+        adopt(other, by: node)
+        adopt(document, by: target)
+        for file in [node, target] {
+            noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }
     }
 

@@ -42,12 +42,13 @@ final class Keeper: Sendable {
         let descriptor = try Self.descriptor(of: node)
         guard try Self.status(of: descriptor).size > 0 else { return nil }
         guard let store else { throw .readOnly }
+        let closed = Self.closedDirectories(above: node)
         // Who refused or did not answer should find what there was then.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
-            ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause)
-            : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause)
+            ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
+            : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
         note(id, cause, of: node, by: subject)
         return id
     }
@@ -69,7 +70,9 @@ final class Keeper: Sendable {
         // Where only the clock was in doubt.
         if let first, store.isSame(copy, as: first) { return store.discard(copy) }
         do throws(StoreError) {
-            note(try store.record(copy, path: node.path, cause: cause), cause, of: node, by: subject)
+            let closed = Self.closedDirectories(above: node)
+            let id = try store.record(copy, path: node.path, cause: cause, closed: closed)
+            note(id, cause, of: node, by: subject)
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
         }
@@ -158,7 +161,9 @@ final class Keeper: Sendable {
             }
             let id: KeptID
             do throws(StoreError) {
-                id = try store.keepByLinking(descriptor.descriptor, path: node.path, cause: cause)
+                id = try store.keepByLinking(
+                    descriptor.descriptor, path: node.path, cause: cause,
+                    closed: Self.closedDirectories(above: node))
             } catch {
                 guard error.isAboutLinks else { throw error }
                 return try keepCopies(of: node, for: writers, because: cause, by: subject)
@@ -220,6 +225,32 @@ final class Keeper: Sendable {
         engine.journal.note(.kept, at: Engine.now, by: subject, "\(id)")
         let account = subject?.account ?? Account { node.path }
         engine.say("went over contents that are kept as \(id) (\(cause.rawValue))", account)
+    }
+
+    /// The directories above a file that not everybody may enter: what lies there is told to those only who could enter them when it
+    /// was kept, wherever they are by then. Nobody but root's daemon has others to tell.
+    private static func closedDirectories(above node: Node) -> [FileRights] {
+        guard OwnProcess.user == 0 else { return [] }
+        var closed: [FileRights] = []
+        var directory = node.parent
+        while let next = directory {
+            let rights = rights(of: next)
+            if !rights.isOpenToAll { closed.append(rights) }
+            if next.isRoot { return closed }
+            directory = next.parent
+        }
+        // Known by its handle alone: nobody knows in which directories it lies (D130).
+        let owner = node.presentStatus?.user ?? 0
+        return [FileRights(user: owner, group: 0, mode: 0o100, accessControlList: nil)]
+    }
+
+    /// Of what cannot be looked at, nobody but root knows anything.
+    private static func rights(of directory: Node) -> FileRights {
+        do throws(Errno) {
+            return try FileRights(of: directory.descriptor().descriptor)
+        } catch {
+            return FileRights(user: 0, group: 0, mode: 0, accessControlList: nil)
+        }
     }
 
     private static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
