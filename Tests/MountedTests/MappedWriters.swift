@@ -122,6 +122,23 @@ extension Mounted {
             }
         }
 
+        @Test("Who has a file open to write past the mount is not taken for a mapping of those who close it")
+        func around() throws {
+            let write = { (source: String) in try Contents.write("old\n", to: source + "/document") }
+            try MountedDirectory.with("wait=1s,hold=60s,idle=60s", prepare: write) { mount in
+                let (outsider, document) = (try Actor(), mount.path + "/document")
+                try outsider.must("open", "o", mount.below + "/document", "O_WRONLY")
+                for line in ["one", "two"] {
+                    try Script("exec 3<>\"$1\"; exec 3>&-").run(document)
+                    try Script("echo \"$2\" >>\"$1\"").run(document, line)
+                }
+                #expect(try Contents.text(of: document) == "old\none\ntwo\n")
+                #expect(try mount.counters.proceeded == 0)
+                try outsider.must("close", "o")
+                checkForced(try mount.status())
+            }
+        }
+
         private static let storingMany = """
             import mmap, os, sys
             files = [os.open(sys.argv[1] + f"/document-{number}", os.O_RDWR) for number in range(1, 13)]

@@ -104,6 +104,8 @@ final class Handle: Claimant {
         var isRetry = false
         /// The file was replaced or deleted before it was opened: what is written is kept.
         var writesToOrphan = false
+        /// A mapping that was made by it may live when it is closed (D131).
+        var mayOutlive = false
         /// It goes on to write to a document without a claim, since it could not have one when the file became that.
         var hasNoTurn = false
         /// The file took the name of a document that had none: others see another file, whatever is written.

@@ -66,9 +66,6 @@ final class Node: DescriptorKeeper {
         var dataRoute: DataRoute?
         /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
         var opensBelow: UInt16 = 0
-        /// Somebody had it open whose mapping may live, and whether others wrote to it past the mount when that began (D131).
-        var mayBeMapped = false
-        var isWrittenAround = false
         var hasName = true
         /// Somebody follows the document under the name it is known by, whatever other names it has.
         var isFollowed = false

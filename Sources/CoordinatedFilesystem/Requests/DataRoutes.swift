@@ -215,10 +215,8 @@ extension Handle {
     /// the pages.
     var mayHoldStores: Bool { mayBeMapped && state.withLock { $0.movesData } }
 
-    /// Whether what it writes is written to the file below by the kernel.
-    var writesPastUs: Bool { mayWrite && !state.withLock { $0.movesData } }
     /// Whether a mapping of its may be stored to though it is closed: it is one of the file below.
-    var storesPastUs: Bool { mayBeMapped && writesPastUs }
+    var storesPastUs: Bool { mayBeMapped && !state.withLock { $0.movesData } }
 
     /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
     /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was

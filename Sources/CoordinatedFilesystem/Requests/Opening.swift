@@ -286,7 +286,8 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             if case .backing = route {
                 try checkMapping(of: handle)
-                if !isNew { noteWrittenAround(handle) }
+                let mayOutlive = mayOutlive(handle, isNew: isNew)
+                handle.state.withLock { $0.mayOutlive = mayOutlive }
             }
             if case .daemon = route {
                 let file: OwnedDescriptor

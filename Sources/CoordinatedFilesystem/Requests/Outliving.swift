@@ -17,30 +17,31 @@ import Synchronization
 extension CoordinatedFilesystem {
     /// When it is looked again, after so many nanoseconds each time; the last goes on.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
+    private static let asks = 3
+
+    /// Whether a handle that is about to be let in may outlive its descriptor. Whoever has the file open to write past the mount would
+    /// look like a mapping for as long, so who may map it first asks before; others go by those who have it open.
+    func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
+        guard handle.storesPastUs, !isNew else { return handle.storesPastUs }
+        let writers = handles.writers(on: handle.node)
+        guard writers.isEmpty else { return writers.contains { $0.state.withLock { $0.mayOutlive } } }
+        // Somebody else's file may just be being closed.
+        for _ in 0..<Self.asks {
+            if !isWritten(handle.node) { return true }
+            sched_yield()
+        }
+        return false
+    }
 
     /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping lives. Of several by which the file may
-    /// have been mapped the last writer stands for all: while others have the file open nobody can tell.
+    /// have been mapped the last one stands for all: while others have the file open nobody can tell.
     func closeUnlessMapped(_ handle: Handle) {
-        guard handle.writesPastUs else { return close(handle) }
-        let isAlone = isAlone(handle)
-        let storesPastUs = handle.storesPastUs
-        let isToAsk = handle.node.state.withLock { state in
-            if storesPastUs { state.mayBeMapped = true }
-            return isAlone && state.mayBeMapped && !state.isWrittenAround
-        }
-        guard isToAsk else { return close(handle) }
+        guard handle.state.withLock({ $0.mayOutlive }), isAlone(handle) else { return close(handle) }
         // Or this process would be the one that has the file open to write, if it had to have it reach the disk.
         handle.closeFile()
         guard isWritten(handle.node) else { return close(handle) }
         outliving.add(handle)
         work(on: handle.node) { [self] in lookAgain(at: handle, after: 0) }
-    }
-
-    /// Before the first one may map a file: whoever has it open to write past the mount will look like a mapping for as long.
-    func noteWrittenAround(_ handle: Handle) {
-        guard handle.storesPastUs, handles.writers(on: handle.node).isEmpty else { return }
-        let isWritten = isWritten(handle.node)
-        handle.node.state.withLock { ($0.isWrittenAround, $0.mayBeMapped) = (isWritten, false) }
     }
 
     /// Closes what nobody can store to a file by any more, before somebody does something else with that.

@@ -79,7 +79,9 @@ extension CoordinatedFilesystem {
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
-            return isUnanswered || strangers(writingTo: node, passedBy: request, grant).hasUnseen
+            // Of two that are exchanged one may be the new contents, which nobody has.
+            let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
+            return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
         guard let first = lost ?? aside.first else {
             step(reply)

@@ -34,7 +34,7 @@ final class ClaimedRequest: Claimant {
     let thread: Int32
     /// Whether a name is vacated in the middle of a save, and by whom, as it was when the access was named.
     let save: Save?
-    private let isInPackage: Bool
+    let isInPackage: Bool
     private let made = Engine.now
     private unowned let processes: Processes
     private let state = Mutex(State())
