@@ -22,7 +22,9 @@ extension CoordinatedFilesystem {
     /// Whether a handle that is about to be let in may outlive its descriptor. Whoever has the file open to write past the mount would
     /// look like a mapping for as long, so who may map it first asks before; others go by those who have it open.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
-        guard handle.storesPastUs, !isNew else { return handle.storesPastUs }
+        // Databases, and what they write besides for each transaction, take no turns, and keep open what they map.
+        guard handle.isClaimed, handle.storesPastUs else { return false }
+        if isNew { return true }
         let writers = handles.writers(on: handle.node)
         guard writers.isEmpty else { return writers.contains { $0.state.withLock { $0.mayOutlive } } }
         // Somebody else's file may just be being closed.
