@@ -183,6 +183,30 @@ extension Mounted {
             return try #require(try mount.kept().map(\.id).first { !former.contains($0) })
         }
 
+        @Test("What is kept by a link is closed to those to whom its file is closed by now")
+        func closedLater() throws {
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script("echo text >\"$1/document\"; ln \"$1/document\" \"$1/link\"").run(source)
+            }
+            try MountedDirectory.with("allow_other," + Self.impatient, prepare: prepare) { mount in
+                let (holder, other) = (try Actor(), try Actor())
+                try holder.must("open", "h", mount.path + "/document", "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("unlink", mount.path + "/document")
+                try holder.must("close", "h")
+                let id = try #require(try mount.kept().first?.id)
+                let (place, truce) = (try Lab.freshDirectory("restored"), try Lab.variable("TRUCE_BINARY"))
+                try Program("chmod").run("777", place)
+                for (mode, mayRead) in [("644", true), ("600", false)] {
+                    try Program("chmod").run(mode, mount.path + "/link")
+                    let read = try Self.restore.attempt(truce, mount.path, id, "\(place)/\(mode)")
+                    #expect(read.isSuccess == mayRead, "\(mode): \(read.errorText)")
+                    #expect((Contents.ofFile("\(place)/\(mode)") != nil) == mayRead)
+                }
+            }
+        }
+
         private static let list = Script(
             "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\"")
         private static let restore = Script(
