@@ -163,14 +163,19 @@ extension Arbiter {
             var isRetargeted = false
             restake(id) { part in
                 guard part.item == item, part.place.isSameName(as: move.from) else { return part }
-                if part.access == .write(.forReplacing), let name = move.leaving {
+                // Who makes a file has it open, and goes on with that.
+                let isMaker = claim.isHeld && claim.nature == .handle
+                if part.access == .write(.forReplacing), !isMaker, let name = move.leaving {
                     isRetargeted = true
                     return Request.Part(name, part.access, at: move.from)
                 }
                 guard move.to.directory != nil else { return part }
                 return Request.Part(item, part.access, at: move.to, via: part.via)
             }
-            if isRetargeted, let name = move.leaving, !claim.isHeld {
+            guard isRetargeted, let name = move.leaving else { continue }
+            if claim.isHeld {
+                effects.append(.retarget(id, from: item, to: name))
+            } else {
                 retarget(id, from: item, to: name, &effects)
             }
         }

@@ -60,7 +60,7 @@ public enum Effect: Hashable, Sendable {
     /// Look at what this holder has done to its file.
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
-    /// A waiting claim is on another item from now on: what it replaces, or resolves, is another.
+    /// A claim is on another item from now on: what it is to replace, or what it waits to resolve, is another.
     case retarget(ClaimID, from: ItemID, to: ItemID)
     /// A cycle was found; what is done about it follows.
     indirect case deadlock(Deadlock)

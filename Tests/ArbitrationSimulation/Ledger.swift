@@ -218,11 +218,12 @@ extension Ledger {
     private mutating func move(_ item: ItemID, _ move: Move) {
         directories[item]?.parent = move.to.directory
         let isDirectory = directories[item] != nil
-        changeParts { _, part in
+        changeParts { entry, part in
             guard part.item == item, part.place.isSameName(as: move.from),
                 part.place.directory == move.from.directory || isDirectory
             else { return nil }
-            if part.access == .write(.forReplacing) {
+            let isMaker = entry.isHeld && entry.nature == .handle
+            if part.access == .write(.forReplacing), !isMaker {
                 return move.leaving.map { ($0, move.from) }
             }
             return (item, move.to)

@@ -40,6 +40,18 @@ extension Catalogue {
             try shower.expect("P", "relinquishToWriter", "didMove g", "reacquired")
             try stage.silence(shower, "P")
         },
+        Scene(nil, "who puts aside itself what it is to replace has the name until it is done", .mount) { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.hold("w", "write f,forReplacing")
+            try a.act("w", "move f other/f")
+            try a.act("w", "put f new")
+            try b.begin("r", "read f")
+            try stage.waits(b, for: "f", "r")
+            try a.end("w")
+            try check(try b.began("r") == "f", "the reader goes on")
+            try check(try b.act("r", "get f") == "new", "with what was put there")
+            try b.end("r")
+        },
         Scene(29, "who waits for what is deleted finds nothing", .mount) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.hold("d", "write f,forDeleting")

@@ -159,6 +159,47 @@ extension Mounted {
             }
         }
 
+        @Test("A presenter keeps its file when another link of it takes the name of something else")
+        func otherLinkOverAnother() throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                try Contents.write("other\n", to: mount.path + "/latest.md")
+                let presenter = try Self.present(mount)
+                try Program("ln").run("--force", mount.path + "/notes.md", mount.path + "/latest.md")
+                #expect(try mount.counters.asked == 0)
+                let next = mount.path + "/next.md"
+                try Contents.write("next\n", to: next)
+                try Program("mv").run(next, mount.path + "/notes.md")
+                #expect(try mount.counters.asked > 0, "its file is replaced")
+                #expect(!presenter.text.contains("didMove"), "\(presenter.text)")
+                let asked = try mount.counters.asked
+                try Program("rm").run(mount.path + "/latest.md")
+                #expect(try mount.counters.asked == asked, "what is deleted is not its file")
+                #expect(!presenter.text.contains("accommodateDeletion"), "\(presenter.text)")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "next\n")
+                #expect(try mount.counters.asked > asked)
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Nobody is asked to make room for a directory that cannot go over another one")
+        func notEmpty() throws {
+            let prepare = { (source: String) in
+                try Script("mkdir -p \"$1/photos\" \"$1/archive/photos\"").run(source)
+                try Self.writeNotes(in: source + "/archive/photos")
+            }
+            try MountedDirectory.with("ask-again=0ms", prepare: prepare) { mount in
+                let presenter = try Self.present(mount, "archive/photos/notes.md")
+                let mover = try Actor()
+                let answer = try mover.ask("rename", mount.path + "/photos", mount.path + "/archive/photos")
+                #expect(answer == "ENOTEMPTY")
+                #expect(try mount.counters.asked == 0)
+                #expect(presenter.text == "")
+                try presenter.end()
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("A document that git takes away has not become another link of its file that is seen meanwhile")
         func linkSeenMeanwhile() throws {
             let place = try Lab.freshDirectory("programs")
@@ -239,8 +280,10 @@ extension Mounted {
         }
 
         /// `truce present` as a presenter that consents to everything.
-        static func present(_ mount: MountedDirectory) throws -> RunningProgram {
-            let presenter = try TruceCommand.start("present", mount.path + "/notes.md", "--json")
+        static func present(
+            _ mount: MountedDirectory, _ name: String = "notes.md"
+        ) throws -> RunningProgram {
+            let presenter = try TruceCommand.start("present", mount.path + "/" + name, "--json")
             try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
                 presenter.errorText.contains("presenting")
             }

@@ -68,6 +68,66 @@ extension Mounted {
             }
         }
 
+        /// A thread is sent back once only. What it finds then may be replaced as well, while somebody else, who came back before it,
+        /// still writes to that: it is kept by a link, which leads to the file that is emptied.
+        @Test("Who empties a file that was replaced twice while it waited leaves what is kept of it")
+        func replacedTwice() throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (writer, waiter) = (try Actor(), try Actor())
+                // Which of the two comes back first is for the kernel to say.
+                var tries = 0
+                repeat {
+                    tries += 1
+                    try #require(tries <= 50, "the waiter was always the first")
+                } while try !Self.isReplacedTwice(mount, writer, waiter)
+                print("replaced twice at try \(tries)")
+                #expect(try Contents.text(of: mount.path + "/document") == "third")
+                let place = try Lab.freshDirectory("restored")
+                var kept: [String] = []
+                for entry in try mount.kept("document") {
+                    try mount.restore(entry.id, to: "\(place)/\(entry.id)")
+                    kept.append(try Contents.text(of: "\(place)/\(entry.id)"))
+                }
+                #expect(kept.contains("second, and more"), "\(kept)")
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// Whether the waiter had to wait again, for the writer.
+        private static func isReplacedTwice(
+            _ mount: MountedDirectory, _ writer: Actor, _ waiter: Actor
+        ) throws -> Bool {
+            let document = mount.path + "/document"
+            let (holder, other) = (try Actor(), try Actor())
+            try other.must("put", document, "old")
+            for name in ["second", "third"] { try other.must("put", mount.path + "/" + name, name) }
+            try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+            try writer.tell("open", "w", document, "O_WRONLY|O_APPEND")
+            try mount.waitUntilParked(writer.pid)
+            // At once: whoever has written nothing is not waited for.
+            try writer.tell("write", "w", ", and more")
+            try waiter.tell("open", "t", document, "O_WRONLY|O_TRUNC")
+            try mount.waitUntilParked(waiter.pid)
+            try other.must("rename", mount.path + "/second", document)
+            try eventually(within: .seconds(10), "one of them to come back") {
+                writer.isDone || waiter.isDone
+            }
+            try holder.must("close", "h")
+            guard !waiter.isDone else {
+                try waiter.must("close", "t")
+                _ = try writer.answer()
+                try writer.must("close", "w")
+                return false
+            }
+            try mount.waitUntilParked(waiter.pid)
+            try other.must("rename", mount.path + "/third", document)
+            #expect(try waiter.answer() == "ok")
+            try waiter.must("write", "t", "late")
+            try waiter.must("close", "t")
+            try writer.must("close", "w")
+            return true
+        }
+
         /// By a link of `/proc`, which leads to a file whatever it is called: an open that comes after the replacement of
         /// what it found.
         @Test(

@@ -17,6 +17,41 @@ extension Mounted {
             }
         }
 
+        @Test("What a file is does not change because it has one more name", arguments: ["link", "look", "list"])
+        func named(by way: String) throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (holder, waiter, other) = (try Actor(), try Actor(), try Actor())
+                let (document, log) = (mount.path + "/notes.md", mount.path + "/app.log")
+                for file in [document, log] { try other.must("put", file, "old") }
+                let names = { (below: Bool) in
+                    let place = below ? mount.below : mount.path
+                    return [[place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"]]
+                }
+                // In place nothing is seen of what is done below, so it is found by its name.
+                for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try holder.must("open", "l", log, "O_WRONLY|O_APPEND")
+                switch way {
+                case "look": try Program("stat").run(mount.path + "/notes.md~", mount.path + "/logged")
+                case "list": try Program("ls").run("-l", mount.path)
+                default: break
+                }
+                for name in ["/notes.md", "/notes.md~"] {
+                    try waiter.tell("read", mount.path + name)
+                    try mount.waitUntilParked(waiter.pid)
+                    try holder.must("write", "h", "new")
+                    try holder.must("close", "h")
+                    #expect(try waiter.answer().hasSuffix("new"))
+                    try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                }
+                // Who appends to a log waits for nobody who does.
+                try other.must("open", "l", log, "O_WRONLY|O_APPEND")
+                try other.must("open", "m", mount.path + "/logged", "O_WRONLY|O_APPEND")
+                try holder.must("close", "h")
+                checkForced(try mount.status())
+            }
+        }
+
         static let rounds = 1_000
         static let leastWins = 900
 

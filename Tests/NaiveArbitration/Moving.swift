@@ -55,7 +55,10 @@ extension NaiveArbiter {
             let isRetargeted = claims[index].parts.indices.reduce(false) { isRetargeted, number in
                 follow(index, number, item, move) || isRetargeted
             }
-            if isRetargeted, !claims[index].isHeld, let leaving = move.leaving {
+            guard isRetargeted, let leaving = move.leaving else { continue }
+            if claims[index].isHeld {
+                effects.append(.retarget(claims[index].id, from: item, to: leaving))
+            } else {
                 retarget(index, item, leaving)
             }
         }
@@ -70,7 +73,8 @@ extension NaiveArbiter {
     private mutating func follow(_ index: Int, _ number: Int, _ item: ItemID, _ move: Move) -> Bool {
         let part = claims[index].parts[number]
         guard part.item == item, part.place.isSameName(as: move.from) else { return false }
-        if part.access == .write(.forReplacing), let leaving = move.leaving {
+        let isMaker = claims[index].isHeld && claims[index].nature == .handle
+        if part.access == .write(.forReplacing), !isMaker, let leaving = move.leaving {
             claims[index].parts[number] = Request.Part(leaving, part.access, at: move.from)
             return true
         }

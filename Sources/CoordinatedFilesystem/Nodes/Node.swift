@@ -331,6 +331,16 @@ final class Node: DescriptorKeeper {
         state.withLock { $0.hasName && $0.parent === directory && $0.name == name }
     }
 
+    /// Whether a file of several links that was found under another one is called what it was. A document is, by the name that
+    /// somebody follows it by; and what it is does not change because it has one more name: a backup's makes no helper file of a
+    /// document, about which nobody takes turns, and none makes a document of a log or a database (D127).
+    func keepsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
+        if state.withLock({ $0.isFollowed }) || isCalled(name, in: directory) { return true }
+        guard state.withLock({ $0.hasName && $0.parent != nil }) else { return false }
+        let known = itemClass
+        return known != .private && known != Self.itemClass(of: name, in: directory)
+    }
+
     /// Whether it lies below a directory, at any depth, or is it.
     func isBelow(_ directory: Node) -> Bool {
         var next: Node? = self
@@ -357,7 +367,10 @@ final class Node: DescriptorKeeper {
         if let known = state.withLock({ $0.itemClass }) { return known }
         let (name, parent) = state.withLock { ($0.name, $0.parent) }
         let found = Self.itemClass(of: name, in: parent)
-        state.withLock { $0.itemClass = found }
+        state.withLock { state in
+            // It may have been renamed meanwhile.
+            if state.name == name, state.parent === parent { state.itemClass = found }
+        }
         return found
     }
 

@@ -120,7 +120,7 @@ final class NodeTable: Sendable {
     /// Counts one more lookup of a file that was found under a name, making its node if need be.
     ///
     /// Whoever found it without the kernel's lock of the directory may come behind a rename, and so does not
-    /// decide what a known node is called. Neither does another link of a file that is followed by its name.
+    /// decide what a known node is called. Neither does another link of a file that keeps its name (``Node/keepsName``).
     /// `above` are directories to keep as long as a new node is known.
     func introduce(
         _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
@@ -130,10 +130,9 @@ final class NodeTable: Sendable {
         let (node, isNew) = enter(status, as: name, in: parent, keeping: kept.map(\.id))
         if !isNew {
             for directory in kept { forget(directory.id, lookups: 1) }
-            let (hasName, isFollowed) = node.state.withLock { ($0.hasName, $0.isFollowed) }
-            let keepsName = !isLocked || (isFollowed && status.linkCount > 1 && !status.isDirectory)
-            if !hasName || !keepsName {
-                let isOnly = status.linkCount <= 1 || status.isDirectory
+            let hasName = node.hasName
+            let isOnly = status.linkCount <= 1 || status.isDirectory
+            if !hasName || isLocked && (isOnly || !node.keepsName(insteadOf: name, in: parent)) {
                 if hasName, isOnly { surroundings?.noteFormerName(of: node, ifOther: name, in: parent) }
                 node.found(name, in: parent)
             }

@@ -72,11 +72,12 @@ extension CoordinatedFilesystem: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        if node.item == item {
+        // Who takes a name away says so before it looks who follows the file.
+        if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file
         }
-        // It has become another document meanwhile.
+        // It has become another document meanwhile, or is gone.
         file.release()
         return nil
     }

@@ -85,7 +85,7 @@ extension CoordinatedFilesystem {
     ) {
         guard !node.isCalled(name, in: directory) else { return }
         let isOtherLink = status.linkCount > 1 && !status.isDirectory
-        guard !isOtherLink || !node.state.withLock({ $0.isFollowed }) else { return }
+        guard !isOtherLink || !node.keepsName(insteadOf: name, in: directory) else { return }
         do throws(Errno) {
             guard FileKey(try directory.status(of: name)) == node.key else { return }
             if !isOtherLink { surroundings?.noteFormerName(of: node, ifOther: name, in: directory) }

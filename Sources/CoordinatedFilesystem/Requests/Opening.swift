@@ -112,7 +112,7 @@ extension CoordinatedFilesystem {
 
     /// Opens a file whose claim was granted, or that has none.
     func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
-        guard let grant, endangers(grant) || passesHidden(grant) else {
+        guard let grant, reasonToKeep(for: handle, grant) != nil || passesHidden(grant) else {
             return complete(handle, reply: reply)
         }
         let waiting = makeInterruptible(handle, reply: reply)
@@ -132,15 +132,13 @@ extension CoordinatedFilesystem {
         work(on: handle.node, for: .keeping) { [self] in
             do throws(StoreError) {
                 // Whoever was interrupted already goes over nothing.
-                if !isAwaited(waiting) || !endangers(grant) {
-                    open()
-                } else if handle.onlyAppends {
-                    try keeper.keepContents(of: handle.node, because: grant.keepCause, by: handle)
-                    open()
-                } else {
+                let cause = isAwaited(waiting) ? reasonToKeep(for: handle, grant) : nil
+                if let cause, !handle.onlyAppends {
                     try keeper.keepContents(
-                        of: handle.node, because: grant.keepCause, by: handle, doubting: isBlurred,
-                        before: open)
+                        of: handle.node, because: cause, by: handle, doubting: isBlurred, before: open)
+                } else {
+                    if let cause { try keeper.keepContents(of: handle.node, because: cause, by: handle) }
+                    open()
                 }
             } catch {
                 engine.end(handle.claim)
@@ -148,6 +146,14 @@ extension CoordinatedFilesystem {
             }
             keeper.letGoOfGrown(by: handle)
         }
+    }
+
+    /// Why what is in a file is kept before it is opened; nil if nobody loses anything.
+    private func reasonToKeep(for handle: Handle, _ grant: Grant) -> KeepCause? {
+        // A file that was replaced may be kept by a link for those who go on writing to it, and whoever waited for the document is
+        // not told of them (R1).
+        if handle.truncates, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
+        return endangers(grant) ? grant.keepCause : nil
     }
 
     /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.

@@ -13,12 +13,15 @@ final class Rename: Sendable {
     let visits: [NodeVisit]
     let targetStatus: FileStatus?
     let target: Node?
+    /// The name that is given up is none that the document is followed by.
+    let isOfOtherLink: Bool
     /// The name that is taken away is none that the target's document is followed by.
     let isOverOtherLink: Bool
 
     init(
         from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node,
-        visits: [NodeVisit], targetStatus: FileStatus?, target: Node?, isOverOtherLink: Bool
+        visits: [NodeVisit], targetStatus: FileStatus?, target: Node?, isOfOtherLink: Bool,
+        isOverOtherLink: Bool
     ) {
         self.from = from
         self.to = to
@@ -28,6 +31,7 @@ final class Rename: Sendable {
         self.visits = visits
         self.targetStatus = targetStatus
         self.target = target
+        self.isOfOtherLink = isOfOtherLink
         self.isOverOtherLink = isOverOtherLink
     }
 

@@ -44,9 +44,13 @@ extension CoordinatedFilesystem {
             return carryOut(move, nil, reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(of: move)
+        guard let wanted = self.request(for: move, of: node, isSave: save?.evidence != nil) else {
+            giveUp(former)
+            return carryOut(move, nil, reply: reply)
+        }
         let request = ClaimedRequest(
-            .renaming(from, to: to), self.request(for: move, of: node, isSave: save?.evidence != nil),
-            save: save, isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
+            .renaming(from, to: to), wanted, save: save,
+            isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let isSave = save?.evidence != nil
@@ -61,13 +65,20 @@ extension CoordinatedFilesystem {
 
     /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
     private func isClaimed(_ move: Rename) -> Bool {
-        move.status.isRegularFile || move.target != nil || engine.isAttended
+        // A directory does not go over one with anything in it, and nobody is asked to make room for that.
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            return target.isEmptyDirectory
+        }
+        return move.status.isRegularFile || move.target != nil || engine.isAttended
     }
 
-    private func request(for move: Rename, of node: Node, isSave: Bool) -> Request {
-        let first = Request.Part(
+    /// Nil if it concerns nobody.
+    private func request(for move: Rename, of node: Node, isSave: Bool) -> Request? {
+        let target = claimedTarget(of: move)
+        if move.isOfOtherLink { return target.map { Request(engine.makeClaimID(), .nameChange, $0) } }
+        let source = Request.Part(
             node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
-        return Request(engine.makeClaimID(), .nameChange, first, claimedTarget(of: move))
+        return Request(engine.makeClaimID(), .nameChange, source, target)
     }
 
     /// What is moved over, or else whoever waits for the name or has the package that it is in.
@@ -103,6 +114,7 @@ extension CoordinatedFilesystem {
         return Rename(
             from: from, to: to, flags: flags, status: status, node: node, visits: visits,
             targetStatus: targetStatus, target: target,
+            isOfOtherLink: isFollowed(node, status, elsewhereThan: from),
             isOverOtherLink: isOverOtherLink)
     }
 
@@ -179,22 +191,24 @@ extension CoordinatedFilesystem {
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.actor,
                 evidence: evidence, thread: thread)
         }
+        var isUpdate = false
         if let target = move.target, let status = move.targetStatus {
             lost(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
-            if move.isUpdate {
+            // Nor does it become what nobody follows; of two that are followed it is both.
+            isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
+            if isUpdate {
                 if isMoved { tellMove(of: node, from: move.from, to: move.to, under: claim) }
                 takeOver(node, from: target)
             } else if !move.isOverOtherLink {
                 loseDocument(of: target, called: move.to, under: claim)
+                if !isKnown { noteCreation(of: node, move.to, under: claim) }
             }
         }
-        if isKnown || move.isUpdate || !node.state.withLock({ $0.isFollowed }) {
-            rename(node, to: move.to)
-        }
+        if isKnown { rename(node, to: move.to) }
         documents.moved(node)
-        if move.isUpdate {
+        if isUpdate {
             engine.placePresenters(of: node.item)
             noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {

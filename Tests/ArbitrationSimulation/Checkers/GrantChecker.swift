@@ -62,7 +62,8 @@ struct WaitChecker: Checker {
             }
             checkRefusal(claim, refusal, event, ledger, &report)
         case .retarget(let id, _, _):
-            if ledger.claims[id]?.isHeld != false { report.blame("\(id) is retargeted, and does not wait") }
+            guard let claim = ledger.claims[id] else { return report.blame("\(id) is retargeted, and unknown") }
+            if claim.isHeld, claim.nature == .handle { report.blame("\(id) leaves the file it has open") }
         default: break
         }
     }
