@@ -40,7 +40,8 @@ extension Catalogue {
             try shower.expect("P", "relinquishToWriter", "didMove g", "reacquired")
             try stage.silence(shower, "P")
         },
-        Scene(nil, "who puts aside itself what it is to replace has the name until it is done", .mount) { stage in
+        Scene(nil, "who puts aside itself what it is to replace has the name until it is done", .mount) {
+            stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.hold("w", "write f,forReplacing")
             try a.act("w", "move f other/f")

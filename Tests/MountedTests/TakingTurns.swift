@@ -17,7 +17,9 @@ extension Mounted {
             }
         }
 
-        @Test("What a file is does not change because it has one more name", arguments: ["link", "look", "list"])
+        @Test(
+            "What a file is does not change because it has one more name",
+            arguments: ["link", "look", "list"])
         func named(by way: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (holder, waiter, other) = (try Actor(), try Actor(), try Actor())
@@ -25,7 +27,9 @@ extension Mounted {
                 for file in [document, log] { try other.must("put", file, "old") }
                 let names = { (below: Bool) in
                     let place = below ? mount.below : mount.path
-                    return [[place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"]]
+                    return [
+                        [place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"],
+                    ]
                 }
                 // In place nothing is seen of what is done below, so it is found by its name.
                 for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }

@@ -62,7 +62,9 @@ struct WaitChecker: Checker {
             }
             checkRefusal(claim, refusal, event, ledger, &report)
         case .retarget(let id, _, _):
-            guard let claim = ledger.claims[id] else { return report.blame("\(id) is retargeted, and unknown") }
+            guard let claim = ledger.claims[id] else {
+                return report.blame("\(id) is retargeted, and unknown")
+            }
             if claim.isHeld, claim.nature == .handle { report.blame("\(id) leaves the file it has open") }
         default: break
         }
