@@ -239,6 +239,26 @@ local function goes(stage)
   editor:said('cat (712) deleted notes.md: closed')
 end
 
+-- The rest of the sentence does not go into another document.
+local function goes_while_typing(stage)
+  local other = stage.mount .. '/other.md'
+  stages.write(other, 'other\n')
+  local daemon, editor, presenter = stage:presented()
+  editor:command('edit ' .. vim.fn.fnameescape(other))
+  daemon:registered('other.md')
+  editor:command('buffer 1')
+  editor:type('ggOhello ')
+  eventually('what is typed', function() return editor:text():sub(1, 6) == 'hello ' end)
+  assert(daemon:call('save', presenter))
+  assert(daemon:call('accommodateDeletion', presenter, { turn = 3 }))
+  os.remove(stage.file)
+  daemon:notify('reacquire', presenter, { turn = 3 })
+  editor:eventually('the mark', 'vim.b.truce_state == "deleted"')
+  editor:type('world')
+  editor:shows('hello world\none\ntwo\nthree', 1)
+  assert(editor:text(2) == 'other', editor:text(2))
+end
+
 local function stays(stage)
   local daemon, editor, presenter = stage:presented()
   editor:change('zero')
@@ -304,6 +324,7 @@ return {
   { 'without a terminal', headless },
   { 'unknown messages do no harm', strangers },
   { 'a deleted file is closed', goes },
+  { 'a deleted file stays while somebody types', goes_while_typing },
   { 'unsaved text stays when the file goes', stays },
   { 'a file that is made anew stays open', comes_back },
   { 'a file that comes back meets unsaved text', comes_back_to_unsaved_text },

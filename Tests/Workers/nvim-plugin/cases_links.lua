@@ -151,6 +151,27 @@ local function restarts(stage)
   assert(editor:lua('return #vim.api.nvim_list_wins()') == 1)
 end
 
+-- Neovim looks for its files meanwhile, and finds nothing.
+local function out_of_sight(is_dirty)
+  return function(stage)
+    local daemon, editor = stage:presented()
+    if is_dirty then editor:change('mine') end
+    daemon:tell({ ['hang up'] = true })
+    local hidden = stage.root .. '/hidden'
+    assert(vim.loop.fs_rename(stage.file, hidden))
+    editor:eventually('the loss', [[require('truce').status() ~= 'truce']])
+    editor:command('checktime')
+    editor:eventually('what Neovim finds', [[vim.b.truce_state == 'deleted']])
+    assert(vim.loop.fs_rename(hidden, stage.file))
+    local presenter = daemon:registered('notes.md')
+    editor:eventually('the file', 'vim.b.truce_state == nil')
+    if not is_dirty then editor:change('mine') end
+    local saved, why = daemon:call('save', presenter)
+    assert(saved, why)
+    assert(stages.read(stage.file) == 'mine\none\ntwo\nthree\n')
+  end
+end
+
 local function starts_late(stage)
   local editor = stage:editor()
   editor:said('truce: no daemon: there is no socket')
@@ -304,6 +325,8 @@ return {
   { 'many buffers are presented', many },
   { 'a refusal to present is told once', refused },
   { 'a daemon that restarts is found again, and what it did not tell', restarts },
+  { 'a file that was out of sight is what it was, with unsaved text', out_of_sight(true) },
+  { 'a file that was out of sight is what it was', out_of_sight(false) },
   { 'a daemon that starts late is found', starts_late },
   { 'without a buffer nothing is tried', nobody_needs_it },
   { 'without a mount nothing is tried', unmounted },

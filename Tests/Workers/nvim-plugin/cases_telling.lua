@@ -228,6 +228,27 @@ local function written_after_move(stage)
   assert(editor:option('modified'))
 end
 
+-- What others wrote is not taken for what the buffer was read from, whichever of both is told first.
+local function moved_in_conflict(tells_change_first)
+  return function(stage)
+    local daemon, editor, presenter = stage:presented()
+    editor:change('mine')
+    stages.write(stage.file, 'theirs\n')
+    if tells_change_first then tells_change(daemon, presenter) end
+    local new = stage.mount .. '/new.md'
+    assert(vim.loop.fs_rename(stage.file, new))
+    tells_move(daemon, presenter, 'notes.md', 'new.md')
+    if not tells_change_first then tells_change(daemon, presenter) end
+    assert(editor:lua('return vim.b.truce_state') == 'conflict')
+    editor:type(':w<CR>')
+    editor:said('E13')
+    assert(stages.read(new) == 'theirs\n', 'written over without a question')
+    editor:command('write!')
+    assert(stages.read(new) == 'mine\none\ntwo\nthree\n')
+    editor:eventually('the end of the conflict', 'vim.b.truce_state == nil')
+  end
+end
+
 local function moved_in_turn(stage)
   local daemon, editor, presenter = stage:presented()
   editor:command('split')
@@ -311,6 +332,8 @@ return {
   { 'a clean buffer follows its file', moved(false) },
   { 'unsaved text follows its file', moved(true) },
   { 'a moved buffer is written without force', written_after_move },
+  { 'a conflict follows its file', moved_in_conflict(true) },
+  { 'a change that is told after the move is a conflict', moved_in_conflict(false) },
   { 'a buffer follows its file within a turn', moved_in_turn },
   { 'a file is moved over an open one', moved_over_open_file },
   { 'a file is moved over one with unsaved text', moved_over_unsaved_text },

@@ -247,7 +247,9 @@ function M.rename(document, name)
     vim.g.truce_name = name
     vim.cmd(('silent keepalt call nvim_buf_set_name(%d, g:truce_name)'):format(buffer))
     vim.g.truce_name = nil
-    settle_name(document)
+    -- Neovim takes what is there for what the buffer was read from. Where that is not so, only its question whether
+    -- to write over a file that exists protects it.
+    if document.state == nil and M.same(M.stamp(name), document.stamp) then settle_name(document) end
   end)
   if not works then return sentence_of(failure) end
   -- Neovim keeps the old name in a buffer of its own.
@@ -266,9 +268,12 @@ local function successor(buffer)
   return vim.api.nvim_create_buf(true, false)
 end
 
--- No window closes, and Neovim does not end. False if it cannot be done now.
+-- No window closes, and Neovim does not end. False if it cannot be done now, as while somebody types: the rest would go
+-- into the text that is shown instead.
 function M.close(document)
   local buffer, other = document.buffer, nil
+  local is_typing = vim.api.nvim_get_mode().mode:match('^[iRsS]')
+  if is_typing and vim.api.nvim_get_current_buf() == buffer then return false end
   for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
     other = other or successor(buffer)
     if not pcall(vim.api.nvim_win_set_buf, window, other) then return false end

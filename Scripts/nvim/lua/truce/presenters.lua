@@ -92,6 +92,10 @@ local function file_changed(document)
   local reason = vim.v.fcs_reason
   vim.v.fcs_choice = ''
   if reason == 'conflict' then
+    -- Neovim says so of each file that was out of sight, as while there was no daemon, and is what it was.
+    if document.state ~= 'conflict' and buffers.same(buffers.stamp(document.path), document.stamp) then
+      return mark(document, nil)
+    end
     mark_conflict(document)
   elseif reason == 'deleted' then
     if not document.leaving then mark_deleted(document) end
@@ -373,8 +377,12 @@ function owner.registered(link, document)
     end
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
-    -- What happened before we were told of it.
-    if not buffers.same(buffers.stamp(document.path), document.stamp) then changed(document) end
+    -- What happened before we were told of it; or nothing, and the file was only out of sight.
+    if not buffers.same(buffers.stamp(document.path), document.stamp) then
+      changed(document)
+    elseif document.state == 'deleted' and not document.leaving then
+      mark(document, nil)
+    end
   end)
 end
 
