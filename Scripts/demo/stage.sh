@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What all scenes of the demo need. `lab`, `lab_truce` and `in_lab` are of lib/lab.sh; `truce` is the command as whoever
-# may mount, `root` the words that make a command run as that user: nobody else may present a file.
+# may mount, `root` the words that make a command run as that user, who may present any file.
 #
 # A process passes the claims of its own ancestors and descendants, and play is the ancestor of every process here.
 # So the shell itself never touches a document through a mount; programs and subshells, its children, do.

@@ -82,6 +82,11 @@ struct Claim: Sendable {
         firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
 
+    /// Whether a part of it and one of another are on one item.
+    func shares(itemWith other: Claim) -> Bool {
+        firstOfParts { part in other.firstOfParts { $0.item == part.item ? true : nil } } ?? false
+    }
+
     /// Whether a part takes an item away; a handle that replaces has created a file under a name that nobody had.
     func deletes(_ part: Request.Part) -> Bool {
         part.access.isDeletion && !(nature == .handle && part.access == .write(.forReplacing))

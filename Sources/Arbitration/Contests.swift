@@ -3,6 +3,8 @@ import Coordination
 
 /// What is known of a holder while it keeps somebody out.
 struct Contest: Sendable {
+    /// From when on it counts for that (Y6).
+    let since: Instant
     /// When everybody passes (Y6).
     let end: Instant
     /// One who is kept out; nil if a presenter alone waits for it to be over.

@@ -14,13 +14,13 @@ package struct MountSocket: ~Copyable {
     /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
     package init(to mount: MountEntry) throws(ClientFailure) {
         try MountFinder.checkMayAsk(mount)
-        let place = mount.mountpoint.shown
-        let socket = try Self.reaching(place) { () throws(Errno) in
+        let socket = try Self.reaching(mount) { () throws(Errno) in
             try UnixSocket.connect(to: Self.attribute(of: mount), timeout: Self.timeoutSeconds)
         }
-        let peer = try Self.reaching(place) { () throws(Errno) in try PeerCredentials(of: socket.rawValue) }
+        let peer = try Self.reaching(mount) { () throws(Errno) in try PeerCredentials(of: socket.rawValue) }
         let mayServe = peer.user == 0 || peer.user == geteuid() || (geteuid() == 0 && peer.user == mount.user)
         guard mayServe else {
+            let place = mount.mountpoint.shown
             throw ClientFailure(
                 .denied, "the mount at '\(place)' is served by user \(peer.user), whom you need not trust")
         }
@@ -35,7 +35,7 @@ package struct MountSocket: ~Copyable {
     package static func path(of mount: MountEntry) throws(ClientFailure) -> [UInt8] {
         try MountFinder.checkMayAsk(mount)
         do throws(Errno) { return try attribute(of: mount) } catch {
-            throw unreachable(error, mount.mountpoint.shown)
+            throw unreachable(error, mount)
         }
     }
 
@@ -51,15 +51,20 @@ package struct MountSocket: ~Copyable {
     }
 
     private static func reaching<Value: ~Copyable>(
-        _ place: String, _ body: () throws(Errno) -> Value
+        _ mount: MountEntry, _ body: () throws(Errno) -> Value
     ) throws(ClientFailure) -> Value {
-        do throws(Errno) { return try body() } catch { throw unreachable(error, place) }
+        do throws(Errno) { return try body() } catch { throw unreachable(error, mount) }
     }
 
-    private static func unreachable(_ error: Errno, _ place: String) -> ClientFailure {
-        switch error {
+    private static func unreachable(_ error: Errno, _ mount: MountEntry) -> ClientFailure {
+        let place = mount.mountpoint.shown
+        let isInPlace = mount.source == mount.mountpoint
+        let places = isInPlace ? place : "\(mount.source.shown) \(place)"
+        return switch error {
         case .notConnected:
-            ClientFailure(.failed, "the daemon of '\(place)' is dead; 'truce mount \(place)' replaces it")
+            ClientFailure(
+                .failed,
+                "the daemon of '\(place)' is dead; 'truce mount \(places)', with its options, replaces it")
         case .noAccess: ClientFailure(.denied, "the mount at '\(place)' belongs to another user")
         case .noAttribute, .unsupported:
             ClientFailure(.failed, "the mount at '\(place)' has no control socket")

@@ -84,7 +84,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
     static func disconnected(_ mountpoint: String) -> FileCoordinationError {
         FileCoordinationError(
             .disconnected, "the daemon of '\(mountpoint)' is gone",
-            suggestion: "'truce mount \(mountpoint)' starts it again")
+            suggestion: "'truce mount', with the same directories and options, starts it again")
     }
 }
 

@@ -29,7 +29,13 @@ struct DaemonLaunch: ~Copyable {
         }
         guard code == 0 else { throw Self.failure(code, answer.dropFirst(), words) }
         if plan.target.replacesDeadMount { DeadMount.say(plan.target.mountpoint, with: inside) }
-        try confirm(child, isQuiet: isQuiet)
+        do {
+            try confirm(child, isQuiet: isQuiet)
+        } catch {
+            // Whoever is told that this failed finds nothing mounted.
+            kill(child, SIGTERM)
+            throw error
+        }
     }
 
     private func spawn(

@@ -84,6 +84,20 @@ enum DeadMount {
         return true
     }
 
+    /// Fails if a dead mount there shows another directory: what comes in its place would show the one that it covers.
+    static func checkShowsItself(at argument: String) throws(CommandFailure) {
+        let path = try resolve(argument)
+        let mount = try MountFinder.table().top(at: path)
+        guard let mount, mount.isTruce, mount.source != mount.mountpoint, try isDead(path) else { return }
+        let (source, place) = (mount.source.shown, mount.mountpoint.shown)
+        throw CommandFailure(
+            .failed,
+            """
+            '\(place)' is a dead mount of '\(source)': 'truce mount \(source) \(place)' replaces it, 'truce unmount \
+            \(place)' takes it away
+            """)
+    }
+
     private static func checkOwner(of path: [UInt8]) throws(CommandFailure) {
         let mount = try MountFinder.table().top(at: path)
         guard let mount, mount.isTruce, geteuid() == 0 || mount.user == geteuid() else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlClient
+import ControlServer
 import Glibc
 import LinuxSystem
 
@@ -22,6 +23,7 @@ struct MountOverlap {
             throw CommandFailure(
                 .failed, "'\(mountpoint.shown)' is inside '\(source.shown)', which it is to show")
         }
+        try checkSocket(at: mountpoint)
         // What other users mount is called what they like, and is their own affair.
         for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
             guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
@@ -29,6 +31,16 @@ struct MountOverlap {
             }
             throw CommandFailure(.failed, sentence)
         }
+    }
+
+    /// The daemon's socket would be seen through its own mount only, where it is none.
+    private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
+        let places = SocketDirectory.candidates(
+            user: geteuid(), runtimeDirectory: truce.environment("XDG_RUNTIME_DIR"))
+        guard let place = places.first, Array(place.path.utf8).isPath(atOrBelow: mountpoint) else { return }
+        throw CommandFailure(
+            .failed,
+            "'\(mountpoint.shown)' contains '\(place.path.shown)', where control sockets are; mount directories in it")
     }
 
     private func overlap(of source: [UInt8], at mountpoint: [UInt8], with mount: MountEntry) -> String? {

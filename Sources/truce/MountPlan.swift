@@ -30,6 +30,7 @@ struct MountPlan: ~Copyable {
             try DeadMount.areSame(source, path) ? nil : path
         }
         let isInPlace = mountpoint == nil
+        if isInPlace { try DeadMount.checkShowsItself(at: source) }
         var covered = try DeadMount.openCovered(by: mountpoint ?? source)
         let isReplacing = covered != nil
         let mountpointPath = try DeadMount.path(of: mountpoint ?? source)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -22,6 +23,36 @@ extension Mounted {
             #expect(try MountTableText.has(mount.path))
             try mount.mount()
             try mount.unmount()
+        }
+
+        @Test("Nothing but its own source takes the place of a dead mount of another directory")
+        func deadElsewhere() throws {
+            let (source, place) = (try Lab.freshDirectory("source"), try Lab.freshDirectory("place"))
+            try Script("echo text >\"$1/file\"").run(source)
+            try TruceCommand.run("mount", source, place)
+            let pid = try TruceCommand.run("status", "--json", place).output
+            let daemon = try JSONDecoder().decode(MountStatus.self, from: Data(pid)).pid
+            kill(daemon, SIGKILL)
+            try eventually(within: .seconds(10), "the mount to be dead") {
+                try TruceCommand.attempt("status", place).errorText.contains("is dead")
+            }
+            let again = "'truce mount \(source) \(place)'"
+            #expect(try TruceCommand.attempt("status", place).errorText.contains(again))
+            let outcome = try TruceCommand.attempt("mount", place)
+            #expect(outcome.ending == .exited(1) && outcome.errorText.contains(again), "\(outcome.errorText)")
+            #expect(try MountTableText.has(place))
+            try TruceCommand.run("mount", source, place)
+            #expect(try Contents.text(of: place + "/file") == "text\n")
+            try TruceCommand.run("unmount", place)
+        }
+
+        @Test("A directory with the sockets in it is refused, as they could not be reached")
+        func sockets() throws {
+            guard geteuid() == 0 else { return }
+            for place in ["/run", "/"] {
+                let outcome = try TruceCommand.attempt("mount", place)
+                try Wrong("mount", code: 1, "'/run/truce'").check(outcome, in: place)
+            }
         }
 
         @Test("A directory whose path has a control character is mounted, and shown without it")

@@ -17,6 +17,33 @@ extension Mounted {
             }
         }
 
+        /// Rule Y6: whoever waits for a program does not wait for each of its handles anew.
+        @Test("A program that opens a file again before it closes it keeps others out no longer than `hold`")
+        func overlapping() throws {
+            try MountedDirectory.with("hold=1s,wait=60s") { mount in
+                let document = mount.path + "/document"
+                let other = try Actor()
+                try other.must("put", document, "text")
+                let reader = try Program("python3").start(
+                    "-c",
+                    """
+                    import os, sys, time
+                    held = []
+                    while True:
+                        held.append(os.open(sys.argv[1], os.O_RDONLY))
+                        if len(held) > 6: os.close(held.pop(0))
+                        if len(held) == 6: print("reading", flush=True)
+                        time.sleep(0.05)
+                    """, document)
+                defer { reader.send(SIGKILL) }
+                try eventually(within: .seconds(10), "the reader") { reader.text.contains("reading") }
+                let took = try timed { try other.must("put", document, "new", within: .seconds(70)) }.1
+                print("a reader by many handles kept a writer out for \(took.milliseconds) ms (bound 1000 ms)")
+                #expect(took < .seconds(11))
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
         @Test(
             "What a file is does not change because it has one more name",
             arguments: ["link", "look", "list"])

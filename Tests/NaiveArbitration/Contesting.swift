@@ -13,7 +13,7 @@ extension NaiveArbiter {
             }
             let isLookedAt = claims[holder].nature == .handle
             if claims[holder].contestedSince == nil {
-                claims[holder].contestedSince = now
+                claims[holder].contestedSince = beginning(of: holder)
                 claims[holder].lastChange = now
                 claims[holder].seen = nil
                 claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
@@ -24,6 +24,20 @@ extension NaiveArbiter {
             }
         }
         return hasYielded
+    }
+
+    /// Y6: with a relative's contest, for whoever came before somebody whom that keeps out.
+    private func beginning(of holder: Int) -> Instant {
+        guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
+        else { return now }
+        let others = claims.indices.filter { other in
+            claims[other].isHeld && claims[other].isOfSocket == claims[holder].isOfSocket
+                && claims[other].parts.contains { part in
+                    claims[holder].parts.contains { $0.item == part.item }
+                }
+                && (areExempt(other, holder) || claims[holder].request.within.contains(claims[other].id))
+        }
+        return others.compactMap { claims[$0].contestedSince }.min() ?? now
     }
 
     private func isContested(_ holder: Int) -> Bool {
