@@ -29,7 +29,7 @@ final class GuestTally: Sendable {
 
 /// Keeps guests from filling the log with what is said of their connections.
 final class GuestRemarks: Sendable {
-    private let log = Mutex(RefusalLog())
+    private let log = Mutex(LineLimit(lines: 1))
 
     /// What to add to a line about one of a user's connections; nil if there is to be none.
     func note(_ user: UInt32) -> String? { log.withLock { $0.note(user, at: Engine.now) } }

@@ -2,13 +2,14 @@
 import ControlProtocol
 import Coordination
 import CoordinationEngine
+import LinuxSystem
 import NIOCore
 
 /// Who is connected, and who may be. On the event loop only.
 final class Roster {
     private let service: Service
     private var connections: [ClientConnection] = []
-    private var refusals = RefusalLog()
+    private var refusals = LineLimit(lines: 1)
 
     init(of service: Service) { self.service = service }
 
@@ -34,12 +35,24 @@ final class Roster {
         return EventLoopFuture.andAllComplete(ends, on: loop)
     }
 
+    /// All guests' together have a quarter of the descriptors at most, two for each: the rest is for files, and for those whose
+    /// mount it is.
+    private static var mostOfGuests: Int { max(DescriptorLimit.current / 8, 1) }
+
+    private func isGuest(_ peer: Peer) -> Bool { peer.user != 0 && peer.user != service.mount.user }
+
     private func refusal(of peer: Peer) -> Failure? {
         guard peer.user == 0 || peer.user == service.mount.user || service.mount.isShared else {
             return .denied(
                 "this mount belongs to user \(service.mount.user); its socket serves only that user and root")
         }
         let own = connections.filter { $0.peer.user == peer.user }
+        if isGuest(peer), own.count < ProtocolLimits.connectionsPerUser {
+            let guests = connections.count { isGuest($0.peer) }
+            guard guests < Self.mostOfGuests else {
+                return .tooMany("the guests of this mount have \(guests) connections, as many as it serves")
+            }
+        }
         guard own.count >= ProtocolLimits.connectionsPerUser else { return nil }
         // Whoever connects and says nothing must not lock out those who have something to say.
         guard let silent = own.first(where: { !$0.isInitialized }) else {
@@ -48,29 +61,5 @@ final class Roster {
         silent.close(because: "it said nothing, and another connection of its user needs its place")
         leave(silent)
         return nil
-    }
-}
-
-/// Keeps those who are not served from filling the log.
-struct RefusalLog {
-    private static let interval = Span.seconds(60)
-    /// More users than this share a line.
-    private static let users = 64
-
-    private var noted: [UInt32: (since: Instant, more: Int)] = [:]
-
-    /// What to add to the line about a refusal; nil if there is to be none.
-    mutating func note(_ user: UInt32, at now: Instant) -> String? {
-        if let last = noted[user], now.since(last.since) < Self.interval {
-            noted[user] = (last.since, last.more + 1)
-            return nil
-        }
-        let more = noted[user]?.more ?? 0
-        if noted[user] == nil, noted.count >= Self.users {
-            noted = noted.filter { now.since($0.value.since) < Self.interval }
-            guard noted.count < Self.users else { return nil }
-        }
-        noted[user] = (now, 0)
-        return more > 0 ? " (and \(more) times before, unnoted)" : ""
     }
 }

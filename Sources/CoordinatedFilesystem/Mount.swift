@@ -166,9 +166,7 @@ extension Mount {
     /// Half of what the process may open is for inodes, open files and listings, as many as there may be of these; the
     /// rest is for what is open during one request, and for clients of the control socket.
     private static var descriptorLimit: Int {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        return min(max(Int(clamping: limit.rlim_cur) / 2, 16), mostDescriptors)
+        min(max(DescriptorLimit.current / 2, 16), mostDescriptors)
     }
 
     /// The dead mount whose place the new one takes; nil for users, whose `fusermount3` cannot do that.

@@ -208,7 +208,9 @@ extension Engine {
             workers.run { [self] in
                 let whom = subject.map { Self.name(of: $0.account) } ?? "somebody gone"
                 let cycle = explanation.sentences.joined(separator: "; ")
-                log("deadlock: \(cycle); \(words(for: way, whom))")
+                let user = subject?.account.user ?? Self.nobody
+                guard let more = deadlockLines.withLock({ $0.note(user, at: Self.now) }) else { return }
+                log("deadlock: \(cycle); \(words(for: way, whom))\(more)")
             }
         }
     }

@@ -49,6 +49,10 @@ package final class Engine: Sendable {
 
     package let bounds: Bounds
     package let counters = LiveCounters()
+    /// Programs may run into each other again and again, and on purpose; the counter and the journal have all of it.
+    let deadlockLines = Mutex(LineLimit(lines: 10))
+    /// Of whom it is not known which user's it is.
+    static let nobody = UInt32.max
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool

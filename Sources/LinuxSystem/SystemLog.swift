@@ -40,7 +40,9 @@ package final class SystemLog: Sendable {
         state.withLock { $0.writers = pool }
     }
 
+    /// Names of files and programs are in it, whoever made them: they end no line, and command no terminal.
     package func write(_ line: String) {
+        let line = line.shown
         let (writers, isTaken): (WorkerPool?, Bool) = state.withLock { state in
             guard state.writers != nil else { return (nil, true) }
             guard state.waiting < Self.most else {

@@ -2,6 +2,7 @@
 import ControlClient
 import ControlProtocol
 import Glibc
+import LinuxSystem
 
 /// How long something has taken or has left, for people: `1.2 s`.
 func shownTime(_ milliseconds: UInt64) -> String {

@@ -40,7 +40,8 @@ struct MountOverlap {
         guard let place = places.first, Array(place.path.utf8).isPath(atOrBelow: mountpoint) else { return }
         throw CommandFailure(
             .failed,
-            "'\(mountpoint.shown)' contains '\(place.path.shown)', where control sockets are; mount directories in it")
+            "'\(mountpoint.shown)' contains '\(place.path.shown)', where control sockets are; mount directories in it"
+        )
     }
 
     private func overlap(of source: [UInt8], at mountpoint: [UInt8], with mount: MountEntry) -> String? {

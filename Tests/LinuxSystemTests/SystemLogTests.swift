@@ -15,6 +15,13 @@ struct SystemLogTests {
         var taken: [String] { lines.withLock { $0 } }
     }
 
+    @Test("what somebody calls a file is no line of its own, nor anything a terminal obeys")
+    func controlCharacters() {
+        let reader = Reader()
+        SystemLog { reader.take($0) }.write("waits for x\ntruce: \u{1B}[31mgone")
+        #expect(reader.taken == ["waits for x\\x0atruce: \\x1b[31mgone"])
+    }
+
     @Test("nobody who writes waits for a reader, and what is lost is told")
     func patience() throws {
         let reader = Reader()

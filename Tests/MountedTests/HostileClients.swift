@@ -140,6 +140,7 @@ final class Foreground {
     }
 
     var log: String { daemon.errorText }
+    var pid: pid_t { daemon.pid }
 
     func holdings() throws -> Holdings {
         let status = ProcessStatus(of: daemon.pid)

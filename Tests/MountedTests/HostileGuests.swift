@@ -84,6 +84,46 @@ extension Mounted.HostileClients {
         try mount.end()
     }
 
+    @Test("However many the guests are, there are descriptors left for files, and for whose mount it is")
+    func crowded() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        let mount = try Foreground("allow_other")
+        defer { mount.abandon() }
+        let crowd = try Program("python3").start(
+            "-c",
+            """
+            import os, resource, socket, sys
+            place, daemon = sys.argv[1], int(sys.argv[2])
+            hard = resource.prlimit(daemon, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(daemon, resource.RLIMIT_NOFILE, (800, hard))
+            held, refused = [], 0
+            for user in range(5):
+                os.seteuid(0)
+                os.setegid(200000 + user)
+                os.seteuid(200000 + user)
+                for _ in range(40):
+                    one = socket.socket(socket.AF_UNIX)
+                    one.connect(place)
+                    one.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\\n')
+                    reply = one.recv(4096)
+                    if b'"error"' in reply:
+                        refused += 1
+                        why = reply
+                    held.append(one)
+            print(len(held), refused, why.decode().strip(), flush=True)
+            sys.stdin.readline()
+            """, mount.socket, String(mount.pid), input: .keyboard)
+        defer { crowd.send(SIGKILL) }
+        try eventually(within: .seconds(20), "the guests: \(crowd.errorText)") { crowd.text.hasSuffix("\n") }
+        #expect(crowd.text.hasPrefix("200 100 "), "\(crowd.text)")
+        #expect(crowd.text.contains("guests of this mount have 100 connections"))
+        try TruceCommand.run("status", mount.path)
+        try Script("cd \"$1\"; echo text >file; ls; cat file").run(mount.path)
+        try crowd.type("\n")
+        try crowd.wait(within: .seconds(10)).succeeding()
+        try mount.end()
+    }
+
     @Test("A guest learns nothing of what it may not see, and has nobody asked more than they can answer")
     func curious() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }

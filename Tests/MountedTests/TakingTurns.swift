@@ -38,7 +38,8 @@ extension Mounted {
                 defer { reader.send(SIGKILL) }
                 try eventually(within: .seconds(10), "the reader") { reader.text.contains("reading") }
                 let took = try timed { try other.must("put", document, "new", within: .seconds(70)) }.1
-                print("a reader by many handles kept a writer out for \(took.milliseconds) ms (bound 1000 ms)")
+                print(
+                    "a reader by many handles kept a writer out for \(took.milliseconds) ms (bound 1000 ms)")
                 #expect(took < .seconds(11))
                 checkForced(try mount.status(), except: [.suspended])
             }
