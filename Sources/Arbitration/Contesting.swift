@@ -67,7 +67,8 @@ extension Arbiter {
     /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
     /// that always has a file open by the next handle before it closes the last would keep everybody else out for good.
     private func beginning(of holder: Claim) -> Instant {
-        guard hasOvertaken(holder) else { return now }
+        let isKeptOut = { (id: ClaimID) in claims[id].map { isInTheWay(holder, of: $0) } ?? false }
+        guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
         var since = now
         let take = { (id: ClaimID) in
             guard let contest = contests[id], contest.since < since, let other = claims[id],
@@ -79,21 +80,6 @@ extension Arbiter {
         if let party = parties[holder.id] { holderKinship.forEachRelative(of: party, take) }
         holder.within.forEach(take)
         return since
-    }
-
-    /// Whether a holder keeps out somebody who came before it.
-    private func hasOvertaken(_ holder: Claim) -> Bool {
-        holder.firstOfStakes { stake in
-            guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
-            let isKeptOut = { (id: ClaimID) in
-                self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
-            }
-            let overtaken =
-                waiting.writers.lastStranger(of: holder.kin, before: holder.id, where: isKeptOut)
-                ?? (stake.isWrite
-                    ? waiting.readers.lastStranger(of: holder.kin, before: holder.id, where: isKeptOut) : nil)
-            return overtaken.map { _ in true }
-        } ?? false
     }
 
     /// One who waits and in whose way this holder stands; the present one as long as it will do.

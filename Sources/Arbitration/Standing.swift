@@ -78,12 +78,17 @@ extension Arbiter {
             }
             return others.contains { party.isExempt(from: $0) }
         }
-        return claim.firstOfStakes { stake in
+        return meetsEarlierWaiter(claim, where: isMet)
+    }
+
+    /// Whether a claim meets somebody who waits, is earlier and matches.
+    func meetsEarlierWaiter(_ claim: Claim, where matches: (ClaimID) -> Bool) -> Bool {
+        claim.firstOfStakes { stake in
             guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
             let met =
-                waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isMet)
+                waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: matches)
                 ?? (stake.isWrite
-                    ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isMet) : nil)
+                    ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: matches) : nil)
             return met.map { _ in true }
         } ?? false
     }
