@@ -82,9 +82,9 @@ struct Claim: Sendable {
         firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
 
-    /// Whether a part of it and one of another are on one item.
-    func shares(itemWith other: Claim) -> Bool {
-        firstOfParts { part in other.firstOfParts { $0.item == part.item ? true : nil } } ?? false
+    /// Whether it stakes something that another one stakes as well.
+    func shares(stakeWith other: Claim) -> Bool {
+        firstOfStakes { stake in other.isWriting(stake.resource).map { _ in true } } ?? false
     }
 
     /// Whether a part takes an item away; a handle that replaces has created a file under a name that nobody had.

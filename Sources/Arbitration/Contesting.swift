@@ -72,7 +72,7 @@ extension Arbiter {
         var since = now
         let take = { (id: ClaimID) in
             guard let contest = contests[id], contest.since < since, let other = claims[id],
-                other.isAware == holder.isAware, holder.shares(itemWith: other),
+                other.isAware == holder.isAware, holder.shares(stakeWith: other),
                 holder.within.contains(id) || areExempt(other, holder)
             else { return }
             since = contest.since

@@ -70,8 +70,10 @@ extension Mounted {
 
         /// A thread is sent back once only. What it finds then may be replaced as well, while somebody else, who came back before it,
         /// still writes to that: it is kept by a link, which leads to the file that is emptied.
-        @Test("Who empties a file that was replaced twice while it waited leaves what is kept of it")
-        func replacedTwice() throws {
+        @Test(
+            "Who empties a file that was replaced twice while it waited leaves what is kept of it",
+            arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
+        func replacedTwice(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (writer, waiter) = (try Actor(), try Actor())
                 // Which of the two comes back first is for the kernel to say.
@@ -79,7 +81,7 @@ extension Mounted {
                 repeat {
                     tries += 1
                     try #require(tries <= 50, "the waiter was always the first")
-                } while try !Self.isReplacedTwice(mount, writer, waiter)
+                } while try !Self.isReplacedTwice(mount, writer, waiter, flags)
                 print("replaced twice at try \(tries)")
                 #expect(try Contents.text(of: mount.path + "/document") == "third")
                 let place = try Lab.freshDirectory("restored")
@@ -95,7 +97,7 @@ extension Mounted {
 
         /// Whether the waiter had to wait again, for the writer.
         private static func isReplacedTwice(
-            _ mount: MountedDirectory, _ writer: Actor, _ waiter: Actor
+            _ mount: MountedDirectory, _ writer: Actor, _ waiter: Actor, _ flags: String
         ) throws -> Bool {
             let document = mount.path + "/document"
             let (holder, other) = (try Actor(), try Actor())
@@ -106,7 +108,7 @@ extension Mounted {
             try mount.waitUntilParked(writer.pid)
             // At once: whoever has written nothing is not waited for.
             try writer.tell("write", "w", ", and more")
-            try waiter.tell("open", "t", document, "O_WRONLY|O_TRUNC")
+            try waiter.tell("open", "t", document, flags)
             try mount.waitUntilParked(waiter.pid)
             try other.must("rename", mount.path + "/second", document)
             try eventually(within: .seconds(10), "one of them to come back") {
@@ -122,6 +124,7 @@ extension Mounted {
             try mount.waitUntilParked(waiter.pid)
             try other.must("rename", mount.path + "/third", document)
             #expect(try waiter.answer() == "ok")
+            try waiter.must("size", "t", "0")
             try waiter.must("write", "t", "late")
             try waiter.must("close", "t")
             try writer.must("close", "w")

@@ -47,7 +47,7 @@ extension Mounted {
 
         @Test(
             "What a file is does not change because it has one more name",
-            arguments: ["link", "look", "list"])
+            arguments: ["link", "look", "list", "replace", "ask"])
         func named(by way: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (holder, waiter, other) = (try Actor(), try Actor(), try Actor())
@@ -66,6 +66,12 @@ extension Mounted {
                 switch way {
                 case "look": try Program("stat").run(mount.path + "/notes.md~", mount.path + "/logged")
                 case "list": try Program("ls").run("-l", mount.path)
+                case "replace":
+                    try Program("ln").run("--force", document, mount.path + "/notes.md~")
+                    try Program("ln").run("--force", log, mount.path + "/logged")
+                case "ask":
+                    try TruceCommand.run("why", mount.path + "/notes.md~")
+                    try TruceCommand.run("why", mount.path + "/logged")
                 default: break
                 }
                 for name in ["/notes.md", "/notes.md~"] {

@@ -32,12 +32,19 @@ extension NaiveArbiter {
         else { return now }
         let others = claims.indices.filter { other in
             claims[other].isHeld && claims[other].isOfSocket == claims[holder].isOfSocket
-                && claims[other].parts.contains { part in
-                    claims[holder].parts.contains { $0.item == part.item }
-                }
+                && !staked(by: other).isDisjoint(with: staked(by: holder))
                 && (areExempt(other, holder) || claims[holder].request.within.contains(claims[other].id))
         }
         return others.compactMap { claims[$0].contestedSince }.min() ?? now
+    }
+
+    /// S4: the contents of a directory above only if somebody stakes them to write.
+    private func staked(by index: Int) -> Set<NaiveThing> {
+        Set(
+            claims[index].stakes.filter { stake in
+                guard case .contents(let directory) = stake.thing, !stake.isWrite else { return true }
+                return claims[index].entered.contains(directory)
+            }.map(\.thing))
     }
 
     private func isContested(_ holder: Int) -> Bool {

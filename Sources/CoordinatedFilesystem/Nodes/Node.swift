@@ -308,11 +308,13 @@ final class Node: DescriptorKeeper {
         closeBackingIfUnused()
     }
 
-    /// What the file is called has changed, or was learned anew.
-    func found(_ name: NameBytes, in parent: Node) {
+    /// What the file is called has changed, or was learned anew. One of several links says nothing about what it is, but that it
+    /// is no helper file (``keepsName(insteadOf:in:)``).
+    func found(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
+        let known = isOneOfSeveral ? itemClass : nil
         let former: Node? = state.withLock { state in
             guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
-            if state.name != name || state.parent == nil { state.itemClass = nil }
+            if state.name != name || state.parent == nil { state.itemClass = known == .private ? nil : known }
             state.name = name
             state.hasName = true
             return state.parent.replace(with: parent)
@@ -336,9 +338,13 @@ final class Node: DescriptorKeeper {
     /// document, about which nobody takes turns, and none makes a document of a log or a database (D127).
     func keepsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
         if state.withLock({ $0.isFollowed }) || isCalled(name, in: directory) { return true }
-        guard state.withLock({ $0.hasName && $0.parent != nil }) else { return false }
+        let (hasName, parent, own) = state.withLock { ($0.hasName, $0.parent, $0.name) }
         let known = itemClass
-        return known != .private && known != Self.itemClass(of: name, in: directory)
+        guard hasName, let parent, known != .private, known != Self.itemClass(of: name, in: directory) else {
+            return false
+        }
+        // It may have been taken away around the mount.
+        do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
     }
 
     /// Whether it lies below a directory, at any depth, or is it.

@@ -97,7 +97,7 @@ extension CoordinatedFilesystem: DocumentSource {
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isFollowed }
-        if isAnotherLink { return node.found(name, in: directory) }
+        if isAnotherLink { return node.found(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
             _ = try node.descriptor()
         } catch {

@@ -152,7 +152,8 @@ extension CoordinatedFilesystem {
     private func reasonToKeep(for handle: Handle, _ grant: Grant) -> KeepCause? {
         // A file that was replaced may be kept by a link for those who go on writing to it, and whoever waited for the document is
         // not told of them (R1).
-        if handle.truncates, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
+        let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
+        if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
         return endangers(grant) ? grant.keepCause : nil
     }
 

@@ -35,6 +35,11 @@ final class Rename: Sendable {
         self.isOverOtherLink = isOverOtherLink
     }
 
+    /// Whether the file has other names than the one that is given up.
+    var isOneOfSeveral: Bool { status.linkCount > 1 && !status.isDirectory }
+    /// Whether it stays what it is, whatever its new name says (``Node/keepsName(insteadOf:in:)``).
+    var keepsClass: Bool { isOneOfSeveral && node.itemClass != .private }
+
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
     /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does

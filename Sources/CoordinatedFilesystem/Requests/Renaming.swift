@@ -37,7 +37,8 @@ extension CoordinatedFilesystem {
         }
         let node = move.node
         for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
-        if node !== move.target { claimForWriters(of: node, named: to) }
+        // A log or a database of two names is one still.
+        if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
             giveUp(former)
@@ -75,7 +76,10 @@ extension CoordinatedFilesystem {
     /// Nil if it concerns nobody.
     private func request(for move: Rename, of node: Node, isSave: Bool) -> Request? {
         let target = claimedTarget(of: move)
-        if move.isOfOtherLink { return target.map { Request(engine.makeClaimID(), .nameChange, $0) } }
+        if move.isOfOtherLink {
+            let part = target ?? changeOfPackage(by: move.from)
+            return part.map { Request(engine.makeClaimID(), .nameChange, $0) }
+        }
         let source = Request.Part(
             node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
         return Request(engine.makeClaimID(), .nameChange, source, target)
@@ -160,7 +164,7 @@ extension CoordinatedFilesystem {
         // Before whoever comes after the answer: it must find this turn over, and so its news told.
         if let claim { engine.end(claim) }
         // Who was about to open it was not to be seen before.
-        claimForWriters(of: move.node, named: move.to)
+        if !move.keepsClass { claimForWriters(of: move.node, named: move.to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
         reply.succeed()
         guard !move.visits.isEmpty else { return }
@@ -206,7 +210,7 @@ extension CoordinatedFilesystem {
                 if !isKnown { noteCreation(of: node, move.to, under: claim) }
             }
         }
-        if isKnown { rename(node, to: move.to) }
+        if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
         documents.moved(node)
         if isUpdate {
             engine.placePresenters(of: node.item)
@@ -286,10 +290,10 @@ extension CoordinatedFilesystem {
         }
     }
 
-    func rename(_ node: Node, to change: NameChange) {
-        node.found(change.name, in: change.directory)
+    func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
+        node.found(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
         _ = surroundings?.takeFormerName(of: node)
-        node.state.withLock { $0.itemClass = nil }
+        if !isOneOfSeveral { node.state.withLock { $0.itemClass = nil } }
         places.reconsider(node)
     }
 

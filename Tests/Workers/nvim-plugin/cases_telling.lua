@@ -249,6 +249,21 @@ local function moved_in_conflict(tells_change_first)
   end
 end
 
+local function touched_and_moved(stage)
+  local daemon, editor, presenter = stage:presented()
+  local new = stage.mount .. '/new.md'
+  assert(vim.loop.fs_rename(stage.file, new))
+  vim.loop.fs_utime(new, 1e9, 1e9)
+  tells_move(daemon, presenter, 'notes.md', 'new.md')
+  tells_change(daemon, presenter)
+  editor:change('mine')
+  editor:type(':w<CR>')
+  eventually('the write', function() return stages.read(new) == 'mine\none\ntwo\nthree\n' end)
+  editor:change('more')
+  local saved, why = daemon:call('save', presenter)
+  assert(saved, why)
+end
+
 local function moved_in_turn(stage)
   local daemon, editor, presenter = stage:presented()
   editor:command('split')
@@ -334,6 +349,7 @@ return {
   { 'a moved buffer is written without force', written_after_move },
   { 'a conflict follows its file', moved_in_conflict(true) },
   { 'a change that is told after the move is a conflict', moved_in_conflict(false) },
+  { 'a moved file whose time is another one is written without force', touched_and_moved },
   { 'a buffer follows its file within a turn', moved_in_turn },
   { 'a file is moved over an open one', moved_over_open_file },
   { 'a file is moved over one with unsaved text', moved_over_unsaved_text },

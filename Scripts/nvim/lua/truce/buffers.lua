@@ -249,7 +249,9 @@ function M.rename(document, name)
     vim.g.truce_name = nil
     -- Neovim takes what is there for what the buffer was read from. Where that is not so, only its question whether
     -- to write over a file that exists protects it.
-    if document.state == nil and M.same(M.stamp(name), document.stamp) then settle_name(document) end
+    local is_read = M.same(M.stamp(name), document.stamp)
+      or (not vim.bo[buffer].modified and shows_the_file(document))
+    if document.state == nil and is_read then settle_name(document) end
   end)
   if not works then return sentence_of(failure) end
   -- Neovim keeps the old name in a buffer of its own.
