@@ -30,9 +30,9 @@ extension Mounted {
             let (source, place) = (try Lab.freshDirectory("source"), try Lab.freshDirectory("place"))
             try Script("echo text >\"$1/file\"").run(source)
             try TruceCommand.run("mount", source, place)
-            let pid = try TruceCommand.run("status", "--json", place).output
-            let daemon = try JSONDecoder().decode(MountStatus.self, from: Data(pid)).pid
-            kill(daemon, SIGKILL)
+            defer { Self.unmount(place) }
+            let status = try TruceCommand.run("status", "--json", place).output
+            kill(try JSONDecoder().decode(MountStatus.self, from: Data(status)).pid, SIGKILL)
             try eventually(within: .seconds(10), "the mount to be dead") {
                 try TruceCommand.attempt("status", place).errorText.contains("is dead")
             }
@@ -43,7 +43,6 @@ extension Mounted {
             #expect(try MountTableText.has(place))
             try TruceCommand.run("mount", source, place)
             #expect(try Contents.text(of: place + "/file") == "text\n")
-            try TruceCommand.run("unmount", place)
         }
 
         @Test("A directory with the sockets in it is refused, as they could not be reached")
