@@ -124,7 +124,7 @@ let package = Package(
             of: ["Arbitration", "ArbitrationSimulation", "Coordination", "NaiveArbitration", "TestSupport"],
             exclude: ["Scenarios"], settings: quick),
         tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
-        tests("LinuxSystemTests", of: ["LinuxSystem", "TestSupport"]),
+        tests("LinuxSystemTests", of: ["CTestSupport", "LinuxSystem", "TestSupport"]),
         tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination", "FuseBridge", "LinuxSystem"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(

@@ -136,6 +136,18 @@ int clinux_processors(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : get_nprocs();
 }
 
+int clinux_change_processor(void) {
+    cpu_set_t all;
+    int current = sched_getcpu();
+    if (current < 0 || current >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return 0;
+    cpu_set_t others = all;
+    CPU_CLR(current, &others);
+    // It fails where no other one is left.
+    if (sched_setaffinity(0, sizeof others, &others) != 0) return 0;
+    sched_setaffinity(0, sizeof all, &all);
+    return 1;
+}
+
 int clinux_running(int load_average) {
     char text[128];
     ssize_t length = pread(load_average, text, sizeof text - 1, 0);

@@ -9,10 +9,13 @@ import Synchronization
 ///
 /// To wake a thread on an idle processor takes longer than most requests do, and whoever makes the request pays for the
 /// interrupt besides. The kernel wakes who sleeps in `read(2)` even if somebody else looks, so the other threads stay away
-/// meanwhile: they nap, and look after each nap whether they are needed. Nobody has to wake them.
+/// meanwhile: they nap until it ends, and look after each nap whether they are needed before. A nap takes a processor from
+/// whoever has it for a moment, and may have the kernel put the client onto the one of the thread that looks; so each is twice
+/// as long as the one before.
 ///
 /// Nothing but speed depends on it. A thread looks for ``longest`` and no more; when it has been with one request, or
-/// without the processor, for ``longestAlone``, the others serve as they would without it, from the end of their naps.
+/// without the processor, for ``longestAlone``, the others serve as they would without it, from the end of their naps: that is
+/// after the time for which all went well, or a sixtieth of a second.
 /// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
 ///
 /// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
@@ -23,7 +26,7 @@ final class BusyPolling: Sendable {
     static let longest: UInt64 = 100_000
     /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
     private static let longestAlone: UInt64 = 500_000
-    private static let nap = 1_000_000
+    private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 16_000_000)
     /// For how long nobody polls after threads were seen to wait for a processor; and after one thread was not enough, or
     /// had to wait for its processor.
     private static let shortPause: UInt64 = 1_000_000
@@ -40,10 +43,15 @@ final class BusyPolling: Sendable {
     private let lastEnd = Atomic<UInt64>(0)
     private let servingSince = Atomic<UInt64>(0)
     private let notBefore = Atomic<UInt64>(0)
+    private let pollingSince = Atomic<UInt64>(0)
+    /// Raised when it ends, if somebody naps.
+    private let ending: Signal
+    private let nappers = Atomic<Int>(0)
 
-    init(of session: OpaquePointer) {
+    init(of session: OpaquePointer) throws(Errno) {
         descriptor = fuse_session_fd(session)
         load = OwnProcess.processors > 1 ? LoadGauge() : nil
+        ending = try Signal()
     }
 
     /// Whether more threads want to run than can.
@@ -60,13 +68,21 @@ final class BusyPolling: Sendable {
 
     /// Whether a thread is to look for requests; naps while another one does.
     func isTurn(of thread: Int) -> Bool {
+        var nap = Self.shortestNap
         while isWanted.load(ordering: .relaxed) {
             if poller.load(ordering: .relaxed) == thread || begin(thread) { return true }
-            var time = timespec(tv_sec: 0, tv_nsec: Self.nap)
-            nanosleep(&time, nil)
+            rest(until: MonotonicClock.nanoseconds + nap)
             endIfStuck(at: MonotonicClock.nanoseconds)
+            nap = min(2 * nap, Self.longestNap)
         }
         return false
+    }
+
+    private func rest(until moment: UInt64) {
+        // In one order with what `end` does: either it sees that somebody naps, or this thread that it has ended.
+        nappers.add(1, ordering: .sequentiallyConsistent)
+        defer { nappers.subtract(1, ordering: .relaxed) }
+        if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
     }
 
     private func begin(_ thread: Int) -> Bool {
@@ -74,11 +90,13 @@ final class BusyPolling: Sendable {
         guard readers.load(ordering: .relaxed) == 0,
             poller.compareExchange(expected: 0, desired: thread, ordering: .acquiringAndReleasing).exchanged
         else { return false }
+        pollingSince.store(MonotonicClock.nanoseconds, ordering: .relaxed)
         setBlocking(false)
         return true
     }
 
     private func endIfStuck(at now: UInt64) {
+        guard isWanted.load(ordering: .relaxed) else { return }
         let start = servingSince.load(ordering: .relaxed)
         let since = start == 0 ? lastEnd.load(ordering: .relaxed) : start
         if now > since + Self.longestAlone { end(at: now) }
@@ -86,23 +104,23 @@ final class BusyPolling: Sendable {
 
     /// All threads sleep in `read` again, when they have served what they serve.
     func end() {
-        isWanted.store(false, ordering: .relaxed)
+        isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .relaxed)
         servingSince.store(0, ordering: .relaxed)
         setBlocking(true)
+        if nappers.load(ordering: .sequentiallyConsistent) > 0 { ending.raise() }
     }
 
     /// Ends for a while: more threads are needed.
-    func end(at now: UInt64) {
-        wait(until: now + Self.pause)
+    func end(at now: UInt64) { end(until: now + Self.pause) }
+
+    func end(until moment: UInt64) {
+        wait(until: moment)
         end()
     }
 
     /// Ends for a moment, since others find no processor.
-    func endForOthers(at now: UInt64) {
-        wait(until: now + Self.shortPause)
-        end()
-    }
+    func endForOthers(at now: UInt64) { end(until: now + Self.shortPause) }
 
     private func wait(until moment: UInt64) { notBefore.max(moment, ordering: .relaxed) }
 
@@ -145,7 +163,9 @@ final class BusyPolling: Sendable {
         let wasPoller = poller.load(ordering: .relaxed) == thread
         if wasPoller { servingSince.store(0, ordering: .relaxed) }
         guard now > start + Self.longestAlone else { return }
-        wait(until: now + Self.pause)
+        // One slow request among very many is no sign that the next ones are.
+        let isRare = wasPoller && start > pollingSince.load(ordering: .relaxed) + Self.pause
+        wait(until: now + (isRare ? Self.shortPause : Self.pause))
         if wasPoller { end() }
     }
 }

@@ -54,6 +54,7 @@ struct Loop: @unchecked Sendable {
             polling.began(by: thread, at: start)
             crew.began()
             fuse_session_process_buf(session, &buffer)
+            reader.servePostponed()
             let now = MonotonicClock.nanoseconds
             let isNeeded = crew.ended(by: thread, at: now)
             polling.served(by: thread, from: start, to: now)

@@ -111,7 +111,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceEnd
     ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        let loop = Loop(session: session, root: root, polling: BusyPolling(of: session))
+        let loop = Loop(session: session, root: root, polling: try BusyPolling(of: session))
         let start: @Sendable (Int, Crew) throws(Errno) -> Void = { (thread, crew) throws(Errno) in
             try JoinableThread {
                 let isOver = loop.run(as: thread, in: crew)

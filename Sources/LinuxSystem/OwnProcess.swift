@@ -15,6 +15,12 @@ package enum OwnProcess {
     /// How many processors the calling thread may run on.
     package static var processors: Int { Int(clinux_processors()) }
 
+    /// Puts the calling thread onto another one of the processors on which it may run; false if there is none. It is not bound to
+    /// that: the kernel may take it back.
+    ///
+    /// Whoever sets at this moment where it may run is overruled.
+    package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
+
     /// `malloc_trim(3)`: gives pages back that are free but for what glibc keeps between the blocks in use.
     ///
     /// Takes about a second for each 5 GB, during which other threads may wait for memory.

@@ -3,6 +3,7 @@
 #include "CTestSupport.h"
 
 #include <malloc.h>
+#include <sched.h>
 
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory) {
     return posix_spawn_file_actions_addchdir_np(actions, directory);
@@ -15,4 +16,13 @@ int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first) {
 size_t ctest_heap_in_use(void) {
     struct mallinfo2 information = mallinfo2();
     return information.uordblks + information.hblkhd;
+}
+
+int ctest_bind_to_one_processor(void) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int current = sched_getcpu();
+    if (current < 0) return -1;
+    CPU_SET(current, &one);
+    return sched_setaffinity(0, sizeof one, &one);
 }

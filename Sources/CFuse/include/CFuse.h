@@ -58,6 +58,9 @@ struct cfuse_in_header {
     uint16_t total_extlen, padding;
 };
 
+// FUSE_FORGET
+enum { CFUSE_FORGET = 2 };
+
 struct cfuse_out_header {
     uint32_t len;
     int32_t error;

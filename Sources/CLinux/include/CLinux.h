@@ -71,6 +71,7 @@ extern const int64_t CLINUX_TIME_NOW, CLINUX_TIME_OMIT;
 int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn);
 void clinux_release_free_memory(void);                               // malloc_trim(3)
 int clinux_processors(void);                                          // those the calling thread may run on
+int clinux_change_processor(void);                                    // the calling thread; 0 if there is no other one
 int clinux_running(int load_average);                                 // threads that run or want to, by /proc/loadavg
 int clinux_fallocate(int descriptor, int mode, int64_t offset, int64_t length);
 int64_t clinux_copy_range_at(int in, int64_t in_offset, int out, int64_t out_offset, uint64_t length);

@@ -11,5 +11,7 @@ int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory);
 int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
 // In bytes, of the whole process.
 size_t ctest_heap_in_use(void);
+// The calling thread may run on one processor alone from now on; 0, or -1 with errno.
+int ctest_bind_to_one_processor(void);
 
 #endif

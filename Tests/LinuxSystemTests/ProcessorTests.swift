@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import CTestSupport
+import LinuxSystem
+import Synchronization
+import Testing
+
+@Suite("Which processor a thread is on")
+struct ProcessorTests {
+    private final class Seen: Sendable {
+        let changed = Atomic<Bool>(false)
+        let before = Atomic<Int>(0)
+        let after = Atomic<Int>(0)
+    }
+
+    /// Changes the processor of a new thread, which may run on one alone or on all of this process.
+    private func change(onlyOne: Bool) throws -> Seen {
+        let seen = Seen()
+        try JoinableThread {
+            if onlyOne, ctest_bind_to_one_processor() != 0 { return }
+            seen.before.store(OwnProcess.processors, ordering: .relaxed)
+            seen.changed.store(OwnProcess.changeProcessor(), ordering: .relaxed)
+            seen.after.store(OwnProcess.processors, ordering: .relaxed)
+        }.join()
+        return seen
+    }
+
+    @Test("It goes to another one where there is one, and may run where it might before")
+    func changes() throws {
+        let seen = try change(onlyOne: false)
+        let before = seen.before.load(ordering: .relaxed)
+        let (changed, after) = (seen.changed.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
+        #expect(changed == (before > 1))
+        #expect(after == before)
+    }
+
+    @Test("It stays where there is no other one")
+    func stays() throws {
+        let seen = try change(onlyOne: true)
+        let (before, after) = (seen.before.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
+        let changed = seen.changed.load(ordering: .relaxed)
+        #expect(before == 1)
+        #expect(!changed)
+        #expect(after == 1)
+    }
+}
