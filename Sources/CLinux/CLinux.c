@@ -137,14 +137,18 @@ int clinux_processors(void) {
 }
 
 int clinux_change_processor(void) {
+    static _Thread_local int is_stuck;
     cpu_set_t all;
     int current = sched_getcpu();
-    if (current < 0 || current >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return 0;
+    if (is_stuck || current < 0 || current >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return 0;
     cpu_set_t others = all;
     CPU_CLR(current, &others);
     // It fails where no other one is left.
     if (sched_setaffinity(0, sizeof others, &others) != 0) return 0;
-    sched_setaffinity(0, sizeof all, &all);
+    // Whoever may run everywhere may so when there are more processors; the kernel remembers what was asked for.
+    if (CPU_COUNT(&all) == get_nprocs()) memset(&all, 0xff, sizeof all);
+    // A thread that stays bound must not go on to bind itself to ever fewer.
+    is_stuck = sched_setaffinity(0, sizeof all, &all) != 0 && sched_setaffinity(0, sizeof all, &all) != 0;
     return 1;
 }
 

@@ -9,13 +9,13 @@ import Synchronization
 ///
 /// To wake a thread on an idle processor takes longer than most requests do, and whoever makes the request pays for the
 /// interrupt besides. The kernel wakes who sleeps in `read(2)` even if somebody else looks, so the other threads stay away
-/// meanwhile: they nap until it ends, and look after each nap whether they are needed before. A nap takes a processor from
+/// meanwhile: they nap until it ends, and look after each nap whether they are needed before. A nap's end takes a processor from
 /// whoever has it for a moment, and may have the kernel put the client onto the one of the thread that looks; so each is twice
 /// as long as the one before.
 ///
 /// Nothing but speed depends on it. A thread looks for ``longest`` and no more; when it has been with one request, or
 /// without the processor, for ``longestAlone``, the others serve as they would without it, from the end of their naps: that is
-/// after the time for which all went well, or a sixtieth of a second.
+/// after as long as all went well before, and ``longestNap`` at most.
 /// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
 ///
 /// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
@@ -26,7 +26,7 @@ final class BusyPolling: Sendable {
     static let longest: UInt64 = 100_000
     /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
     private static let longestAlone: UInt64 = 500_000
-    private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 16_000_000)
+    private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
     /// For how long nobody polls after threads were seen to wait for a processor; and after one thread was not enough, or
     /// had to wait for its processor.
     private static let shortPause: UInt64 = 1_000_000
@@ -44,9 +44,10 @@ final class BusyPolling: Sendable {
     private let servingSince = Atomic<UInt64>(0)
     private let notBefore = Atomic<UInt64>(0)
     private let pollingSince = Atomic<UInt64>(0)
-    /// Raised when it ends, if somebody naps.
+    /// Raised when it ends, if somebody naps: wakes one of them, which wakes the next.
     private let ending: Signal
     private let nappers = Atomic<Int>(0)
+    let postponed = PostponedForget()
 
     init(of session: OpaquePointer) throws(Errno) {
         descriptor = fuse_session_fd(session)
@@ -81,8 +82,16 @@ final class BusyPolling: Sendable {
     private func rest(until moment: UInt64) {
         // In one order with what `end` does: either it sees that somebody naps, or this thread that it has ended.
         nappers.add(1, ordering: .sequentiallyConsistent)
-        defer { nappers.subtract(1, ordering: .relaxed) }
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
+        let others = nappers.subtract(1, ordering: .relaxed).newValue
+        if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
+    }
+
+    func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .relaxed) == thread }
+
+    /// The thread serves no more.
+    func left(_ thread: Int) {
+        if isPolling(thread) { end() }
     }
 
     private func begin(_ thread: Int) -> Bool {

@@ -37,8 +37,9 @@ struct Loop: @unchecked Sendable {
         var pauses = 0
         while fuse_session_exited(session) == 0 {
             let received = reader.receive(&buffer)
-            if received == -EINTR || received == -EAGAIN { continue }
-            guard received > 0 else {
+            let hasForget = received == -EAGAIN && !polling.postponed.isEmpty
+            if received == -EINTR || (received == -EAGAIN && !hasForget) { continue }
+            guard received > 0 || hasForget else {
                 let isOver = received == 0 || received == -ENODEV || received == -ECONNABORTED
                 guard !isOver, pauses < Self.mostPauses, fuse_session_exited(session) == 0 else {
                     return true
@@ -49,20 +50,34 @@ struct Loop: @unchecked Sendable {
                 continue
             }
             pauses = 0
-            let start = MonotonicClock.nanoseconds
-            root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
-            polling.began(by: thread, at: start)
-            crew.began()
-            fuse_session_process_buf(session, &buffer)
-            reader.servePostponed()
-            let now = MonotonicClock.nanoseconds
-            let isNeeded = crew.ended(by: thread, at: now)
-            polling.served(by: thread, from: start, to: now)
-            if now > start + Self.longestRequest {
-                root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
+            if !serve(&buffer, received, reading: &reader, as: thread, in: crew) {
+                polling.left(thread)
+                return false
             }
-            if !isNeeded { return false }
         }
         return true
+    }
+
+    /// Serves a request, if there is one, and a FORGET that was put off. Returns whether the thread is to go on.
+    private func serve(
+        _ buffer: inout fuse_buf, _ received: CInt, reading reader: inout RequestReader, as thread: Int,
+        in crew: Crew
+    ) -> Bool {
+        let start = MonotonicClock.nanoseconds
+        root._withUnsafeGuaranteedRef { $0.lastRequest.store(start, ordering: .relaxed) }
+        polling.began(by: thread, at: start)
+        crew.began()
+        if received > 0 {
+            if !PostponedForget.mayWait(for: buffer, received) { polling.postponed.serve(session) }
+            fuse_session_process_buf(session, &buffer)
+        }
+        if polling.postponed.serve(session) { reader.servedForget = true }
+        let now = MonotonicClock.nanoseconds
+        let isNeeded = crew.ended(by: thread, at: now)
+        polling.served(by: thread, from: start, to: now)
+        if now > start + Self.longestRequest {
+            root._withUnsafeGuaranteedRef { $0.filesystem.tookLong(now - start) }
+        }
+        return isNeeded
     }
 }

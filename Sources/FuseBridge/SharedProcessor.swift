@@ -11,34 +11,39 @@ package struct SharedProcessor {
         case stay
         /// To another processor.
         case leave
-        /// It did, and was followed: nobody is to look until this moment.
+        /// That did not help: nobody is to look until this moment.
         case rest(until: UInt64)
     }
 
-    /// After so many requests that were there at the first look, less those that were not.
+    /// More requests in a row that were there at the first look; each that was not halves their number.
     private static let enough = 8
     /// Who shares a processor again within this time was followed. Times are in nanoseconds.
     private static let soon: UInt64 = 10_000_000
     /// For how long nobody looks then; twice as long each time.
-    private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 128_000_000)
+    private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 16_000_000)
 
     private var count = 0
-    /// When it left; 0 if it rested since.
+    /// When it left last, and until when it rests or has rested; 0 before.
     private var left: UInt64 = 0
+    private var rested: UInt64 = 0
     private var pause = shortest
 
     package init() {}
+
+    /// Nothing is known of the requests that came meanwhile.
+    package mutating func slept() { count = 0 }
 
     /// A request of a thread was found, at the first look or later, at a moment of the monotonic clock.
     package mutating func found(atFirstLook isFirst: Bool, at now: UInt64) -> Advice {
         count = isFirst ? count + 1 : count / 2
         guard count > Self.enough else { return .stay }
         count = 0
-        if left != 0, now < left + Self.soon {
-            defer { (left, pause) = (0, min(2 * pause, Self.longest)) }
-            return .rest(until: now + pause)
+        if left != 0, left >= rested, now < left + Self.soon {
+            rested = now + pause
+            pause = min(2 * pause, Self.longest)
+            return .rest(until: rested)
         }
-        if left != 0 { pause = Self.shortest }
+        if now > max(left, rested) + Self.soon { pause = Self.shortest }
         left = now
         return .leave
     }

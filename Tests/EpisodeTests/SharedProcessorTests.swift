@@ -29,7 +29,15 @@ struct SharedProcessorTests {
         }
     }
 
-    @Test("Who is followed rests, twice as long each time, for an eighth of a second at most")
+    @Test("What was before it slept counts no more")
+    mutating func slept() {
+        let before = found(8, at: Self.millisecond)
+        sharing.slept()
+        let after = found(8, at: Self.millisecond)
+        #expect(before + after == Array(repeating: .stay, count: 16))
+    }
+
+    @Test("Who is followed rests, twice as long each time, for 16 ms at most")
     mutating func followed() {
         var now = Self.millisecond
         var waits: [UInt64] = []
@@ -42,7 +50,7 @@ struct SharedProcessorTests {
             waits.append((end - now) / Self.millisecond)
             now = end
         }
-        #expect(waits == [1, 2, 4, 8, 16, 32, 64, 128, 128])
+        #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16, 16])
     }
 
     @Test("Who was not followed for a while is as at first")
@@ -57,7 +65,7 @@ struct SharedProcessorTests {
             now = end
         }
         #expect(found(9, at: now).last == .leave)
-        now += 10 * Self.millisecond
+        now += 11 * Self.millisecond
         #expect(found(9, at: now).last == .leave)
         #expect(found(9, at: now).last == .rest(until: now + Self.millisecond))
     }

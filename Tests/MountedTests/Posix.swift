@@ -92,6 +92,19 @@ extension Mounted {
             }
         }
 
+        @Test("What was removed last is let go of though nobody asks for anything afterwards")
+        func last() throws {
+            try MountedDirectory.with { mount in
+                let daemon = try mount.daemonPID
+                for _ in 1...20 {
+                    try Script("cd \"$1\"; for i in {1..300}; do true >$i; done; rm {1..300}").run(mount.path)
+                    try eventually(within: .seconds(10), "files without names to be closed") {
+                        try Self.removedFiles(of: daemon).isEmpty
+                    }
+                }
+            }
+        }
+
         @Test("Thirty thousand files need no more descriptors than a few")
         func manyFiles() throws {
             try MountedDirectory.with { mount in
@@ -105,6 +118,12 @@ extension Mounted {
                 try Script("rm -r \"$1/many\"").run(mount.path)
                 checkForced(try mount.status())
             }
+        }
+
+        /// The files without a name that a process has open. Some may be closed while they are listed.
+        private static func removedFiles(of process: Int32) throws -> String {
+            try Script("find /proc/$1/fd -lname '* (deleted)' -printf '%l\\n' 2>&1 || true").run("\(process)")
+                .text
         }
 
         private static let makeAndRemove = Script(

@@ -58,8 +58,7 @@ struct cfuse_in_header {
     uint16_t total_extlen, padding;
 };
 
-// FUSE_FORGET
-enum { CFUSE_FORGET = 2 };
+enum { CFUSE_LOOKUP = 1, CFUSE_FORGET = 2, CFUSE_GETATTR = 3, CFUSE_UNLINK = 10, CFUSE_READ = 15 };
 
 struct cfuse_out_header {
     uint32_t len;
