@@ -35,11 +35,6 @@ fits() {
     esac
 }
 
-# Whether one thread does the work and waits for nobody else but the file system.
-is_of_one_thread() {
-    [[ $1 != @(presenter|parked|hand-over|open-4|git-*|make) ]]
-}
-
 # command_for ROUND WORKLOAD TREE sets `command`.
 command_for() {
     local root=$lab/$3 locks=1
@@ -77,7 +72,6 @@ command_for() {
         hand-over) command=(hand-over "$root" handed "$handed" "$locks") ;;
     esac
     command=("$client" "${command[@]}")
-    if [[ -n $bind ]] && is_of_one_thread "$2"; then command=(taskset --cpu-list "$processor" "${command[@]}"); fi
 }
 
 # measure_beside_crowd TREE runs `command` while 100,000 other files of the tree have presenters, if there can be any.

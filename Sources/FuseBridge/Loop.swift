@@ -71,7 +71,7 @@ struct Loop: @unchecked Sendable {
             if !PostponedForget.mayWait(for: buffer, received) { polling.postponed.serve(session) }
             fuse_session_process_buf(session, &buffer)
         }
-        if polling.postponed.serve(session) { reader.servedForget = true }
+        if polling.postponed.serve(session) { reader.servedNobody = true }
         let now = MonotonicClock.nanoseconds
         let isNeeded = crew.ended(by: thread, at: now)
         polling.served(by: thread, from: start, to: now)

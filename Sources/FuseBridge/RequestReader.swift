@@ -14,8 +14,8 @@ struct RequestReader {
     /// For how many of the last requests it did not have to look: they were there. Others halve the number.
     private var atOnce = 0
     private var postponedAt: UInt64 = 0
-    /// Set by whoever served a FORGET since the last request: the next one may have come meanwhile.
-    var servedForget = false
+    /// Whether the last thing that was served was nobody's, as RELEASE and FORGET are: the next request may have come meanwhile.
+    var servedNobody = false
 
     /// For how long a FORGET waits for the next request, in nanoseconds.
     private static let longestPostponed: UInt64 = 20_000
@@ -65,9 +65,11 @@ struct RequestReader {
     }
 
     private mutating func considerLeaving(_ header: cfuse_in_header?, tries: Int, at now: UInt64) {
-        defer { servedForget = false }
+        guard let header else { return }
         // The kernel reads ahead, and what it asks for then is there already wherever its client runs.
-        guard let header, header.pid != 0, header.opcode != UInt32(CFUSE_READ), !servedForget else { return }
+        let tells = header.pid != 0 && header.opcode != UInt32(CFUSE_READ) && !servedNobody
+        servedNobody = header.pid == 0
+        guard tells else { return }
         switch sharing.found(atFirstLook: tries == 1, at: now) {
         case .stay: break
         case .leave: if OwnProcess.changeProcessor() { atOnce = 0 }
