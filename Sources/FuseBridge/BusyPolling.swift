@@ -13,22 +13,25 @@ import Synchronization
 /// whoever has it for a moment, and may have the kernel put the client onto the one of the thread that looks; so each is twice
 /// as long as the one before.
 ///
-/// Nothing but speed depends on it. A thread looks for ``longest`` and no more; when it has been with one request, or
-/// without the processor, for ``longestAlone``, the others serve as they would without it, from the end of their naps: that is
-/// after as long as all went well before, and ``longestNap`` at most.
+/// Nothing but speed depends on it. A thread looks for ``patience(at:)`` and no more, and lets others have its processor between
+/// two looks when that takes long; when it has been with one request, or without the processor, for ``longestAlone``, the
+/// others serve as they would without it, from the end of their naps: that is after as long as all went well before, and
+/// ``longestNap`` at most.
 /// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
 ///
 /// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
 /// threads were seen to wait for one, or the poller had to; not where several threads make requests, which keep each other's
 /// processors awake; and not where requests take so long that to be woken is little beside it.
 final class BusyPolling: Sendable {
-    /// For how long a thread looks before it sleeps. Times are in nanoseconds of ``MonotonicClock``.
+    /// For how long a thread looks before it sleeps, and where all has gone well for ``shortPause``. Times are in nanoseconds of
+    /// ``MonotonicClock``.
     static let longest: UInt64 = 100_000
+    private static let longestAmidMany: UInt64 = 250_000
     /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
     private static let longestAlone: UInt64 = 500_000
     private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
-    /// For how long nobody polls after threads were seen to wait for a processor; and after one thread was not enough, or
-    /// had to wait for its processor.
+    /// For how long nobody polls after threads were seen to wait for a processor, or a request took long; and after one thread was
+    /// not enough. The latter also after the one that looks was kept, less the time for which all went well before.
     private static let shortPause: UInt64 = 1_000_000
     private static let pause: UInt64 = 5_000_000
 
@@ -87,6 +90,12 @@ final class BusyPolling: Sendable {
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
     }
 
+    /// For how long the thread that looks is to look now. Whoever made very many requests may be kept from its processor, as for 150 µs
+    /// in each four milliseconds by a kernel that gives back what was removed; to stop then costs more than to look on.
+    func patience(at now: UInt64) -> UInt64 {
+        now > pollingSince.load(ordering: .relaxed) + Self.shortPause ? Self.longestAmidMany : Self.longest
+    }
+
     func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .relaxed) == thread }
 
     /// The thread serves no more.
@@ -108,7 +117,7 @@ final class BusyPolling: Sendable {
         guard isWanted.load(ordering: .relaxed) else { return }
         let start = servingSince.load(ordering: .relaxed)
         let since = start == 0 ? lastEnd.load(ordering: .relaxed) : start
-        if now > since + Self.longestAlone { end(at: now) }
+        if now > since + Self.longestAlone { endAfterDelay(from: since, to: now) }
     }
 
     /// All threads sleep in `read` again, when they have served what they serve.
@@ -122,6 +131,15 @@ final class BusyPolling: Sendable {
 
     /// Ends for a while: more threads are needed.
     func end(at now: UInt64) { end(until: now + Self.pause) }
+
+    /// Ends for a while after one request kept the thread, or somebody else its processor.
+    func endAfterDelay(from start: UInt64, to now: UInt64) { end(until: now + pause(afterDelayFrom: start)) }
+
+    /// One delay among very many requests is no sign that there will be more: the longer all went well, the shorter.
+    private func pause(afterDelayFrom start: UInt64) -> UInt64 {
+        let since = pollingSince.load(ordering: .relaxed)
+        return Self.pause - min(Self.pause, start > since ? start - since : 0)
+    }
 
     func end(until moment: UInt64) {
         wait(until: moment)
@@ -172,9 +190,7 @@ final class BusyPolling: Sendable {
         let wasPoller = poller.load(ordering: .relaxed) == thread
         if wasPoller { servingSince.store(0, ordering: .relaxed) }
         guard now > start + Self.longestAlone else { return }
-        // One slow request among very many is no sign that the next ones are.
-        let isRare = wasPoller && start > pollingSince.load(ordering: .relaxed) + Self.pause
-        wait(until: now + (isRare ? Self.shortPause : Self.pause))
+        wait(until: now + (wasPoller ? pause(afterDelayFrom: start) : Self.shortPause))
         if wasPoller { end() }
     }
 }

@@ -19,6 +19,8 @@ struct RequestReader {
 
     /// For how long a FORGET waits for the next request, in nanoseconds.
     private static let longestPostponed: UInt64 = 20_000
+    /// After how long it lets others have the processor between two looks; who makes requests may be one of them.
+    private static let yielding: UInt64 = 20_000
     /// One thread that finds something each time does not suffice.
     private static let tooMany = 32
     /// Who else wants to run is looked at once for so many requests.
@@ -46,22 +48,35 @@ struct RequestReader {
     /// Looks for a request for a bounded time; nil if there was none, or it is not worth while.
     private mutating func look(_ buffer: inout fuse_buf) -> CInt? {
         let start = MonotonicClock.nanoseconds
-        looked += 1
-        if looked % Self.interval == 0, polling.isCrowded {
+        if findsCrowd() {
             polling.endForOthers(at: start)
             return nil
         }
-        let (received, tries, now) = polling.reading { look(&buffer, from: start) }
+        let patience = polling.patience(at: start)
+        let (received, tries, now) = polling.reading { look(&buffer, from: start, to: start + patience) }
         if received == -EAGAIN, !polling.postponed.isEmpty { return received }
         atOnce = tries == 1 ? atOnce + 1 : atOnce / 2
         let isOne = pace.note(Self.caller(of: buffer, received))
         if isOne { considerLeaving(Self.header(of: buffer, received), tries: tries, at: now) }
-        if !isOne || atOnce > Self.tooMany || now > start + 2 * BusyPolling.longest {
+        if !isOne || atOnce > Self.tooMany {
             polling.end(at: now)
+        } else if now > start + patience + BusyPolling.longest {
+            polling.endAfterDelay(from: start, to: now)
         } else if received == -EAGAIN {
             polling.end()
         }
         return received == -EAGAIN ? nil : received
+    }
+
+    /// Whether others want to run. The kernel's own threads often do for a moment: only who finds it so for two requests in a row
+    /// makes room.
+    private mutating func findsCrowd() -> Bool {
+        looked += 1
+        guard looked >= Self.interval else { return false }
+        let isCrowded = polling.isCrowded
+        if isCrowded, looked == Self.interval { return false }
+        looked = 0
+        return isCrowded
     }
 
     private mutating func considerLeaving(_ header: cfuse_in_header?, tries: Int, at now: UInt64) {
@@ -87,7 +102,7 @@ struct RequestReader {
         return message.load(as: cfuse_in_header.self)
     }
 
-    private mutating func look(_ buffer: inout fuse_buf, from start: UInt64) -> (
+    private mutating func look(_ buffer: inout fuse_buf, from start: UInt64, to end: UInt64) -> (
         received: CInt, tries: Int, now: UInt64
     ) {
         var tries = 0
@@ -96,9 +111,10 @@ struct RequestReader {
             let now = MonotonicClock.nanoseconds
             tries += 1
             if received == -EAGAIN {
-                let isOver = now > start + BusyPolling.longest
+                let isOver = now > end
                 let isDue = !polling.postponed.isEmpty && now > postponedAt + Self.longestPostponed
                 if isOver || isDue { return (received, tries, now) }
+                if now > start + Self.yielding { sched_yield() }
             } else if polling.postponed.take(buffer, received) {
                 postponedAt = now
                 // Others may have ended the polling: then the next look would sleep.

@@ -82,6 +82,10 @@ final class Node: DescriptorKeeper {
             self.name = name
             self.item = item
         }
+
+        /// Whether nobody is expected to open the file as it is backed, nor is led to it by that: as one is to a file without a
+        /// name whose descriptor had to go.
+        var mayLoseBacking: Bool { isOrphan ? descriptor != nil : isBackingOutdated }
     }
 
     /// What all nodes of a mount share.
@@ -289,10 +293,7 @@ final class Node: DescriptorKeeper {
     /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
     func closeBackingIfUnused() {
         let backing: BackingID? = state.withLock { state in
-            // A file without a name is led to by what it is backed by.
-            guard state.isForgotten || state.isBackingOutdated && !state.isOrphan, state.opens == 0 else {
-                return nil
-            }
+            guard state.opens == 0, state.isForgotten || state.mayLoseBacking else { return nil }
             state.isBackingOutdated = false
             return state.backing.take()
         }

@@ -181,6 +181,8 @@ extension CoordinatedFilesystem {
         // to what has no name, and the answer need not wait (D96); see `take`.
         if let claim, engine.isAttended || status.linkCount > 1 { engine.end(claim) }
         reply.succeed()
+        // It would go when the kernel forgets the file, which takes longest of all: now there is time.
+        if status.linkCount <= 1 { node?.closeBackingIfUnused() }
     }
 
     private func evidence(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus) -> Save? {

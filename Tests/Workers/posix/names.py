@@ -208,6 +208,22 @@ def unlinked_open_file():
 
 
 @check
+def unlinked_closed_file_is_opened_again():
+    put("f", b"contents")
+    place = os.open("f", os.O_PATH)
+    writer = os.open("f", os.O_RDWR)
+    os.pwrite(writer, b"CON", 0)
+    os.unlink("f")
+    os.close(writer)
+    again = os.open(f"/proc/self/fd/{place}", os.O_RDWR)
+    facts = [os.pread(again, 20, 0), os.pwrite(again, b"more", 8), attempt(os.ftruncate, again, 11), os.fstat(place).st_size]
+    os.close(again)
+    put("f", b"another")
+    reader = os.open(f"/proc/self/fd/{place}", os.O_RDONLY)
+    return facts, os.pread(reader, 20, 0), os.fstat(reader).st_nlink, get("f")
+
+
+@check
 def unlinked_open_file_keeps_its_other_name():
     put("a", b"contents")
     os.link("a", "b")
