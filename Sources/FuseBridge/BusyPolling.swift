@@ -141,7 +141,7 @@ final class BusyPolling: Sendable {
         return Self.pause - min(Self.pause, start > since ? start - since : 0)
     }
 
-    func end(until moment: UInt64) {
+    private func end(until moment: UInt64) {
         wait(until: moment)
         end()
     }

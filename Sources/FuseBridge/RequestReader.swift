@@ -55,9 +55,11 @@ struct RequestReader {
         let patience = polling.patience(at: start)
         let (received, tries, now) = polling.reading { look(&buffer, from: start, to: start + patience) }
         if received == -EAGAIN, !polling.postponed.isEmpty { return received }
-        atOnce = tries == 1 ? atOnce + 1 : atOnce / 2
         let isOne = pace.note(Self.caller(of: buffer, received))
-        if isOne { considerLeaving(Self.header(of: buffer, received), tries: tries, at: now) }
+        let isAwaited = isOne && isAwaited(Self.header(of: buffer, received))
+        // Who waits for each answer makes one request at a time: that it was there tells of processors, not of too many requests.
+        if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
+        if isAwaited, sharing.found(atFirstLook: tries == 1, at: now) { _ = OwnProcess.changeProcessor() }
         if !isOne || atOnce > Self.tooMany {
             polling.end(at: now)
         } else if now > start + patience + BusyPolling.longest {
@@ -79,17 +81,12 @@ struct RequestReader {
         return isCrowded
     }
 
-    private mutating func considerLeaving(_ header: cfuse_in_header?, tries: Int, at now: UInt64) {
-        guard let header else { return }
-        // The kernel reads ahead, and what it asks for then is there already wherever its client runs.
-        let tells = header.pid != 0 && header.opcode != UInt32(CFUSE_READ) && !servedNobody
-        servedNobody = header.pid == 0
-        guard tells else { return }
-        switch sharing.found(atFirstLook: tries == 1, at: now) {
-        case .stay: break
-        case .leave: if OwnProcess.changeProcessor() { atOnce = 0 }
-        case .rest(let moment): polling.end(until: moment)
-        }
+    /// Whether somebody waits for the answer, and for no other one. What the kernel reads ahead is there already wherever its client
+    /// runs, as is what came while nobody's request was served.
+    private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
+        guard let header else { return false }
+        defer { servedNobody = header.pid == 0 }
+        return header.pid != 0 && header.opcode != UInt32(CFUSE_READ) && !servedNobody
     }
 
     /// The thread that made the request; 0 if nobody did, or there is none.

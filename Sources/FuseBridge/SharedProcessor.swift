@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells when the thread that looks for requests seems to be on one processor with the one that makes them, and what to do.
+/// Tells when the thread that looks for requests seems to be on one processor with the one that makes them, and had better leave it.
 ///
 /// Then it finds each at the first look: whom it answers runs instead of it, and it goes on when that one waits for the next
-/// answer. So to look gains nothing, and whoever runs there waits for who looks. The kernel wakes a thread on a processor that
-/// has nothing to do, but not where the client may run on one processor only, nor where it packs the threads of a virtual
-/// machine onto few of them. From the one who looks can move away; by the other it is followed.
+/// answer. So to look gains little. The kernel wakes a thread on a processor that has nothing to do, but not where the
+/// client may run on one processor only, nor where it packs the threads of a virtual machine onto few of them. From the one who
+/// looks can move away; by the other it may be followed, less and less as the kernel learns how busy both are.
 package struct SharedProcessor {
-    package enum Advice: Equatable {
-        case stay
-        /// To another processor.
-        case leave
-        /// That did not help: nobody is to look until this moment.
-        case rest(until: UInt64)
-    }
-
     /// More requests in a row that were there at the first look; each that was not halves their number.
     private static let enough = 8
     /// Who shares a processor again within this time was followed. Times are in nanoseconds.
     private static let soon: UInt64 = 10_000_000
-    /// For how long nobody looks then; twice as long each time.
+    /// For how long it stays then; twice as long each time.
     private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 16_000_000)
 
     private var count = 0
-    /// When it left last, and until when it rests or has rested; 0 before.
-    private var left: UInt64 = 0
-    private var rested: UInt64 = 0
+    /// Until when it stays where it is.
+    private var end: UInt64 = 0
     private var pause = shortest
 
     package init() {}
@@ -33,18 +24,13 @@ package struct SharedProcessor {
     /// Nothing is known of the requests that came meanwhile.
     package mutating func slept() { count = 0 }
 
-    /// A request of a thread was found, at the first look or later, at a moment of the monotonic clock.
-    package mutating func found(atFirstLook isFirst: Bool, at now: UInt64) -> Advice {
-        count = isFirst ? count + 1 : count / 2
-        guard count > Self.enough else { return .stay }
+    /// A request of a thread was found, at the first look or later, at a moment of the monotonic clock. Returns whether to move.
+    package mutating func found(atFirstLook isFirst: Bool, at now: UInt64) -> Bool {
+        count = isFirst ? min(count, Self.enough) + 1 : count / 2
+        guard count > Self.enough, now >= end else { return false }
         count = 0
-        if left != 0, left >= rested, now < left + Self.soon {
-            rested = now + pause
-            pause = min(2 * pause, Self.longest)
-            return .rest(until: rested)
-        }
-        if now > max(left, rested) + Self.soon { pause = Self.shortest }
-        left = now
-        return .leave
+        pause = end != 0 && now < end + Self.soon ? min(2 * pause, Self.longest) : Self.shortest
+        end = now + pause
+        return true
     }
 }

@@ -7,15 +7,15 @@ struct SharedProcessorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = SharedProcessor()
 
-    /// What is advised after so many requests more that were there at the first look, all at one moment.
-    private mutating func found(_ count: Int, at moment: UInt64) -> [SharedProcessor.Advice] {
+    /// Whether it is to leave after each of so many requests more that were there at the first look, all at one moment.
+    private mutating func found(_ count: Int, at moment: UInt64) -> [Bool] {
         (0..<count).map { _ in sharing.found(atFirstLook: true, at: moment) }
     }
 
     @Test("It leaves at the ninth request in a row that was there")
     mutating func leaves() {
         let advice = found(9, at: Self.millisecond)
-        #expect(advice == Array(repeating: .stay, count: 8) + [.leave])
+        #expect(advice == Array(repeating: false, count: 8) + [true])
     }
 
     @Test("Not where every other one had to be waited for")
@@ -25,7 +25,7 @@ struct SharedProcessorTests {
                 sharing.found(atFirstLook: true, at: Self.millisecond),
                 sharing.found(atFirstLook: false, at: Self.millisecond)
             )
-            #expect(advice == (.stay, .stay))
+            #expect(advice == (false, false))
         }
     }
 
@@ -34,39 +34,32 @@ struct SharedProcessorTests {
         let before = found(8, at: Self.millisecond)
         sharing.slept()
         let after = found(8, at: Self.millisecond)
-        #expect(before + after == Array(repeating: .stay, count: 16))
+        #expect(before + after == Array(repeating: false, count: 16))
     }
 
-    @Test("Who is followed rests, twice as long each time, for 16 ms at most")
+    @Test("Who is followed stays, twice as long each time, for 16 ms at most")
     mutating func followed() {
+        let step = Self.millisecond / 10
+        var left: [UInt64] = []
         var now = Self.millisecond
-        var waits: [UInt64] = []
-        for _ in 1...9 {
-            #expect(found(9, at: now).last == .leave)
-            guard case .rest(let end) = found(9, at: now).last else {
-                Issue.record("it did not rest")
-                return
-            }
-            waits.append((end - now) / Self.millisecond)
-            now = end
+        while left.count < 9 {
+            if found(9, at: now).contains(true) { left.append(now) }
+            now += step
         }
-        #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16, 16])
+        let waits = zip(left, left.dropFirst()).map { ($1 - $0) / Self.millisecond }
+        #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16])
     }
 
     @Test("Who was not followed for a while is as at first")
     mutating func calm() {
         var now = Self.millisecond
-        for _ in 1...3 {
-            _ = found(9, at: now)
-            guard case .rest(let end) = found(9, at: now).last else {
-                Issue.record("it did not rest")
-                return
-            }
-            now = end
+        for wait: UInt64 in [1, 2, 4] {
+            #expect(found(9, at: now).last == true)
+            now += wait * Self.millisecond
         }
-        #expect(found(9, at: now).last == .leave)
         now += 11 * Self.millisecond
-        #expect(found(9, at: now).last == .leave)
-        #expect(found(9, at: now).last == .rest(until: now + Self.millisecond))
+        #expect(found(9, at: now).last == true)
+        #expect(found(9, at: now + Self.millisecond - 1).contains(true) == false)
+        #expect(found(1, at: now + Self.millisecond) == [true])
     }
 }
