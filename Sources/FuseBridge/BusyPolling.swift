@@ -13,20 +13,19 @@ import Synchronization
 /// whoever has it for a moment, and may have the kernel put the client onto the one of the thread that looks; so each is twice
 /// as long as the one before.
 ///
-/// Nothing but speed depends on it. A thread looks for ``patience(at:)`` and no more, and lets others have its processor between
-/// two looks when that takes long; when it has been with one request, or without the processor, for ``longestAlone``, the
-/// others serve as they would without it, from the end of their naps: that is after as long as all went well before, and
-/// ``longestNap`` at most.
+/// Nothing but speed depends on it. A thread looks for ``longest`` and no more, or rarely for ``longestAmidMany``, and lets others
+/// have its processor between two looks when that takes long; when it has been with one request, or without the processor, for
+/// ``longestAlone``, the others serve as they would without it, from the end of their naps: that is after as long as all went
+/// well before, and ``longestNap`` at most.
 /// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
 ///
 /// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
 /// threads were seen to wait for one, or the poller had to; not where several threads make requests, which keep each other's
 /// processors awake; and not where requests take so long that to be woken is little beside it.
 final class BusyPolling: Sendable {
-    /// For how long a thread looks before it sleeps, and where all has gone well for ``shortPause``. Times are in nanoseconds of
+    /// For how long a thread looks before it sleeps, and amid very many requests that came sooner. Times are in nanoseconds of
     /// ``MonotonicClock``.
-    static let longest: UInt64 = 100_000
-    private static let longestAmidMany: UInt64 = 250_000
+    static let (longest, longestAmidMany): (UInt64, UInt64) = (100_000, 250_000)
     /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
     private static let longestAlone: UInt64 = 500_000
     private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
@@ -88,12 +87,6 @@ final class BusyPolling: Sendable {
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
         let others = nappers.subtract(1, ordering: .relaxed).newValue
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
-    }
-
-    /// For how long the thread that looks is to look now. Whoever made very many requests may be kept from its processor, as for 150 µs
-    /// in each four milliseconds by a kernel that gives back what was removed; to stop then costs more than to look on.
-    func patience(at now: UInt64) -> UInt64 {
-        now > pollingSince.load(ordering: .relaxed) + Self.shortPause ? Self.longestAmidMany : Self.longest
     }
 
     func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .relaxed) == thread }

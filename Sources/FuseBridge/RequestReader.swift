@@ -13,6 +13,8 @@ struct RequestReader {
     private var looked = 0
     /// For how many of the last requests it did not have to look: they were there. Others halve the number.
     private var atOnce = 0
+    /// How many requests in a row it had to look for no longer than usual.
+    private var inTime = 0
     private var postponedAt: UInt64 = 0
     /// Whether the last thing that was served was nobody's, as RELEASE and FORGET are: the next request may have come meanwhile.
     var servedNobody = false
@@ -21,8 +23,13 @@ struct RequestReader {
     private static let longestPostponed: UInt64 = 20_000
     /// After how long it lets others have the processor between two looks; who makes requests may be one of them.
     private static let yielding: UInt64 = 20_000
+    /// After so many in time it looks longer for one: who made them may be kept from its processor, as for 150 µs in each four
+    /// milliseconds by a kernel that gives back what was removed, and to stop costs more than to look on.
+    private static let many = 64
     /// One thread that finds something each time does not suffice.
     private static let tooMany = 32
+    /// Of what a single thread may have the kernel make several requests.
+    private static let severalAtOnce = [CFUSE_READ, CFUSE_WRITE].map { UInt32($0) }
     /// Who else wants to run is looked at once for so many requests.
     private static let interval = 64
 
@@ -36,7 +43,7 @@ struct RequestReader {
     mutating func receive(_ buffer: inout fuse_buf) -> CInt {
         if polling.isTurn(of: thread), let received = look(&buffer) { return received }
         if !polling.postponed.isEmpty { return -EAGAIN }
-        (looked, atOnce) = (0, 0)
+        (looked, atOnce, inTime) = (0, 0, 0)
         sharing.slept()
         let received = polling.sleep { fuse_session_receive_buf(session, &buffer) }
         let now = MonotonicClock.nanoseconds
@@ -52,9 +59,10 @@ struct RequestReader {
             polling.endForOthers(at: start)
             return nil
         }
-        let patience = polling.patience(at: start)
+        let patience = inTime > Self.many ? BusyPolling.longestAmidMany : BusyPolling.longest
         let (received, tries, now) = polling.reading { look(&buffer, from: start, to: start + patience) }
         if received == -EAGAIN, !polling.postponed.isEmpty { return received }
+        inTime = now > start + BusyPolling.longest ? 0 : inTime + 1
         let isOne = pace.note(Self.caller(of: buffer, received))
         let isAwaited = isOne && isAwaited(Self.header(of: buffer, received))
         // Who waits for each answer makes one request at a time: that it was there tells of processors, not of too many requests.
@@ -81,12 +89,12 @@ struct RequestReader {
         return isCrowded
     }
 
-    /// Whether somebody waits for the answer, and for no other one. What the kernel reads ahead is there already wherever its client
-    /// runs, as is what came while nobody's request was served.
+    /// Whether somebody waits for the answer, and for no other one. What the kernel reads ahead, or has others write,
+    /// is there already wherever its client runs, as is what came while nobody's request was served.
     private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
         guard let header else { return false }
         defer { servedNobody = header.pid == 0 }
-        return header.pid != 0 && header.opcode != UInt32(CFUSE_READ) && !servedNobody
+        return header.pid != 0 && !Self.severalAtOnce.contains(header.opcode) && !servedNobody
     }
 
     /// The thread that made the request; 0 if nobody did, or there is none.
@@ -111,7 +119,7 @@ struct RequestReader {
                 let isOver = now > end
                 let isDue = !polling.postponed.isEmpty && now > postponedAt + Self.longestPostponed
                 if isOver || isDue { return (received, tries, now) }
-                if now > start + Self.yielding { sched_yield() }
+                if now > start + Self.yielding, polling.postponed.isEmpty { sched_yield() }
             } else if polling.postponed.take(buffer, received) {
                 postponedAt = now
                 // Others may have ended the polling: then the next look would sleep.

@@ -58,7 +58,7 @@ struct cfuse_in_header {
     uint16_t total_extlen, padding;
 };
 
-enum { CFUSE_LOOKUP = 1, CFUSE_FORGET = 2, CFUSE_GETATTR = 3, CFUSE_UNLINK = 10, CFUSE_READ = 15 };
+enum { CFUSE_LOOKUP = 1, CFUSE_FORGET = 2, CFUSE_GETATTR = 3, CFUSE_UNLINK = 10, CFUSE_READ = 15, CFUSE_WRITE = 16 };
 
 struct cfuse_out_header {
     uint32_t len;

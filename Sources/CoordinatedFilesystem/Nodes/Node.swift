@@ -56,9 +56,9 @@ final class Node: DescriptorKeeper {
         var mappers: Int32 = 0
         /// How often it may have become a package, or ceased to be one.
         var packageChanges: UInt32 = 0
-        /// Kept until the kernel forgets the inode.
+        /// Kept until the kernel forgets the inode, or nobody has open what has lost its name.
         var backing: BackingID?
-        /// It was opened as another user than the file's owner is now.
+        /// It was opened as another user than the file's owner is now: by the daemon, or before the file was given away.
         var isBackingOutdated = false
         /// How often the file was given to somebody, as far as the mount was asked.
         var ownerChanges: UInt32 = 0

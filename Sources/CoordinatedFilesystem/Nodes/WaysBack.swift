@@ -59,11 +59,12 @@ extension Node {
         }
     }
 
-    /// Has the kernel keep the file below until it forgets the inode, without a descriptor of ours.
+    /// Has the kernel keep the file below without a descriptor of ours, until it forgets the inode or the file is opened again.
     private func keepBacking(_ opened: BackingID) {
         let needless: BackingID? = state.withLock { state in
             guard state.backing == nil else { return opened }
             state.backing = opened
+            state.isBackingOutdated = true
             return nil
         }
         if let needless { connection.closeBacking(needless) }

@@ -87,6 +87,7 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         guard try isBypassAllowed(for: node, through: descriptor, knowing: status) else { return .daemon }
+        if node.state.withLock({ $0.isBackingOutdated }) { node.closeBackingIfUnused() }
         let (known, ownerChanges) = node.state.withLock { ($0.backing, $0.ownerChanges) }
         if let known { return .backing(known) }
         let opened: BackingID
