@@ -51,7 +51,8 @@ extension CoordinatedFilesystem {
     /// Whether it is known that the kernel moves a file's data by what it was given, so that letting somebody in opens nothing
     /// here, and nothing as somebody else.
     func isMovedByKernel(_ node: Node) -> Bool {
-        dataPath == .passthrough && node.state.withLock { $0.mayBypass == true && $0.backing != nil }
+        dataPath == .passthrough
+            && node.state.withLock { $0.mayBypass == true && $0.backing != nil && !$0.isBackingOutdated }
     }
 
     /// Which way data goes, for people.
