@@ -28,8 +28,6 @@ struct RequestReader {
     private static let many = 64
     /// One thread that finds something each time does not suffice.
     private static let tooMany = 32
-    /// Of what a single thread may have the kernel make several requests.
-    private static let severalAtOnce = [CFUSE_READ, CFUSE_WRITE].map { UInt32($0) }
     /// Who else wants to run is looked at once for so many requests.
     private static let interval = 64
 
@@ -47,7 +45,7 @@ struct RequestReader {
         sharing.slept()
         let received = polling.sleep { fuse_session_receive_buf(session, &buffer) }
         let now = MonotonicClock.nanoseconds
-        _ = pace.note(Self.caller(of: buffer, received))
+        _ = pace.note(Self.header(of: buffer, received)?.pid ?? 0)
         if pace.came(after: polling.pause(before: now)) { polling.want(at: now) }
         return received
     }
@@ -63,8 +61,9 @@ struct RequestReader {
         let (received, tries, now) = polling.reading { look(&buffer, from: start, to: start + patience) }
         if received == -EAGAIN, !polling.postponed.isEmpty { return received }
         inTime = now > start + BusyPolling.longest ? 0 : inTime + 1
-        let isOne = pace.note(Self.caller(of: buffer, received))
-        let isAwaited = isOne && isAwaited(Self.header(of: buffer, received))
+        let header = Self.header(of: buffer, received)
+        let isOne = pace.note(header?.pid ?? 0)
+        let isAwaited = isOne && isAwaited(header)
         // Who waits for each answer makes one request at a time: that it was there tells of processors, not of too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.found(atFirstLook: tries == 1, at: now) { _ = OwnProcess.changeProcessor() }
@@ -94,14 +93,15 @@ struct RequestReader {
     private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
         guard let header else { return false }
         defer { servedNobody = header.pid == 0 }
-        return header.pid != 0 && !Self.severalAtOnce.contains(header.opcode) && !servedNobody
+        return header.pid != 0 && !Self.isOneOfSeveral(header.opcode) && !servedNobody
     }
 
-    /// The thread that made the request; 0 if nobody did, or there is none.
-    private static func caller(of buffer: fuse_buf, _ received: CInt) -> UInt32 {
-        header(of: buffer, received)?.pid ?? 0
+    /// Whether a single thread may have the kernel make several of these at once.
+    private static func isOneOfSeveral(_ opcode: UInt32) -> Bool {
+        opcode == UInt32(CFUSE_READ) || opcode == UInt32(CFUSE_WRITE)
     }
 
+    /// Its `pid` is the thread that made the request; 0 if nobody did.
     private static func header(of buffer: fuse_buf, _ received: CInt) -> cfuse_in_header? {
         guard received >= MemoryLayout<cfuse_in_header>.size, let message = buffer.mem else { return nil }
         return message.load(as: cfuse_in_header.self)
