@@ -89,7 +89,7 @@ struct CommandLineTests {
         #expect(outcome.errors.contains(mentioned), "\(outcome.errors)")
     }
 
-    @Test("conventions.md 4.26: --version names tool, protocol, library and kernel ABI")
+    @Test("--version names tool, protocol, library and kernel ABI")
     func version() throws {
         let outcome = try Self.run(["--version"])
         #expect(outcome.code == 0)
@@ -100,7 +100,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "conventions.md 4.6: help goes to stdout with code 0",
+        "help goes to stdout with code 0",
         arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
     func help(arguments: [String]) throws {
         let outcome = try Self.run(arguments)

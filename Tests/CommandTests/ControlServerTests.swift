@@ -7,7 +7,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// design.md 9, on a real socket with stand-ins for the mount and the store.
+/// On a real socket with stand-ins for the mount and the store.
 ///
 /// Serialised: they count connections of one user.
 @Suite(.serialized)
@@ -169,7 +169,7 @@ struct ControlServerTests {
         try third.remove()
     }
 
-    @Test("design.md 9: /run/truce for root; $XDG_RUNTIME_DIR, /run/user/UID, /tmp/truce-UID for users")
+    @Test("Protocol: /run/truce for root; $XDG_RUNTIME_DIR, /run/user/UID, /tmp/truce-UID for users")
     func places() {
         let user = SocketDirectory.candidates(user: 1000, runtimeDirectory: "/x")
         #expect(user.map(\.path) == ["/x/truce", "/run/user/1000/truce", "/tmp/truce-1000"])

@@ -82,7 +82,7 @@ struct OptionTests {
         (["ro,rw", "noexec,exec,nodev,dev,nosuid,suid"], MountOptions()),
         (["wait=1,wait=2"], options { $0.bounds.wait = .seconds(2) }),
         ([",,wait=2,"], options { $0.bounds.wait = .seconds(2) }),
-        // conventions.md 4.3: what mount(8) passes is tolerated.
+        // What mount(8) passes is tolerated.
         (["rw,dev,suid,exec,relatime,noatime,defaults,_netdev,nofail,noauto,user,users"], MountOptions()),
         (["x-systemd.automount,x-gvfs-show,comment=a=b"], MountOptions()),
         (["rw,silent,loud,async,nomand,nolazytime,user=ada,owner,group"], MountOptions()),
@@ -127,7 +127,7 @@ struct OptionTests {
         }
     }
 
-    @Test("conventions.md 4.1: options anywhere, -- ends them; -oWORD is -o WORD")
+    @Test("options anywhere, -- ends them; -oWORD is -o WORD")
     func joined() {
         #expect(
             MountOptions.separatingJoined(["mount", "a", "-owait=1", "-o", "ro"])

@@ -7,7 +7,7 @@ import VersionStore
 
 @testable import truce
 
-/// design.md 9: credentials by SO_PEERCRED and SO_PEERGROUPS.
+/// Credentials by SO_PEERCRED and SO_PEERGROUPS.
 @Suite("Who a peer is")
 struct PeerTests {
     private func peer(group: UInt32, _ supplementary: [UInt32]) -> Reader {

@@ -2,7 +2,7 @@
 import ControlProtocol
 import Testing
 
-/// design.md 9: "JSON-RPC 2.0 over a Unix stream socket, one message per line; the server also accepts
+/// "JSON-RPC 2.0 over a Unix stream socket, one message per line; the server also accepts
 /// Content-Length framing, recognised by the first byte, and answers in kind."
 struct FramingTests {
     static let streams: [(String, Framing, [String])] = [
@@ -35,7 +35,7 @@ struct FramingTests {
         }
     }
 
-    @Test("design.md 9, limits: a line is at most so long, whether its end has come or not")
+    @Test("Protocol, limits: a line is at most so long, whether its end has come or not")
     func oversizedLines() throws {
         var reader = FrameReader(limit: 8)
         reader.append("12345678\n".utf8)

@@ -78,7 +78,7 @@ struct MessageTests {
         #expect(!bytes.contains(UInt8(ascii: "\n")))
     }
 
-    @Test("design.md 9: unknown fields are ignored")
+    @Test("Protocol: unknown fields are ignored")
     func unknownFields() throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"kept/list","params":{"path":"a","new":[1]},"x":{}}"#
         guard case .request(_, let request) = try Envelope(decoding: Array(text.utf8)) else {
@@ -111,7 +111,7 @@ struct MessageTests {
         #expect(try reply.encoded().count <= ProtocolLimits.messageBytes)
     }
 
-    @Test("design.md 9: paths as UTF-8 plus pathBytes when they are not")
+    @Test("Protocol: paths as UTF-8 plus pathBytes when they are not")
     func paths() throws {
         #expect(PathForm(Array("e\u{301}".utf8)).pathBytes == nil)
         let invalid: [UInt8] = [0x66, 0xFE]

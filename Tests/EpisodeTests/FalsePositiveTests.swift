@@ -6,7 +6,7 @@ import Testing
 private let vim = Stage.program(200, parent: 60, session: 60)
 private let stranger = Stage.program(300, parent: 70, session: 70)
 
-@Suite("What only looks like a save (idioms.md section 5)")
+@Suite("What only looks like a save")
 struct FalsePositiveTests {
     @Test("`mv D D.bak`, then later a new D: the window ends with mv")
     func moveToBackup() {
@@ -88,7 +88,7 @@ struct FalsePositiveTests {
     }
 }
 
-@Suite("Files that are a program's own (design.md section 7)")
+@Suite("Files that are a program's own")
 struct PrivacyTests {
     @Test("what somebody left behind who has ended does not make a later deletion a save")
     func leftBehind() {

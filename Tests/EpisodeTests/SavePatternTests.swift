@@ -7,7 +7,7 @@ private let vim = Stage.program(200, parent: 60, session: 60)
 private let emacs = Stage.program(210, parent: 61, session: 61)
 private let stranger = Stage.program(300, parent: 70, session: 70)
 
-@Suite("Saves (idioms.md section 4, patterns A, B, C, D, G and I)")
+@Suite("Saves, by the pattern of their calls")
 struct SavePatternTests {
     @Test("C: vim's default save is one write on the document")
     func vimDefault() {

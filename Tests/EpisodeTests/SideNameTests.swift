@@ -5,8 +5,8 @@ import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-/// Every glob of idioms.md section 3, with a document named `report.txt` where it has a D.
-@Suite("Side-file names (idioms.md section 3)")
+/// Every pattern of such names, for a document named `report.txt`.
+@Suite("Side-file names")
 struct SideNameTests {
     struct Row: CustomTestStringConvertible, Sendable {
         let name: String
@@ -140,7 +140,7 @@ struct SideNameTests {
     }
 
     @Test(
-        "log rotation (idioms.md section 5: D.N, D-date)",
+        "log rotation (a number or a date behind the name)",
         arguments: [
             ("app.log.1", true), ("app.log.12.gz", true), ("app.log-20260101", true),
             ("app.log.2026-01-01", true), ("app.log-20260101.xz", true), ("app.log.bak", false),
@@ -152,7 +152,7 @@ struct SideNameTests {
     }
 }
 
-@Suite("Default classes of files and programs (design.md section 7)")
+@Suite("Default classes of files and programs")
 struct ClassTests {
     @Test(
         "a file's class by name",

@@ -7,7 +7,7 @@ private let vim = Stage.program(200, parent: 60, session: 60)
 private let stranger = Stage.program(300, parent: 70, session: 70)
 private let start = Instant(nanoseconds: 0)
 
-@Suite("Vacated names (design.md section 7)")
+@Suite("Vacated names")
 struct VacancyTableTests {
     private func vacancy(
         _ name: String, by actor: Actor = vim, in directory: NodeNumber = Stage.folder,

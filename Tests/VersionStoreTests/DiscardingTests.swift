@@ -5,7 +5,7 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("A store whose mount does not come about (design.md section 4: the daemon's own directory)")
+@Suite("A store whose mount does not come about (the daemon's own directory)")
 struct DiscardingTests {
     private func exists(_ name: String, in sandbox: Sandbox) -> Bool {
         access("\(sandbox.path)/\(name)", F_OK) == 0

@@ -4,7 +4,7 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("Keeping (design.md section 8)")
+@Suite("Keeping")
 struct KeepingTests {
     @Test("UNLINK and RENAME-over keep by linking the old inode, atomic, no copy")
     func linking() throws {

@@ -5,7 +5,7 @@ import Testing
 import VersionStore
 
 /// What a kill at each instruction leaves, made by hand, and what the next daemon makes of it.
-@Suite("Opening a store after a kill (design.md section 8: survive a kill at any instruction)")
+@Suite("Opening a store after a kill (survive a kill at any instruction)")
 struct RecoveryTests {
     private let id = "00000000000a0000"
 
@@ -192,7 +192,7 @@ private func keepUntilKilled(in path: String) throws {
     }
 }
 
-@Suite("Whose .truce it is (design.md section 4)")
+@Suite("Whose .truce it is")
 struct ForeignStoreTests {
     @Test("a new one is made, 0700, and opened again")
     func made() throws {

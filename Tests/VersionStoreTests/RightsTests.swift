@@ -2,7 +2,7 @@
 import Testing
 import VersionStore
 
-@Suite("Who may read a kept file (design.md section 8)")
+@Suite("Who may read a kept file")
 struct RightsTests {
     private let owner = Reader(user: 10, groups: [20])
     private let member = Reader(user: 11, groups: [21, 20])
