@@ -89,7 +89,9 @@ final class BusyPolling: Sendable {
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
     }
 
-    func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .relaxed) == thread }
+    /// In one order with the FORGETs that are put off: who ends the polling of a thread that has just put one off finds it, or
+    /// that thread finds that it has ended.
+    func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .sequentiallyConsistent) == thread }
 
     /// The thread serves no more.
     func left(_ thread: Int) {
@@ -115,10 +117,11 @@ final class BusyPolling: Sendable {
 
     /// All threads sleep in `read` again, when they have served what they serve.
     func end() {
-        isWanted.store(false, ordering: .sequentiallyConsistent)
-        poller.store(0, ordering: .relaxed)
-        servingSince.store(0, ordering: .relaxed)
+        // First: nobody begins while there is a poller, so this undoes nothing that the next one does.
         setBlocking(true)
+        isWanted.store(false, ordering: .sequentiallyConsistent)
+        poller.store(0, ordering: .sequentiallyConsistent)
+        servingSince.store(0, ordering: .relaxed)
         if nappers.load(ordering: .sequentiallyConsistent) > 0 { ending.raise() }
     }
 
@@ -156,14 +159,15 @@ final class BusyPolling: Sendable {
         return read()
     }
 
-    /// Sleeps until a request comes.
+    /// Sleeps until a request comes, or a FORGET is to be served that was put off.
     func sleep(_ read: () -> CInt) -> CInt {
         reading {
             while true {
                 let received = read()
                 guard received == -EAGAIN else { return received }
-                // Left behind by a poller that was taken to be stuck.
-                setBlocking(true)
+                // Somebody has begun as this thread came, or two ended it at once: none is to go on as if it were the only one.
+                end()
+                if !postponed.isEmpty { return received }
             }
         }
     }

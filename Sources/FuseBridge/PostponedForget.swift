@@ -23,7 +23,7 @@ final class PostponedForget: Sendable {
     /// Whether there is one, for those who had better not take the lock.
     private let isHeld = Atomic<Bool>(false)
 
-    var isEmpty: Bool { !isHeld.load(ordering: .relaxed) }
+    var isEmpty: Bool { !isHeld.load(ordering: .sequentiallyConsistent) }
 
     /// Takes a request, if it is a FORGET and there is none.
     func take(_ buffer: fuse_buf, _ received: CInt) -> Bool {
@@ -33,7 +33,7 @@ final class PostponedForget: Sendable {
         return message.withLock { message in
             guard message == nil else { return false }
             message = bytes.load(as: Message.self)
-            isHeld.store(true, ordering: .relaxed)
+            isHeld.store(true, ordering: .sequentiallyConsistent)
             return true
         }
     }

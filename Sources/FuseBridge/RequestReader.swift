@@ -11,7 +11,8 @@ struct RequestReader {
     private var pace = RequestPace()
     private var sharing = SharedProcessor()
     private var looked = 0
-    /// For how many of the last requests it did not have to look: they were there. Others halve the number.
+    /// How many of the last requests were there at the first look though nobody waits for each. One that had to be looked for
+    /// halves the number.
     private var atOnce = 0
     /// How many requests in a row it had to look for no longer than usual.
     private var inTime = 0
@@ -26,7 +27,7 @@ struct RequestReader {
     /// After so many in time it looks longer for one: who made them may be kept from its processor, as for 150 µs in each four
     /// milliseconds by a kernel that gives back what was removed, and to stop costs more than to look on.
     private static let many = 64
-    /// One thread that finds something each time does not suffice.
+    /// One thread does not suffice if so many were there.
     private static let tooMany = 32
     /// Who else wants to run is looked at once for so many requests.
     private static let interval = 64
@@ -44,6 +45,7 @@ struct RequestReader {
         (looked, atOnce, inTime) = (0, 0, 0)
         sharing.slept()
         let received = polling.sleep { fuse_session_receive_buf(session, &buffer) }
+        guard received > 0 else { return received }
         let now = MonotonicClock.nanoseconds
         _ = pace.note(Self.header(of: buffer, received)?.pid ?? 0)
         if pace.came(after: polling.pause(before: now)) { polling.want(at: now) }
@@ -67,12 +69,15 @@ struct RequestReader {
         // Who waits for each answer makes one request at a time: that it was there tells of processors, not of too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.found(atFirstLook: tries == 1, at: now) { _ = OwnProcess.changeProcessor() }
-        if !isOne || atOnce > Self.tooMany {
-            polling.end(at: now)
-        } else if now > start + patience + BusyPolling.longest {
-            polling.endAfterDelay(from: start, to: now)
-        } else if received == -EAGAIN {
-            polling.end()
+        // Who was taken to be stuck meanwhile is not to end it for the next one.
+        if polling.isPolling(thread) {
+            if !isOne || atOnce > Self.tooMany {
+                polling.end(at: now)
+            } else if now > start + patience + BusyPolling.longest {
+                polling.endAfterDelay(from: start, to: now)
+            } else if received == -EAGAIN {
+                polling.end()
+            }
         }
         return received == -EAGAIN ? nil : received
     }

@@ -56,7 +56,7 @@ final class Node: DescriptorKeeper {
         var mappers: Int32 = 0
         /// How often it may have become a package, or ceased to be one.
         var packageChanges: UInt32 = 0
-        /// Kept until the kernel forgets the inode, or nobody has open what has lost its name.
+        /// Kept until the kernel forgets the inode, or nobody has open what has lost its last name.
         var backing: BackingID?
         /// It was opened as another user than the file's owner is now: by the daemon, or before the file was given away.
         var isBackingOutdated = false
@@ -82,6 +82,9 @@ final class Node: DescriptorKeeper {
             self.name = name
             self.item = item
         }
+
+        /// What whoever opens the file may be let in by: not what was opened as somebody else, unless others have it open so.
+        var usableBacking: BackingID? { isBackingOutdated && opens == 0 ? nil : backing }
 
         /// Whether nobody is expected to open the file as it is backed, nor is led to it by that: as one is to a file without a
         /// name whose descriptor had to go.

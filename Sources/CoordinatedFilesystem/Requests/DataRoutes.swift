@@ -88,13 +88,14 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         guard try isBypassAllowed(for: node, through: descriptor, knowing: status) else { return .daemon }
-        if node.state.withLock({ $0.isBackingOutdated }) { node.closeBackingIfUnused() }
-        let (known, ownerChanges) = node.state.withLock { ($0.backing, $0.ownerChanges) }
+        let (known, ownerChanges) = node.state.withLock { ($0.usableBacking, $0.ownerChanges) }
         if let known { return .backing(known) }
         let opened: BackingID
         do throws(Errno) {
-            // The kernel writes as whoever had it open the file: root has room that others have not.
-            let owner = if let status { status } else { try descriptor.descriptor.status() }
+            // The kernel writes as whoever had it open the file: root has room that others have not. What was seen before may be
+            // of a former owner, if there was one.
+            let owner =
+                if let status, ownerChanges == 0 { status } else { try descriptor.descriptor.status() }
             ThreadIdentity.become(user: owner.user, group: owner.group)
             defer { ThreadIdentity.becomeOneself() }
             opened = try connection.openBacking(descriptor.descriptor, for: reply)
@@ -105,13 +106,13 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         routesSeen.note(.passthrough)
-        let kept = node.state.withLock { state in
-            if let backing = state.backing { return backing }
-            state.backing = opened
+        let (kept, needless): (BackingID, BackingID?) = node.state.withLock { state in
+            if let backing = state.usableBacking { return (backing, opened) }
+            defer { state.backing = opened }
             state.isBackingOutdated = state.ownerChanges != ownerChanges
-            return opened
+            return (opened, state.backing)
         }
-        if kept.rawValue != opened.rawValue { connection.closeBacking(opened) }
+        if let needless { connection.closeBacking(needless) }
         return .backing(kept)
     }
 

@@ -167,6 +167,9 @@ extension CoordinatedFilesystem {
         if !move.keepsClass { claimForWriters(of: move.node, named: move.to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
         reply.succeed()
+        if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
+            move.target?.closeBackingIfUnused()
+        }
         guard !move.visits.isEmpty else { return }
         doubtName(of: move.to)
         if move.isExchange { doubtName(of: move.from) }

@@ -223,6 +223,27 @@ def unlinked_closed_file_is_opened_again():
     return facts, os.pread(reader, 20, 0), os.fstat(reader).st_nlink, get("f")
 
 
+def lost_name(lose):
+    put("f", b"contents")
+    place = os.open("f", os.O_PATH)
+    lose()
+    again = os.open(f"/proc/self/fd/{place}", os.O_RDWR)
+    facts = [os.pread(again, 20, 0), os.pwrite(again, b"more", 8), attempt(os.ftruncate, again, 11), os.fstat(place).st_size]
+    os.close(again)
+    return facts, os.fstat(place).st_nlink, os.listdir(".")
+
+
+@check
+def file_that_nobody_has_open_is_opened_after_unlink():
+    return lost_name(lambda: os.unlink("f"))
+
+
+@check
+def file_that_nobody_has_open_is_opened_after_rename_over_it():
+    put("g", b"another")
+    return lost_name(lambda: os.rename("g", "f")), get("f")
+
+
 @check
 def unlinked_open_file_keeps_its_other_name():
     put("a", b"contents")
