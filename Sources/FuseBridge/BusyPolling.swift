@@ -117,7 +117,7 @@ final class BusyPolling: Sendable {
 
     /// All threads sleep in `read` again, when they have served what they serve.
     func end() {
-        // First: nobody begins while there is a poller, so this undoes nothing that the next one does.
+        // First: nobody begins while there is a poller. Who comes late ends it for the next one too, but altogether.
         setBlocking(true)
         isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .sequentiallyConsistent)
@@ -159,7 +159,7 @@ final class BusyPolling: Sendable {
         return read()
     }
 
-    /// Sleeps until a request comes, or a FORGET is to be served that was put off.
+    /// Sleeps until a request comes, or finds that it cannot, and a FORGET to be served that was put off.
     func sleep(_ read: () -> CInt) -> CInt {
         reading {
             while true {

@@ -56,7 +56,7 @@ final class Node: DescriptorKeeper {
         var mappers: Int32 = 0
         /// How often it may have become a package, or ceased to be one.
         var packageChanges: UInt32 = 0
-        /// Kept until the kernel forgets the inode, or nobody has open what has lost its last name.
+        /// Kept until the kernel forgets the inode, or nobody has the file open and ``mayLoseBacking``.
         var backing: BackingID?
         /// It was opened as another user than the file's owner is now: by the daemon, or before the file was given away.
         var isBackingOutdated = false

@@ -37,9 +37,9 @@ extension CoordinatedFilesystem {
         while true {
             let wanted = try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
             let entered: DataRoute? = handle.node.state.withLock { state in
-                // Another thread may have decided meanwhile; both backing ids are then the same one.
+                // Another thread may have decided meanwhile: then its choice holds.
                 let route = state.dataRoute ?? wanted
-                if case .backing(let backing) = route, state.backing?.rawValue != backing.rawValue {
+                if case .backing(let backing) = route, state.usableBacking?.rawValue != backing.rawValue {
                     return nil
                 }
                 return state.enter(handle, by: route)
