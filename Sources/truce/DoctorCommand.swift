@@ -112,8 +112,14 @@ private struct Examination: Encodable {
         (mountpoint, source) = (mount.mountpoint.shown, mount.source.shown)
         inPlace = mount.source == mount.mountpoint
         let (isDead, status) = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
-            let isDead = DeadMounts.isDead(mount.mountpoint, in: table)
-            return (isDead, isDead ? nil : try Self.status(of: mount))
+            if DeadMounts.isDead(mount.mountpoint, in: table) { return (true, StatusForm?.none) }
+            do throws(CommandFailure) {
+                return (false, try Self.status(of: mount))
+            } catch {
+                // It may have died meanwhile.
+                guard DeadMounts.isDead(mount.mountpoint, in: table) else { throw error }
+                return (true, nil)
+            }
         }
         dead = isDead
         guard !dead else { return }

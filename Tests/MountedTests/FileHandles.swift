@@ -105,10 +105,13 @@ extension Mounted {
                 let handle = try Self.handle(mount, "a/b/file")
                 let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
                 try Program("rm").run(mount.path + "/a/b/file")
-                // ext4 gives the lowest that is free.
-                try Script("echo stranger >\"$1\"/a/b/stranger").run(mount.path)
-                #expect(
-                    try Program("stat").run("--format=%i", mount.path + "/a/b/stranger").text == number)
+                // ext4 gives the lowest that is free. It is when the kernel has told the daemon to forget the file, which may be
+                // after `rm` has ended.
+                let stranger = Script(
+                    "cd \"$1\"/a/b; rm -f stranger; echo stranger >stranger; stat --format=%i stranger")
+                try eventually(within: .seconds(20), "a stranger to get number \(number)") {
+                    try stranger.run(mount.path).text == number
+                }
                 #expect(try Self.read(mount, handle) == "ESTALE\n")
                 try Self.restart(mount, forgettingNames: false)
                 #expect(try Self.read(mount, handle) == "ESTALE\n")

@@ -37,6 +37,28 @@ extension Mounted {
             try mount.unmount()
         }
 
+        @Test("A daemon that dies while doctor looks at its mount has died")
+        func death() throws {
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try mount.mount()
+            let calls = try Lab.freshDirectory("doctor") + "/calls"
+            // Stopped when it has seen that the daemon lives, and not asked yet. The tracer is its child's child.
+            let doctor = try Program("strace").start(
+                "-D", "--follow-forks", "--output=\(calls)", "--trace-path=\(mount.path)", "--trace=statfs",
+                "--inject=statfs:signal=STOP:when=1", try Lab.variable("TRUCE_BINARY"), "doctor", mount.path)
+            try eventually(within: .seconds(10), "doctor to be stopped\n\(doctor.errorText)") {
+                if doctor.hasEnded { throw Failure("\(doctor.text)\(doctor.errorText)") }
+                return Contents.ofFile(calls).map { String(decoding: $0, as: UTF8.self) }?
+                    .contains("stopped by SIGSTOP") == true
+            }
+            try mount.kill()
+            doctor.send(SIGCONT)
+            let outcome = try doctor.wait(within: .seconds(10))
+            #expect(outcome.ending == .exited(5), "\(outcome.text)\(outcome.errorText)")
+            #expect(outcome.text.contains("its daemon has died: "))
+        }
+
         @Test("doctor names who has a file mapped since before the mount, and no descriptor of it any more")
         func mappings() throws {
             let mount = try MountedDirectory([])
