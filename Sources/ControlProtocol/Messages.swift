@@ -237,6 +237,8 @@ package struct KeptForm: Hashable, Sendable, Codable {
     package var user: UInt32
     package var group: UInt32
     package var mode: UInt32
+    /// The programs that still write to it; missing once its contents stay as they are.
+    package var writers: [String]?
 
     package init(
         id: String, path: [UInt8], cause: String, time: Double, size: Int64, user: UInt32, group: UInt32,

@@ -116,7 +116,7 @@ extension Engine {
         log("\(Self.name(of: account)) \(what): \(String(decoding: account.path(), as: UTF8.self))")
     }
 
-    static func name(of account: Account) -> String {
+    package static func name(of account: Account) -> String {
         let (process, program) = account.identity
         return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone") (\(process))"
     }

@@ -79,7 +79,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try move(name, to: newName)
     }
 
-    /// The same on a file system that does not know the flag, as NFS: by a link, which replaces nothing either. Where there are
+    /// `renameat(2)`, within the directory: puts one file in the place of another.
+    package borrowing func replace(_ name: String, by newName: String) throws(Errno) {
+        guard renameat(descriptor.rawValue, newName, descriptor.rawValue, name) == 0 else { throw .last }
+    }
+
+    /// The same as ``rename(_:to:)`` on a file system that does not know the flag, as NFS: by a link, which replaces nothing either. Where there are
     /// none, by a look; nobody else works in the directory.
     private borrowing func move(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue

@@ -156,6 +156,25 @@ final class KeptFiles: Sendable {
         return copy.id
     }
 
+    /// Puts a copy in the place of a link. What was written to the file until now is in it.
+    func detach(_ id: KeptID, limit: Int) throws(StoreError) {
+        guard !isReadOnly else { throw .readOnly }
+        let source = try open(id)
+        let incomplete = id.description + Self.incomplete
+        let target = try storing { () throws(Errno) in try directory.create(incomplete) }
+        do throws(StoreError) {
+            _ = try Self.fill(target, from: source, limit: limit)
+            try storing { () throws(Errno) in
+                try target.synchronise()
+                try directory.replace(id.description, by: incomplete)
+            }
+        } catch {
+            undo(incomplete)
+            throw error
+        }
+        try storing { () throws(Errno) in try directory.synchronise() }
+    }
+
     func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description) }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {

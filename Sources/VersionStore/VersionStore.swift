@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
+import Synchronization
 
 /// Keeps what would be lost when an operation goes ahead over somebody's claim.
 ///
@@ -17,6 +18,7 @@ package final class VersionStore: Sendable {
     /// The source cannot be written then, and every `keep` says so.
     package let absence: StoreError?
     private let largestCopy: Int
+    private let writers = Mutex<[KeptID: [UInt64: String]]>([:])
 
     /// Opens `.truce` in the root of a source, and makes it if it is missing.
     ///
@@ -105,6 +107,27 @@ package final class VersionStore: Sendable {
     /// Lets go of a kept file that turned out not to be needed.
     package func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try present().drop(id, reason: reason)
+    }
+
+    /// Gives a link contents of its own, so that what is written to its file from now on does not change them. A kill leaves
+    /// the link or the copy under the ID, and both hold the same.
+    package func detach(_ id: KeptID) throws(StoreError) { try present().detach(id, limit: largestCopy) }
+
+    /// A program has the file of a link open to write, until ``noteClosed(_:by:)``.
+    package func noteWriter(of id: KeptID, _ name: String, by number: UInt64) {
+        writers.withLock { $0[id, default: [:]][number] = name }
+    }
+
+    package func noteClosed(_ id: KeptID, by number: UInt64) {
+        writers.withLock { writers in
+            writers[id]?[number] = nil
+            if writers[id]?.isEmpty ?? false { writers[id] = nil }
+        }
+    }
+
+    /// The programs that have the file of a link open to write, each once, in the order of their names.
+    package func writers(of id: KeptID) -> [String] {
+        writers.withLock { Set(($0[id] ?? [:]).values) }.sorted()
     }
 
     /// The last chance of lines that had no room: without them, the next opening finds the contents and not whose they were.

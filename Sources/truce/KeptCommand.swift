@@ -84,7 +84,9 @@ extension KeptListResult {
     var text: String {
         var lines = entries.map { entry in
             let time = Date(timeIntervalSince1970: entry.time).formatted(.iso8601)
-            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path.shown)\n"
+            let writers = (entry.writers ?? []).map(\.shown).joined(separator: ", ")
+            let note = writers.isEmpty ? "" : "  (still written by \(writers))"
+            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path.shown)\(note)\n"
         }
         if isTruncated { lines.append("(more; these are the newest)\n") }
         return lines.joined()

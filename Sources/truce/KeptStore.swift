@@ -22,7 +22,12 @@ final class KeptStore: KeptContents {
             try store.list(under: path) { Self.isBackup($0, of: path) }
         }
         var forms: [KeptForm] = []
-        for entry in all.reversed() where isTold(of: entry, peer) { forms.append(KeptForm(entry)) }
+        for entry in all.reversed() where isTold(of: entry, peer) {
+            var form = KeptForm(entry)
+            let writers = store.writers(of: entry.id)
+            if !writers.isEmpty { form.writers = writers }
+            forms.append(form)
+        }
         return forms
     }
 

@@ -68,10 +68,10 @@ extension Mounted {
             }
         }
 
-        /// A thread is sent back once only. What it finds then may be replaced as well, while somebody else, who came back before it,
-        /// still writes to that: it is kept by a link, which leads to the file that is emptied.
+        /// A thread is sent back once only. What it finds then may be replaced as well, while another program, which came back before
+        /// it, still writes to that: it waits for that program, as it would have a moment earlier.
         @Test(
-            "Who empties a file that was replaced twice while it waited leaves what is kept of it",
+            "A program whose file was replaced twice while it waited opens it when its writer is done, and what is kept does not change",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
         func replacedTwice(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
@@ -84,14 +84,25 @@ extension Mounted {
                 } while try !Self.isReplacedTwice(mount, writer, waiter, flags)
                 print("replaced twice at try \(tries)")
                 #expect(try Contents.text(of: mount.path + "/document") == "third")
-                let place = try Lab.freshDirectory("restored")
-                var kept: [String] = []
-                for entry in try mount.kept("document") {
-                    try mount.restore(entry.id, to: "\(place)/\(entry.id)")
-                    kept.append(try Contents.text(of: "\(place)/\(entry.id)"))
-                }
-                #expect(kept.contains("second, and more"), "\(kept)")
+                let written = "second, and more, and the rest"
+                #expect(!(try mount.listKept().contains("still written by")))
+                #expect(try Self.contentsKept(of: mount).contains(written))
+                try waiter.must("size", "t", "0")
+                try waiter.must("write", "t", "late")
+                #expect(try Self.contentsKept(of: mount).contains(written))
+                try waiter.must("close", "t")
+                let kept = try Self.contentsKept(of: mount)
+                #expect(kept.contains(written) && kept.contains("late"), "\(kept)")
                 checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// Every content that was kept.
+        private static func contentsKept(of mount: MountedDirectory) throws -> [String] {
+            let place = try Lab.freshDirectory("restored")
+            return try mount.kept("document").map { entry in
+                try mount.restore(entry.id, to: "\(place)/\(entry.id)")
+                return try Contents.text(of: "\(place)/\(entry.id)")
             }
         }
 
@@ -123,11 +134,11 @@ extension Mounted {
             }
             try mount.waitUntilParked(waiter.pid)
             try other.must("rename", mount.path + "/third", document)
-            #expect(try waiter.answer() == "ok")
-            try waiter.must("size", "t", "0")
-            try waiter.must("write", "t", "late")
-            try waiter.must("close", "t")
+            #expect(try mount.listKept().contains("(still written by python3 (\(writer.pid)))"))
+            try writer.must("write", "w", ", and the rest")
+            #expect(!waiter.isDone)
             try writer.must("close", "w")
+            #expect(try waiter.answer() == "ok")
             return true
         }
 
@@ -159,4 +170,9 @@ extension Mounted {
             }
         }
     }
+}
+
+extension MountedDirectory {
+    /// What the command says of all that was kept.
+    fileprivate func listKept() throws -> String { try TruceCommand.run("kept", path).text }
 }

@@ -40,40 +40,6 @@ package struct Stamp: Hashable, Sendable {
     }
 }
 
-/// A file that was kept for its writers, until the last of them has closed it.
-final class KeptFile: Sendable {
-    private struct State {
-        var writers: Int
-        var isChanged = false
-    }
-
-    let id: KeptID
-    /// What it looked like then; nil if the clock of its file system would not tell a later change.
-    private let stamp: Stamp?
-    private let state: Mutex<State>
-
-    init(_ id: KeptID, as stamp: Stamp?, writers: Int) {
-        self.id = id
-        self.stamp = stamp
-        state = Mutex(State(writers: writers))
-    }
-
-    /// Whether it was written to since it was kept, as far as that can be told.
-    func hasChanged(to status: FileStatus?) -> Bool {
-        guard let stamp, let status else { return true }
-        return !stamp.hasSameContents(as: Stamp(status))
-    }
-
-    /// A writer closed it. Returns whether it was the last and none of them has written anything.
-    func isNeedless(afterOneThat hasWritten: Bool) -> Bool {
-        state.withLock { state in
-            state.writers -= 1
-            state.isChanged = state.isChanged || hasWritten
-            return state.writers == 0 && !state.isChanged
-        }
-    }
-}
-
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 final class Handle: Claimant {
     struct State {

@@ -49,6 +49,8 @@ final class Node: DescriptorKeeper {
         var handle: FileHandle?
         /// The number by which the engine knows the directory, once it does.
         var placed: ItemID?
+        /// Links of the store to the file.
+        var keptFiles: [KeptFile] = []
         /// Users that must reach the file whatever happens to its name, which are open handles.
         var pins: Int32 = 0
         var opens: Int32 = 0
@@ -102,6 +104,7 @@ final class Node: DescriptorKeeper {
         /// Whether the source's file system answers by itself.
         let isLocal: Bool
         let threads: SpareThreads
+        let renames = RenamesUnderWay()
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
@@ -195,9 +198,25 @@ final class Node: DescriptorKeeper {
         } catch {
             // A rename may have come between reading the name and opening it; a second look sees the new one.
             guard error == .noEntry || error == .stale else { throw error }
-            do throws(Errno) { return try findDescriptor() } catch { throw .stale }
+            return try findDescriptorAfterRenames()
         }
     }
+
+    /// Looks again until no rename through the mount is under way: the file below has its new name before its node has.
+    private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
+        let end = MonotonicClock.nanoseconds + RenamesUnderWay.longest
+        while true {
+            let isLast = context.renames.isEmpty || MonotonicClock.nanoseconds >= end
+            do throws(Errno) {
+                return try findDescriptor()
+            } catch {
+                if isLast { throw .stale }
+                sched_yield()
+            }
+        }
+    }
+
+    var renames: RenamesUnderWay { context.renames }
 
     /// Opens what is closed on the way to it, from above and without recursion: how deep a tree is is its owner's choice.
     private func findDescriptor() throws(Errno) -> SharedDescriptor {

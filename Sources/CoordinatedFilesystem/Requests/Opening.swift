@@ -16,10 +16,10 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         if !bounces.isQuiet { bounces.endLook(by: caller.thread) }
         touchWindows(by: caller.thread)
-        if !returns.isQuiet, let open = returns.take(by: caller.thread) {
-            return resume(open, on: node, flags: flags, reply: reply)
-        }
         let hasBeenStale = bounces.hasReturned(caller.thread, at: Engine.now)
+        if !returns.isQuiet, let open = returns.take(by: caller.thread) {
+            return resume(open, on: node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
+        }
         begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
     }
 
@@ -35,7 +35,9 @@ extension CoordinatedFilesystem {
     }
 
     /// `hasBeenStale` says that the kernel asks for the second time, and will not ask again.
-    func begin(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
+    func begin(
+        _ node: Node, flags: Int32, hasBeenStale: Bool, fileClaims: Int = 0, reply: consuming Reply
+    ) {
         closeOutlived(on: node)
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller.thread)
@@ -45,7 +47,7 @@ extension CoordinatedFilesystem {
         let request = Request(handle.claim, .handle, part)
         switch engine.claim(request, by: handle) {
         case .granted(let grant): admitAtOnce(handle, grant, hasBeenStale: hasBeenStale, reply: reply)
-        case .waiting: park(handle, hasBeenStale: hasBeenStale, reply: reply)
+        case .waiting: park(handle, hasBeenStale: hasBeenStale, fileClaims: fileClaims, reply: reply)
         }
     }
 
@@ -89,9 +91,10 @@ extension CoordinatedFilesystem {
         node.kind == S_IFREG && AccessTable.opening(flags, of: node.itemClass) != nil
     }
 
-    private func park(_ handle: Handle, hasBeenStale: Bool, reply: consuming Reply) {
+    private func park(_ handle: Handle, hasBeenStale: Bool, fileClaims: Int, reply: consuming Reply) {
         let token = parking.makeToken()
-        let open = PendingOpen(handle, token: token, hasBeenStale: hasBeenStale)
+        let open = PendingOpen(
+            handle, token: token, hasBeenStale: hasBeenStale, fileClaims: fileClaims)
         // At once: its wait may be over by now, and its name must not be taken away.
         returns.waits(open)
         if handle.node.becomesDatabase() {
@@ -107,11 +110,16 @@ extension CoordinatedFilesystem {
         open.state.withLock { $0.reply = parked }
         enterParking(open)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
+        // The kernel tells of a signal once, and may have done so when the request waited for something else.
+        if fileClaims > 0 { parking.lookOnce(token) }
         if parking.isClosed { abandon(open, .unmounted) }
     }
 
     /// Opens a file whose claim was granted, or that has none.
     func finish(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
+        if handle.mayWrite || handle.truncates, handle.node.hasSettledLinks {
+            return detachLinks(for: handle, grant, reply: reply)
+        }
         guard let grant, reasonToKeep(for: handle, grant) != nil || passesHidden(grant) else {
             return complete(handle, reply: reply)
         }
@@ -123,6 +131,23 @@ extension CoordinatedFilesystem {
             keepAndComplete(handle, grant, waiting)
         }
     }
+
+    /// What is kept of the file by a link does not change any more: the link gets contents of its own before the file is written to.
+    private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
+        let waiting = makeInterruptible(handle, reply: reply)
+        work(on: handle.node, for: .keeping) { [self] in
+            let links = handle.node.settledLinks
+            let failure = links.compactMap { keeper.detach($0, of: handle.node) }.first
+            guard let reply = take(waiting) else { return endUnopened(handle) }
+            guard failure == nil else {
+                endUnopened(handle)
+                return reply.fail(.busy)
+            }
+            finish(handle, grant: grant, reply: reply)
+        }
+    }
+
+    private func endUnopened(_ handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
 
     /// What the passed writer left would be lost under this one: keeps it first.
     private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ waiting: InterruptibleReply) {
@@ -204,6 +229,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
+            if handle.mayWrite { keeper.join(handle) }
             node.noteOpened()
             let isOpen: Bool
             switch route {
@@ -381,6 +407,16 @@ extension CoordinatedFilesystem {
         guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
         return engine.suspendedWriter(beside: claim) != nil || engine.isOverruled(claim)
+    }
+}
+
+extension Node {
+    /// Links of the store to the file, to which no writer of the file writes any more.
+    fileprivate var settledLinks: [KeptFile] { state.withLock { $0.keptFiles }.filter(\.isSettled) }
+
+    fileprivate var hasSettledLinks: Bool {
+        let links = state.withLock { $0.keptFiles }
+        return !links.isEmpty && links.contains(where: \.isSettled)
     }
 }
 

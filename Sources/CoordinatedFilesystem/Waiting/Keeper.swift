@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
+import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
@@ -169,9 +170,10 @@ final class Keeper: Sendable {
                 return try keepCopies(of: node, for: writers, because: cause, by: subject)
             }
             note(id, cause, of: node, by: subject)
-            guard !mustStay else { return }
-            let file = KeptFile(id, as: Self.settledStamp(of: descriptor), writers: writers.count)
-            for writer in writers { writer.state.withLock { $0.keptFiles.append(file) } }
+            let stamp = Self.settledStamp(of: descriptor)
+            let file = KeptFile(id, as: stamp, writers: writers.count, mustStay: mustStay)
+            node.state.withLock { $0.keptFiles.append(file) }
+            for writer in writers { noteWriter(writer, of: file) }
         } catch {
             engine.say("replaced or removed a file that could not be kept (\(error))", subject.account)
         }
@@ -207,13 +209,52 @@ final class Keeper: Sendable {
         // Of who writes to what never was a document only that counts which is written after the file was kept.
         let hasWritten = handle.isMeasured ? handle.mayHaveWritten : nil
         let status = hasWritten == nil ? handle.node.presentStatus : nil
-        for file in files where file.isNeedless(afterOneThat: hasWritten ?? file.hasChanged(to: status)) {
-            do throws(StoreError) {
-                try store.drop(file.id, reason: "nothing was written to it")
-                engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
-            } catch {
-                engine.say("kept a file that need not be kept (\(error))", handle.account)
+        for file in files {
+            store.noteClosed(file.id, by: handle.id.rawValue)
+            switch file.left(byOneThat: hasWritten ?? file.hasChanged(to: status)) {
+            case .otherWriters: break
+            case .needless: drop(file, of: handle)
+            // Under its other names others may write to it.
+            case .settled where handle.node.presentStatus?.linkCount ?? 2 > 1: detach(file, of: handle.node)
+            case .settled: break
             }
+        }
+    }
+
+    private func drop(_ file: KeptFile, of handle: Handle) {
+        handle.node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
+        do throws(StoreError) {
+            try store?.drop(file.id, reason: "nothing was written to it")
+            engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
+        } catch {
+            engine.say("kept a file that need not be kept (\(error))", handle.account)
+        }
+    }
+
+    /// A writer has the file of a link open, until it closes it.
+    private func noteWriter(_ writer: Handle, of file: KeptFile) {
+        writer.state.withLock { $0.keptFiles.append(file) }
+        store?.noteWriter(of: file.id, Engine.name(of: writer.account), by: writer.id.rawValue)
+    }
+
+    /// One more writer opens a file to which the store has links, and which others still write to.
+    func join(_ writer: Handle) {
+        for file in writer.node.state.withLock({ $0.keptFiles }) where file.join() {
+            noteWriter(writer, of: file)
+        }
+    }
+
+    /// Gives a link contents of its own, so that nothing that is written to the file from now on changes what is kept.
+    @discardableResult
+    func detach(_ file: KeptFile, of node: Node) -> StoreError? {
+        do throws(StoreError) {
+            try store?.detach(file.id)
+            file.noteDetached()
+            node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
+            return nil
+        } catch {
+            engine.say("kept \(file.id) by a link that may still change (\(error))", Account { node.path })
+            return error
         }
     }
 

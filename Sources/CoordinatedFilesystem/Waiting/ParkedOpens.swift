@@ -10,6 +10,9 @@ import Synchronization
 extension CoordinatedFilesystem {
     /// How long a thread that was interrupted finds its place in the queue again.
     private static let placeKept = Span.milliseconds(100)
+    /// How often an open claims the file that it has found, in case that becomes another document while it waits: each time it
+    /// may wait as long as any open.
+    private static let mostFileClaims = 3
     /// How long a thread that was sent back by ESTALE is expected.
     private static let retryExpected = Span.seconds(1)
 
@@ -54,14 +57,21 @@ extension CoordinatedFilesystem {
         let (handle, hasBeenStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard handle.isReplaced else { return finish(handle, grant: grant, reply: reply) }
         noteStale(open, handle)
-        // The kernel comes back only once. Opening the replaced file is what a moment earlier would have
-        // given; what is written to it is kept, because nobody will find it.
-        // Nobody's thread (the kernel itself) does not come back at all.
-        if hasBeenStale || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) {
-            handle.state.withLock { $0.writesToOrphan = true }
-            return finish(handle, grant: grant, reply: reply)
+        // The kernel comes back only once, and its own threads do not come back at all.
+        guard hasBeenStale || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
+            return sendBack(open, ending: open.claim, reply: reply)
         }
-        sendBack(open, ending: open.claim, reply: reply)
+        // Opening the replaced file is what a moment earlier would have given. Then the open would have waited for those who
+        // have that file, and so it does now: the claim was about the document, which is another file.
+        if handle.node.item != handle.item, open.fileClaims < Self.mostFileClaims {
+            engine.end(open.claim)
+            return begin(
+                handle.node, flags: handle.flags, hasBeenStale: true, fileClaims: open.fileClaims + 1,
+                reply: reply)
+        }
+        // What is written to it is kept, because no program will find it.
+        handle.state.withLock { $0.writesToOrphan = true }
+        finish(handle, grant: grant, reply: reply)
     }
 
     /// Whether an open has been let in and is about to be answered: its thread will be sent away if its file is the document no
@@ -132,15 +142,16 @@ extension CoordinatedFilesystem {
     }
 
     /// A thread that was sent away is back.
-    func resume(_ open: PendingOpen, on node: Node, flags: Int32, reply: consuming Reply) {
+    func resume(
+        _ open: PendingOpen, on node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply
+    ) {
         let handle = makeHandle(open.claim, on: node, flags: flags, by: open.thread)
         let (former, wasStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard !wasStale, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // The retry after ESTALE, or something else than what the thread waited for.
             giveUp(open)
-            // The document's next file, whatever its former one is called by now; or what took its name.
-            let isRetry = wasStale && (node.item == open.item || node.hasName(of: former.node))
-            return begin(node, flags: flags, hasBeenStale: isRetry, reply: reply)
+            // Which file it finds says nothing: the document may be another one again, under a name that is another's by now.
+            return begin(node, flags: flags, hasBeenStale: wasStale || hasBeenStale, reply: reply)
         }
         engine.replaceClaimant(of: open.claim, by: handle)
         let token = open.token

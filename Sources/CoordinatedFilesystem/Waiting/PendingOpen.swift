@@ -29,10 +29,13 @@ final class PendingOpen: AwaitedOpen {
     let item: ItemID
     let thread: Int32
     let token: UInt
+    /// How often its request has claimed the file that it has found.
+    let fileClaims: Int
     let state: Mutex<State>
 
     /// `hasBeenStale` says that an earlier open of the same name used up the kernel's one retry.
-    init(_ handle: Handle, token: UInt, hasBeenStale: Bool) {
+    init(_ handle: Handle, token: UInt, hasBeenStale: Bool, fileClaims: Int = 0) {
+        self.fileClaims = fileClaims
         claim = handle.claim
         item = handle.item
         thread = handle.thread
@@ -64,6 +67,11 @@ final class Returns<Open: AwaitedOpen>: Sendable {
     func waits(_ open: Open) {
         let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
         if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
+    }
+
+    /// Whether an open waits for a document.
+    func isAwaited(_ item: ItemID) -> Bool {
+        waitingCount.load(ordering: .sequentiallyConsistent) > 0 && waiting.withLock { $0[item] != nil }
     }
 
     func ceases(_ open: Open) {

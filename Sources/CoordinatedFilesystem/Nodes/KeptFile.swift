@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// A file that was kept by a link, and that its writers still have open.
+///
+///     written ──the last writer closes──▶ settled
+///                     └──none has written anything──▶ needless
+///
+/// What a settled link holds does not change any more: a program that opens the file to write gets it when the link has contents
+/// of its own.
+final class KeptFile: Sendable {
+    /// What a writer leaves when it closes the file.
+    enum Left: Sendable {
+        case otherWriters
+        /// None of them has written anything.
+        case needless
+        case settled
+    }
+
+    private struct State {
+        var writers: Int
+        var isChanged: Bool
+        var isDetached = false
+    }
+
+    let id: KeptID
+    /// What it looked like then; nil if the clock of its file system would not tell a later change.
+    private let stamp: Stamp?
+    private let state: Mutex<State>
+
+    /// `mustStay`: it is kept whether or not a writer has changed it.
+    init(_ id: KeptID, as stamp: Stamp?, writers: Int, mustStay: Bool) {
+        self.id = id
+        self.stamp = stamp
+        state = Mutex(State(writers: writers, isChanged: mustStay))
+    }
+
+    /// Whether it was written to since it was kept, as far as that can be told.
+    func hasChanged(to status: FileStatus?) -> Bool {
+        guard let stamp, let status else { return true }
+        return !stamp.hasSameContents(as: Stamp(status))
+    }
+
+    /// One more writer opens the file. Returns false if it is settled by then.
+    func join() -> Bool {
+        state.withLock { state in
+            guard state.writers > 0 else { return false }
+            state.writers += 1
+            return true
+        }
+    }
+
+    /// A writer closes the file.
+    func left(byOneThat hasWritten: Bool) -> Left {
+        state.withLock { state in
+            state.writers -= 1
+            state.isChanged = state.isChanged || hasWritten
+            guard state.writers == 0 else { return .otherWriters }
+            return state.isChanged ? .settled : .needless
+        }
+    }
+
+    /// Whether no writer has it open, and it has no contents of its own yet.
+    var isSettled: Bool { state.withLock { $0.writers == 0 && !$0.isDetached } }
+
+    func noteDetached() { state.withLock { $0.isDetached = true } }
+}
