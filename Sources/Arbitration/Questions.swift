@@ -8,6 +8,9 @@ extension Arbiter {
 
     public func isPresented(_ item: ItemID) -> Bool { desk.presented[item] != nil }
 
+    /// Whether anything in a directory is presented.
+    public func isAnythingPresented(in directory: ItemID) -> Bool { desk.byDirectory[directory] != nil }
+
     /// Whether an item was placed as a directory and not forgotten.
     public func isDirectory(_ item: ItemID) -> Bool { tree.isDirectory(item) }
 

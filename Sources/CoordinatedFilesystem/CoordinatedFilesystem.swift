@@ -20,6 +20,7 @@ final class CoordinatedFilesystem: Filesystem {
     let handles = HandleTable()
     let outliving = OutlivingHandles()
     let listings = ListingTable()
+    let pendingListings = PendingListings()
     let keptContents = KeptContents()
     let processes: Processes
     let bounces = Bounces()

@@ -20,6 +20,18 @@ extension Engine {
 
     package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
 
+    /// Whether anything in a directory is presented.
+    package func isAnythingPresented(in directory: ItemID) -> Bool {
+        isAttended && state.withLock { $0.arbiter.isAnythingPresented(in: directory) }
+    }
+
+    /// Those behind the claims on an item, the oldest of them.
+    package func claimants(on item: ItemID, atMost limit: Int) -> [any Claimant] {
+        state.withLock { state in
+            state.arbiter.claims(on: item).prefix(limit).compactMap { state.claims[$0]?.claimant }
+        }
+    }
+
     /// Whether a party works for a presenter of an item that owes somebody an answer.
     package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         state.withLock { $0.arbiter.owesAnswer(party, about: item) }

@@ -77,6 +77,12 @@ package enum ProcessInspection {
         return answer < 0 ? nil : answer == 1
     }
 
+    /// Whether a thread waits in a call that opens a file and may create it; yes, too, where that cannot be seen.
+    package static func mayCreateFile(thread: Int32) -> Bool {
+        guard isOurs, thread > 0 else { return true }
+        return clinux_may_create(thread) != 0
+    }
+
     /// The process of a thread; nil if it is gone.
     package static func process(ofThread thread: Int32) -> Int32? {
         guard thread > 0 else { return nil }

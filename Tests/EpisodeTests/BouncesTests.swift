@@ -130,12 +130,29 @@ struct BouncesTests {
         #expect(look() == .first)
     }
 
-    @Test("A question that was answered too early counts as not asked")
+    @Test("After a question that was answered too early the look is the retry, and no other question is held")
     func released() {
         let serial = sendBack(isUnlinked: true)
         #expect(bounces.awaitsQuestion(of: thread, about: directory))
         _ = bounces.release(serial, by: thread)
+        #expect(!bounces.awaitsQuestion(of: thread, about: directory))
+        #expect(look() == .retry)
+        #expect(bounces.hasReturned(thread, at: now))
+    }
+
+    @Test("The look after a retry that found nothing belongs to it, and the one after that does not")
+    func lastLook() {
+        let serial = sendBack()
+        #expect(bounces.awaitsQuestion(of: thread, about: directory))
+        _ = bounces.settle(serial, by: thread)
+        #expect(look() == .retry)
+        bounces.noteNothing(at: name, in: directory, by: thread, at: now)
+        #expect(look(in: NodeID(8)) == .first)
+        #expect(look() == .retry)
         #expect(look() == .first)
+        bounces.noteNothing(at: name, in: directory, by: thread, at: now)
+        let later = now + .seconds(1)
+        #expect(bounces.look(at: name, in: directory, by: thread, at: later) == .first)
     }
 
     @Test("Who opens something does not come back to a look")

@@ -11,11 +11,12 @@ private let start = Instant(nanoseconds: 0)
 struct VacancyTableTests {
     private func vacancy(
         _ name: String, by actor: Actor = vim, in directory: NodeNumber = Stage.folder,
-        at opened: Instant = start
+        at opened: Instant = start, audience: Vacancy.Audience = .users
     ) -> Vacancy {
         Vacancy(
             directory: directory, name: Array(name.utf8), document: Stage.document, oldNode: NodeNumber(9),
-            actor: actor, evidence: .backupName, opened: opened, claim: ClaimID(1))
+            actor: actor, evidence: .backupName, audience: audience, opened: opened,
+            claim: ClaimID(1))
     }
 
     private func open(_ vacancy: Vacancy, in table: inout VacancyTable) {
@@ -60,19 +61,33 @@ struct VacancyTableTests {
         #expect(table.nextDeadline == start + .seconds(3))
     }
 
-    @Test("others wait for the name and see it listed; the actor sees the truth")
+    @Test("others wait for the name; the actor sees the truth")
     func whoWaits() {
         var table = VacancyTable()
         open(vacancy("b"), in: &table)
         open(vacancy("a"), in: &table)
+        open(vacancy("c", audience: .listeners), in: &table)
         let name = Array("a".utf8)
         #expect(table.vacancy(of: name, in: Stage.folder, for: stranger) != nil)
         #expect(table.vacancy(of: name, in: Stage.folder, for: nil) != nil)
         #expect(table.vacancy(of: name, in: Stage.folder, for: vim) == nil)
         #expect(table.vacancy(of: name, in: NodeNumber(2), for: stranger) == nil)
-        #expect(table.names(in: Stage.folder, for: stranger) == [Array("a".utf8), Array("b".utf8)])
-        #expect(table.names(in: Stage.folder, for: vim) == [])
-        #expect(table.names(in: NodeNumber(2), for: stranger) == [])
+        // A listing waits for documents that others use.
+        #expect(names(table.vacancies(in: Stage.folder, for: stranger)) == ["a", "b"])
+        #expect(table.vacancies(in: Stage.folder, for: vim) == [])
+        #expect(table.vacancies(in: NodeNumber(2), for: stranger) == [])
+    }
+
+    @Test("a window is open until its name is filled")
+    func isOpen() {
+        var table = VacancyTable()
+        let first = vacancy("a")
+        open(first, in: &table)
+        #expect(table.isOpen(first))
+        #expect(table.fills(Array("a".utf8), in: Stage.folder, by: vim) != nil)
+        #expect(!table.isOpen(first))
+        open(vacancy("a", at: start + .seconds(1)), in: &table)
+        #expect(!table.isOpen(first))
     }
 
     @Test("the exit of the actor ends its windows and no others, oldest first")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import TestSupport
 import Testing
 
@@ -8,18 +9,26 @@ extension Mounted {
         static let lookups = 1_000_000
 
         @Test(
-            "2. A program saves in a loop under looping readers and stats: no save fails and the name never goes missing",
+            "2. A program saves a presented document in a loop under looping readers, stats and listings: no save fails and the name never goes missing",
             arguments: Saver.all)
         func saving(saver: Saver) throws {
             let plain = try Lab.freshDirectory("plain")
             try saver.prepare(plain)
             print("2. \(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
             try MountedDirectory.with(prepare: saver.prepare) { mount in
+                // It is asked nothing but whether the document may be deleted, which is not what happens to it.
+                let presenter = try TruceCommand.start(
+                    "present", mount.path + "/" + saver.document, "--on-delete", "true")
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                    presenter.text.contains("presenting")
+                }
                 // How often they meet is the scheduler's to say, for the fastest of them hardly ever.
                 let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
                     let counters = try mount.status().counters
                     return counters.waited + counters.bounced > 0
                 }
+                presenter.send(SIGTERM)
+                _ = try presenter.wait(within: .seconds(20))
                 let status = try mount.status()
                 print("2. \(saver.name) on the mount: \(figures)")
                 print("   \(status.counters.summary)")
@@ -27,6 +36,7 @@ extension Mounted {
                 #expect(figures.lookups >= Self.lookups)
                 // ESTALE is no better than ENOENT for a program that looks at a document.
                 #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
+                #expect(figures.unlisted == 0, "of \(figures.listings) listings")
                 #expect(figures.failures == 0, "\(figures.lastErrors)")
                 // Who opened the file and stood still before the first byte for 250 ms has let the writer pass,
                 // and sees what it would see below.
@@ -45,8 +55,11 @@ extension Mounted {
         ) throws -> Figures {
             let board = try Board()
             let file = directory + "/" + saver.document
+            let slash = file.lastIndex(of: "/") ?? file.startIndex
+            let (folder, name) = (String(file[..<slash]), String(file[slash...].dropFirst()))
             let watchers = [
                 try Worker(board, row: 1, "look", file), try Worker(board, row: 2, "scan", file),
+                try Worker(board, row: 3, "list", folder, name),
             ]
             for worker in watchers { try worker.waitUntilReady() }
             var runs = 0
@@ -70,11 +83,14 @@ extension Mounted {
         let watchers: [Worker]
 
         /// An open looks the name up as a stat does.
-        var lookups: Int { sum { $0.rounds } }
-        var missing: Int { sum { $0[.missing] } }
-        var stale: Int { sum { $0[.stale] } }
+        var lookups: Int { watchers[0].rounds + watchers[1].rounds }
+        var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
+        var stale: Int { watchers[0][.stale] + watchers[1][.stale] }
+        var listings: Int { watchers[2].rounds }
+        /// Listings that lacked the name.
+        var unlisted: Int { watchers[2][.missing] + watchers[2][.stale] }
         var failures: Int { sum { $0.failures } }
-        var empty: Int { sum { $0[.empty] } }
+        var empty: Int { watchers[1][.empty] }
         var lastErrors: [String] { watchers.map(\.lastError) }
 
         private func sum(_ number: (Worker) -> Int) -> Int { watchers.map(number).reduce(0, +) }
@@ -83,7 +99,7 @@ extension Mounted {
             """
             \(runs * Saver.saves) saves in \(took.milliseconds) ms under \(lookups) look-ups \
             (\(watchers[1].rounds) of them opens): \(missing) ENOENT, \(stale) ESTALE, \(failures) other errors, \
-            \(empty) empty reads
+            \(empty) empty reads; \(listings) listings, \(unlisted) without the name
             """
         }
     }

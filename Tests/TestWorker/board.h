@@ -41,6 +41,7 @@ int rewrite(const char *path, const char *form, int writer);
 int read_documents(const char *path);
 int look_up(const char *path);
 int open_and_read(const char *path);
+int list(const char *path, const char *name);
 int hold(const char *habit, const char *path);
 int park(const char *path, int number);
 int map(const char *habit, const char *path);

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include "board.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void note(int error) {
@@ -49,6 +52,40 @@ static void read_once(const char *path) {
 int open_and_read(const char *path) {
     while (!is_over()) {
         read_once(path);
+        count(ROUNDS);
+        if (!counted(READY)) count(READY);
+    }
+    return 0;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int is_listed(const char *path, const char *name) {
+    DIR *directory = opendir(path);
+    if (directory == NULL) {
+        note(errno);
+        return 1;
+    }
+    struct dirent *entry;
+    int found = 0;
+    while ((entry = readdir(directory)) != NULL) found |= strcmp(entry->d_name, name) == 0;
+    closedir(directory);
+    return found;
+}
+
+// Every round is one listing of the directory, in which the name is to be. One that has waited as long as it may, and those
+// after it, see what there is: they are counted apart.
+int list(const char *path, const char *name) {
+    int has_waited = 0;
+    while (!is_over()) {
+        double start = now();
+        int listed = is_listed(path, name);
+        has_waited = !listed && (has_waited || now() - start >= 0.25);
+        if (!listed) count(has_waited ? EMPTY : MISSING);
         count(ROUNDS);
         if (!counted(READY)) count(READY);
     }

@@ -46,6 +46,7 @@ static int run(int count, char **words) {
     if (count == 2 && strcmp(command, "read") == 0) return read_documents(words[1]);
     if (count == 2 && strcmp(command, "look") == 0) return look_up(words[1]);
     if (count == 2 && strcmp(command, "scan") == 0) return open_and_read(words[1]);
+    if (count == 3 && strcmp(command, "list") == 0) return list(words[1], words[2]);
     if (count == 3 && strcmp(command, "hold") == 0) return hold(words[1], words[2]);
     if (count == 3 && strcmp(command, "park") == 0) return park(words[1], atoi(words[2]));
     if (count == 3 && strcmp(command, "map") == 0) return map(words[1], words[2]);

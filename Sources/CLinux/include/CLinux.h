@@ -106,6 +106,8 @@ int clinux_pidfd_of_thread(int32_t thread);
 int clinux_pidfd_look(int descriptor, struct clinux_thread *out);
 // Whether a thread waits in mkdir(2), mknod(2), symlink(2), link(2) or bind(2): 1, 0, or -1 if that cannot be seen.
 int clinux_makes_name(int32_t thread);
+// Whether a thread waits in a call that opens a file and may create it: 0 if it does not, else 1, as where that cannot be seen.
+int clinux_may_create(int32_t thread);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
 int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
 int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever

@@ -20,6 +20,12 @@ package enum EpisodeLimits {
     package static let rememberedFiles = 4096
     /// How many names may be vacated at once; beyond it no window opens and the plain truth is shown.
     package static let openVacancies = 4096
+    /// How many more documents a program may take from a directory before no name that it left empty is waited for.
+    ///
+    /// An editor takes one document away and fills its name; `git checkout` and `rm -r` take many.
+    package static let otherDepartures = 3
+    /// How long OPENDIR waits for documents that are missing in the middle of a save.
+    package static let listingWait: Span = .milliseconds(250)
     /// How many documents one side name is taken to belong to at most.
     package static let candidateDocuments = 8
 }

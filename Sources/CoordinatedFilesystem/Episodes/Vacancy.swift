@@ -15,6 +15,14 @@ package struct Vacancy: Hashable, Sendable {
         case presenter
     }
 
+    /// Which programs besides its actor the missing name concerns.
+    package enum Audience: Hashable, Sendable {
+        /// Presenters of a directory above: they hear of the save as one change, and do not wait for the name.
+        case listeners
+        /// Programs that present the document, have it open or wait for it.
+        case users
+    }
+
     package let directory: NodeNumber
     package let name: [UInt8]
     package let document: ItemID
@@ -22,6 +30,9 @@ package struct Vacancy: Hashable, Sendable {
     package let oldNode: NodeNumber
     package let actor: Actor
     package let evidence: Evidence
+    package let audience: Audience
+    /// The thread that took the name away.
+    package let thread: Int32
     package let opened: Instant
     /// What keeps the document for the actor until the window closes. Part of the vacancy, because the name
     /// may be vacated again before the end of this window was carried out.
@@ -29,7 +40,8 @@ package struct Vacancy: Hashable, Sendable {
 
     package init(
         directory: NodeNumber, name: [UInt8], document: ItemID, oldNode: NodeNumber, actor: Actor,
-        evidence: Evidence, opened: Instant, claim: ClaimID
+        evidence: Evidence, audience: Audience = .users, thread: Int32 = 0, opened: Instant,
+        claim: ClaimID
     ) {
         self.directory = directory
         self.name = name
@@ -37,6 +49,8 @@ package struct Vacancy: Hashable, Sendable {
         self.oldNode = oldNode
         self.actor = actor
         self.evidence = evidence
+        self.audience = audience
+        self.thread = thread
         self.opened = opened
         self.claim = claim
     }

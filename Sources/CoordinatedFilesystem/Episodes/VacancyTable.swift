@@ -50,12 +50,19 @@ package struct VacancyTable: Sendable {
         return vacancy
     }
 
-    /// The names a listing of the directory shows besides those that are there, in byte order.
-    package func names(in directory: NodeNumber, for actor: Actor?) -> [[UInt8]] {
+    /// The windows of a directory in which documents are missing that others use, the oldest first; none of the actor's own.
+    package func vacancies(in directory: NodeNumber, for actor: Actor?) -> [Vacancy] {
         guard let vacated = names[directory] else { return [] }
-        return vacated.keys
-            .filter { vacancy(of: $0, in: directory, for: actor) != nil }
-            .sorted { $0.lexicographicallyPrecedes($1) }
+        return vacated.values
+            .filter { vacancy in
+                vacancy.audience == .users && !(actor?.isOneProgram(with: vacancy.actor) ?? false)
+            }
+            .sorted(by: Self.isInOrder)
+    }
+
+    /// Whether a window is still open, and is that one.
+    package func isOpen(_ vacancy: Vacancy) -> Bool {
+        names[vacancy.directory]?[vacancy.name] == vacancy
     }
 
     /// Ends the window of a name that something was just created at, renamed or linked to.
@@ -113,10 +120,6 @@ extension VacancyTable {
         }
         for vacancy in over { _ = remove(vacancy.name, in: vacancy.directory) }
         return over.sorted(by: Self.isInOrder)
-    }
-
-    private func isOpen(_ vacancy: Vacancy) -> Bool {
-        names[vacancy.directory]?[vacancy.name] == vacancy
     }
 
     private mutating func remove(_ name: [UInt8], in directory: NodeNumber) -> Vacancy? {

@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
                 try makeFile(name, in: below, flags: flags, mode: mode)
             }
             let status = try created.status()
+            noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)

@@ -14,6 +14,14 @@ final class ListingTable: Sendable {
         private let isOpen: Atomic<Bool>
         /// Whether the kernel keeps what it is told.
         let isKept: Bool
+        /// What is listed until the directory is read from its beginning for the second time, if it was taken.
+        private let snapshot: Mutex<Snapshot>
+
+        private enum Snapshot {
+            case unread(DirectorySnapshot)
+            case begun(DirectorySnapshot)
+            case none
+        }
 
         /// If the kernel has the names already, the directory is opened when it asks all the same.
         init(
@@ -22,10 +30,23 @@ final class ListingTable: Sendable {
             self.handle = handle
             self.directory = directory
             isKept = names != .passing
+            snapshot = Mutex(.none)
             let opens = names != .kept
             stream = Mutex(opens ? try Self.open(directory) : nil)
             isOpen = Atomic(opens)
             if opens { directory.budget.opened() }
+        }
+
+        /// Lists a directory as it is now; nil if it has too many names for that.
+        init?(_ handle: HandleID, snapshotOf directory: Node) throws(Errno) {
+            self.handle = handle
+            self.directory = directory
+            isKept = false
+            var stream = try Self.open(directory)
+            guard let names = try DirectorySnapshot(reading: &stream) else { return nil }
+            snapshot = Mutex(.unread(names))
+            self.stream = Mutex(nil)
+            isOpen = Atomic(false)
         }
 
         deinit { if hasDescriptor { directory.budget.closed() } }
@@ -53,6 +74,7 @@ final class ListingTable: Sendable {
         func forEach(
             from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
         ) throws(Errno) {
+            if let names = names(from: offset), names.forEach(from: offset, body) { return }
             let (isNew, error): (Bool, Errno?) = stream.withLock { slot in
                 var isNew = false
                 do throws(Errno) {
@@ -76,6 +98,21 @@ final class ListingTable: Sendable {
             }
             if isNew { directory.budget.cached(.listing(handle)) }
             if let error { throw error }
+        }
+
+        /// What was taken, unless the directory is to be read anew, as after rewinddir(3).
+        private func names(from offset: Int) -> DirectorySnapshot? {
+            snapshot.withLock { snapshot in
+                switch snapshot {
+                case .unread(let names):
+                    snapshot = .begun(names)
+                    return names
+                case .begun(let names) where offset != 0: return names
+                case .begun, .none:
+                    snapshot = .none
+                    return nil
+                }
+            }
         }
     }
 
@@ -134,51 +171,15 @@ extension Node {
     fileprivate func noteListed() { state.withLock { $0.opensBelow = 0 } }
 }
 
-/// Vacated names are listed after the real ones, from this offset on; no file system uses such offsets
-/// but for the very last, which ext4 uses for the end.
-private let firstVacatedOffset = Int.max - (1 << 20)
-
 extension CoordinatedFilesystem {
-    func openDirectory(_ id: NodeID, reply: consuming Reply) {
-        guard let directory = nodes[id] else { return reply.fail(.stale) }
-        var names = KernelCache<Stamp>.Answer.passing
-        do throws(Errno) {
-            names = try openNames(of: directory)
-            let handle = listings.nextHandle()
-            listings.insert(try ListingTable.Listing(handle, of: directory, names))
-            let isOpen = reply.openedDirectory(
-                handle, keepingNames: names != .passing, droppingKept: names == .fresh)
-            if !isOpen {
-                if names != .passing { listings.doubtNames(of: id) }
-                listings.remove(handle)
-            }
-        } catch {
-            // The kernel has not dropped what it has.
-            if names != .passing {
-                listings.doubtNames(of: id)
-                listings.closeNames(of: id)
-            }
-            reply.fail(error)
-        }
-    }
-
     /// Whether the kernel may keep the names of a directory that is opened now.
     ///
-    /// Not while a name is missing in the middle of somebody's save, which is listed for all others; and not where a
-    /// directory may change without a trace in its times.
-    private func openNames(of directory: Node) throws(Errno) -> KernelCache<Stamp>.Answer {
-        guard isOurs(directory), episodes.isQuiet else { return .passing }
+    /// Not where a directory may change without a trace in its times.
+    func openNames(of directory: Node) throws(Errno) -> KernelCache<Stamp>.Answer {
+        guard isOurs(directory) else { return .passing }
         let status = try directory.descriptor().descriptor.status()
         let isWorn = directory.hasWornAttributes(size: status.size)
         return isWorn ? .passing : listings.openNames(of: directory.id, looking: Stamp(status))
-    }
-
-    /// Has the kernel ask again: what it was told is not for everybody, or not true any more.
-    func doubtNames(of directory: Node) {
-        listings.doubtNames(of: directory.id)
-        // Not on this thread, which may be serving somebody who reads the directory. Who opened it before and reads it
-        // again is not told by the next open.
-        engine.workers.run { [connection] in connection.invalidateContents(of: directory.id) }
     }
 
     func readDirectory(
@@ -189,29 +190,21 @@ extension CoordinatedFilesystem {
         if listing.isKept, offset == 0 { listings.beginNames(of: id) }
         // The kernel asks for names and attributes together.
         if offset == 0 { directory.noteListed() }
-        var isComplete = true
-        if offset < firstVacatedOffset || offset == Int.max {
-            do throws(Errno) {
-                isComplete = try addEntries(of: listing, in: directory, from: offset, to: &page)
-            } catch {
-                // A directory that was removed meanwhile has no entries.
-                guard error == .stale || error == .noEntry else { return page.fail(error) }
-            }
-        }
-        if isComplete, !episodes.isQuiet {
-            if listing.isKept { doubtNames(of: directory) }
-            addVacatedNames(of: directory, from: offset == Int.max ? 0 : offset, to: &page)
+        do throws(Errno) {
+            try addEntries(of: listing, in: directory, from: offset, to: &page)
+        } catch {
+            // A directory that was removed meanwhile has no entries.
+            guard error == .stale || error == .noEntry else { return page.fail(error) }
         }
         page.send()
     }
 
-    /// Returns whether the end of the directory was reached. An error after some entries is the next page's, as it is
+    /// An error after some entries is the next page's, as it is
     /// in getdents(2): these are told first, and count as looked up.
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
-    ) throws(Errno) -> Bool {
-        var isComplete = true
+    ) throws(Errno) {
         do throws(Errno) {
             try listing.forEach(from: offset) { name, inode, type, next in
                 if isPrivate(name, in: directory.id) { return true }
@@ -219,20 +212,17 @@ extension CoordinatedFilesystem {
                     page.style == .entries && !name.isSelfOrParent
                     ? enter(name, in: directory, next: next, to: &page) : nil
                 let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-                let isAccepted = entered ?? page.add(name, inode: number, type: type, next: next)
-                if !isAccepted { isComplete = false }
-                return isAccepted
+                return entered ?? page.add(name, inode: number, type: type, next: next)
             }
         } catch {
             guard !page.isEmpty else { throw error }
-            return false
         }
-        return isComplete
     }
 
     /// Adds a name together with its inode; a name that vanished meanwhile is left out.
     ///
-    /// Returns nil if nobody may look at what it is the name of, as where a directory may be listed but not entered.
+    /// Returns nil if nobody may look at what it is the name of, as where a directory may be listed but not entered; or if it is
+    /// the name of a document that has vanished in the middle of a save since the listing began.
     private func enter(
         _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
     ) -> Bool? {
@@ -240,7 +230,8 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
         } catch {
-            return error == .noEntry || error == .stale ? true : nil
+            guard error == .noEntry || error == .stale else { return nil }
+            return isVacated(name, in: directory) ? nil : true
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
@@ -252,17 +243,13 @@ extension CoordinatedFilesystem {
         return isAccepted
     }
 
-    /// A name that is missing in the middle of somebody's save is there for everybody else.
-    private func addVacatedNames(of directory: Node, from offset: Int, to page: inout DirectoryPage) {
-        let actor = processes.actor(ofThread: page.caller.thread)
-        let names = episodes.vacatedNames(in: directory, for: actor)
-        // Offsets below are the file system's, which may choose negative ones.
-        let first = offset < firstVacatedOffset ? 0 : offset - firstVacatedOffset
-        for (index, name) in names.enumerated().dropFirst(first) {
-            let isAccepted = NameBytes(name).withName { name in
-                page.add(name, inode: 1, type: 8, next: firstVacatedOffset + index + 1)
-            }
-            guard isAccepted else { return }
+    private func isVacated(_ name: borrowing FileName, in directory: Node) -> Bool {
+        guard !episodes.isQuiet else { return false }
+        let bytes = name.copy().bytes
+        return episodes.state.withLock { state in
+            let number = NodeNumber(directory.id.rawValue)
+            return state.steps[number] != nil
+                || state.windows.vacancy(of: bytes, in: number, for: nil)?.audience == .users
         }
     }
 

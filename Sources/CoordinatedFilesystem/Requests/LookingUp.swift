@@ -22,6 +22,9 @@ extension CoordinatedFilesystem {
         } catch {
             let look = look(at: name, in: directory, by: thread)
             if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
+            if look == .retry, error == .noEntry {
+                bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
+            }
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
             guard error == .noEntry, look == .first else { return reply.fail(error) }
             guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }

@@ -85,6 +85,7 @@ extension CoordinatedFilesystem {
                 try maker(below.descriptor, name)
                 return try below.descriptor.status(of: name)
             }
+            noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             if status.linkCount > 1 {
                 keepBaselines(of: node)

@@ -150,6 +150,9 @@ extension CoordinatedFilesystem {
         let (change, node, status) = (removal.change, removal.node, removal.status)
         arrived(change.caller)
         noteOwn(change.name, in: change.directory)
+        let isVacating = removal.save?.evidence != nil
+        if isVacating { episodes.beginStep(in: change.directory.id) }
+        defer { if isVacating { endStep(in: change.directory) } }
         do throws(Errno) {
             try keepIfLast(node, status)
             let below = try change.directory.descriptor()
@@ -161,6 +164,7 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
+        if status.isRegularFile { noteDeparture(of: change) }
         if let node {
             let isLast = removal.isDirectory || status.linkCount <= 1
             let isKnown = isLast || node.isCalled(change.name, in: change.directory)
@@ -169,7 +173,7 @@ extension CoordinatedFilesystem {
             if let save = removal.save, let evidence = save.evidence {
                 openWindow(
                     change.name, in: change.directory, of: node, isGone: true, by: save.actor,
-                    evidence: evidence, thread: change.caller.thread)
+                    evidence: evidence, audience: save.audience, thread: change.caller.thread)
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
@@ -187,7 +191,9 @@ extension CoordinatedFilesystem {
 
     private func evidence(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus) -> Save? {
         let thread = change.caller.thread
-        guard status.isRegularFile, thread > 0 else { return nil }
+        guard status.isRegularFile, thread > 0,
+            let audience = audience(of: node, in: change.directory, besides: thread)
+        else { return nil }
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
@@ -204,7 +210,7 @@ extension CoordinatedFilesystem {
                 isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
                 at: Engine.now)
         }
-        return Save(actor: actor, evidence: evidence)
+        return Save(actor: actor, evidence: evidence, audience: audience)
     }
 
     /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody

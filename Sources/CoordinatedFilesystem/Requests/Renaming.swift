@@ -144,6 +144,13 @@ extension CoordinatedFilesystem {
         arrived(move.from.caller)
         noteOwn(move.from.name, in: move.from.directory)
         noteOwn(move.to.name, in: move.to.directory)
+        let isVacating = save?.evidence != nil
+        if isVacating { episodes.beginStep(in: move.from.directory.id) }
+        let renames = move.node.renames
+        renames.begin()
+        var isUnderWay = true
+        defer { if isUnderWay { renames.end() } }
+        defer { if isVacating { endStep(in: move.from.directory) } }
         do throws(Errno) {
             if let status = move.targetStatus, !move.isExchange { try keepIfLast(move.target, status) }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
@@ -158,9 +165,13 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
+        if move.status.isRegularFile, !move.isExchange { noteDeparture(of: move.from) }
+        noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
         keepBaselines(of: move.node)
         if let target = move.target { keepBaselines(of: target) }
         follow(move, save, under: claim)
+        renames.end()
+        isUnderWay = false
         // Before whoever comes after the answer: it must find this turn over, and so its news told.
         if let claim { engine.end(claim) }
         // Who was about to open it was not to be seen before.
@@ -196,7 +207,7 @@ extension CoordinatedFilesystem {
             // First, so that the document stays with the name, and only its former file takes over another.
             openWindow(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.actor,
-                evidence: evidence, thread: thread)
+                evidence: evidence, audience: save.audience, thread: thread)
         }
         var isUpdate = false
         if let target = move.target, let status = move.targetStatus {
@@ -307,11 +318,18 @@ extension CoordinatedFilesystem {
         let node = move.node
         // Another link of a file that is followed by its name says nothing about the document.
         guard !isFollowed(node, move.status, elsewhereThan: move.from) else { return nil }
+        let audience = audience(of: node, in: move.from.directory, besides: thread)
+        // Its actor may fill a name that it has vacated by this one.
+        guard audience != nil || !episodes.isQuiet else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         let isAnswering = isAnswering(thread, about: node)
         guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
             return nil
+        }
+        guard let audience else {
+            episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
+            return Save(actor: actor, evidence: nil, audience: .listeners)
         }
         noteEndedMakers(besides: actor, of: move.from)
         let evidence = episodes.change { state in
@@ -321,6 +339,6 @@ extension CoordinatedFilesystem {
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
                 isAnswering: isAnswering, by: actor, at: Engine.now)
         }
-        return Save(actor: actor, evidence: evidence)
+        return Save(actor: actor, evidence: evidence, audience: audience)
     }
 }

@@ -20,7 +20,8 @@ extension CoordinatedFilesystem {
             if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
-        guard let vacancy, !ProcessInspection.isKernelThread(thread), comesBack(thread, to: vacancy)
+        guard let vacancy, vacancy.audience == .users, isBeingSaved(vacancy),
+            !ProcessInspection.isKernelThread(thread), comesBack(thread)
         else { return reply.fail(.noEntry) }
         let isUnlinked = nodes[NodeID(vacancy.oldNode.rawValue)]?.hasName != true
         let serial = beginBounce(
@@ -35,19 +36,22 @@ extension CoordinatedFilesystem {
         reply.fail(.stale)
     }
 
+    /// Whether a vacated name may still be filled: its actor lives, and has not left several names empty.
+    func isBeingSaved(_ vacancy: Vacancy) -> Bool {
+        // A presenter that was asked to save may have one program after another do it.
+        let isAlive = vacancy.evidence == .presenter || processes.isAlive(vacancy.actor.process)
+        return isAlive && !episodes.areManyDepartures(by: vacancy)
+    }
+
     /// Whether the kernel looks a second time if it is told that a name is stale (D126). Not for what makes something other than a
     /// file: that is an error to its program, and what it makes fills the name.
-    private func comesBack(_ thread: Int32, to vacancy: Vacancy) -> Bool {
-        if let isMaking = ProcessInspection.isMakingName(thread: thread) { return !isMaking }
-        // Nobody may see what it does. If nobody is left to fill the name, the truth is as good.
-        return vacancy.evidence == .presenter || processes.isAlive(vacancy.actor.process)
-    }
+    private func comesBack(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
     /// A name was vacated by a save; called after the step and before its answer. Where the document went is known of one that was
     /// put aside (`isGone` is false); the other links of one that was removed are not it (D20).
     func openWindow(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by actor: Actor,
-        evidence: Vacancy.Evidence, thread: Int32
+        evidence: Vacancy.Evidence, audience: Vacancy.Audience, thread: Int32
     ) {
         let document = node.item
         // First the claim that keeps the document's waiters waiting, then the holders that have the old
@@ -55,8 +59,8 @@ extension CoordinatedFilesystem {
         let claim = engine.makeClaimID()
         let vacancy = Vacancy(
             directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
-            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: evidence, opened: Engine.now,
-            claim: claim)
+            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: evidence,
+            audience: audience, thread: thread, opened: Engine.now, claim: claim)
         let subject = VacancyClaimant(
             NameSubject(name, in: directory, thread: thread),
             party: processes.currentParty(ofThread: thread))
@@ -90,10 +94,38 @@ extension CoordinatedFilesystem {
         if step == .windowClosed { abandonName(of: vacancy, by: claimant) }
         engine.end(vacancy.claim)
         let directory = NodeID(vacancy.directory.rawValue)
-        // For others it has been listed so far.
-        if step == .windowClosed, let node = nodes[directory] { doubtNames(of: node) }
+        episodes.state.withLock { _ = $0.listed.removeValue(forKey: vacancy.claim) }
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
             settleLookup(serial, by: thread, in: directory)
+        }
+        goOnListing(directory)
+    }
+
+    /// A thread has taken a document away. When it leaves several names of a directory empty, nobody waits for them any longer.
+    func noteDeparture(of change: NameChange) {
+        guard change.caller.thread > 0 else { return }
+        let (thread, directory) = (change.caller.thread, change.directory.id)
+        let number = NodeNumber(directory.rawValue)
+        let areMany = episodes.departures.withLock { departures in
+            departures.took(change.name.bytes, from: number, by: thread, at: Engine.now)
+            return departures.areMany(by: thread, from: number, at: Engine.now)
+        }
+        guard areMany, !episodes.isQuiet else { return }
+        let given = episodes.state.withLock { state in
+            state.windows.vacancies(in: number, for: nil).filter { $0.thread == thread }
+        }
+        for vacancy in given {
+            for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
+                settleLookup(serial, by: thread, in: directory)
+            }
+        }
+        goOnListing(directory)
+    }
+
+    /// A thread has put something under a name.
+    func noteArrival(of name: NameBytes, in directory: Node, by thread: Int32) {
+        episodes.departures.withLock {
+            $0.filled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
         }
     }
 

@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
         }
         // A signal may have been looked at before there was a question for it to end.
         parking.lookOnce(token)
-        if let bounce = bounces[thread], bounce.mayHoldLock {
+        if let bounce = bounces[thread], bounce.mayHoldLock, ProcessInspection.mayCreateFile(thread: thread) {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
                 releaseQuestion(of: bounce.serial, by: thread, about: id)
             }

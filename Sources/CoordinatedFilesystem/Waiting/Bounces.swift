@@ -36,6 +36,8 @@ final class Bounces: Sendable {
         fileprivate(set) var isLate = false
         /// The kernel has asked about the directory on its way back, which it does without holding a lock.
         fileprivate(set) var hasAsked = false
+        /// Its question was answered before the wait was over, and none is held any more.
+        fileprivate var isReleased = false
         /// The kernel has looked names up that lead to the directory: it does walk the path again.
         fileprivate var hasWalked = false
         fileprivate var question: Parked<Question>?
@@ -45,8 +47,8 @@ final class Bounces: Sendable {
             return self.directory == directory
         }
 
-        /// Whether the question may be asked under the directory's lock after all: by an open that may create the file, whose
-        /// look came without the lock because an unlink was just taking the name away.
+        /// Whether an open that may create the file may ask under the directory's lock after all: its look came without the lock
+        /// if an unlink was just taking the name away.
         var mayHoldLock: Bool {
             guard case .lookup(_, isUnlinked: true) = cause else { return false }
             return !hasWalked
@@ -63,6 +65,13 @@ final class Bounces: Sendable {
         let until: Instant
         /// It has still to walk the path again.
         let isOnItsWay: Bool
+        /// It has found nothing under this name. The kernel looks once more, with the directory's lock, before it says so.
+        var missing: Place?
+    }
+
+    private struct Place: Equatable {
+        let directory: NodeID
+        let name: [UInt8]
     }
 
     private struct State {
@@ -130,6 +139,7 @@ final class Bounces: Sendable {
     /// (``isLookupReturning(to:in:)``).
     func look(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) -> Look {
         guard let bounce = finish(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
+            if isLastLook(at: Place(directory: directory, name: name), by: thread, at: now) { return .retry }
             return notePassing(of: thread, at: now) ? .passing : .first
         }
         // The kernel also looks without the directory's lock, at a name that it knows and that an unlink is just taking away.
@@ -137,6 +147,24 @@ final class Bounces: Sendable {
         guard bounce.hasAsked else { return .first }
         noteReturn(of: thread, at: now)
         return .retry
+    }
+
+    /// A thread that came back to a name has found nothing there.
+    func noteNothing(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) {
+        let mark = Return(
+            until: now + Self.arrival, isOnItsWay: false, missing: Place(directory: directory, name: name))
+        note(mark, of: thread, at: now)
+    }
+
+    /// Whether a thread that came back to a name and found nothing looks at it for the last time. Asked once.
+    private func isLastLook(at place: Place, by thread: Int32, at now: Instant) -> Bool {
+        state.withLock { state in
+            guard let mark = state.returned[thread], now < mark.until, mark.missing == place else {
+                return false
+            }
+            state.returned[thread]?.missing = nil
+            return true
+        }
     }
 
     /// Whether a thread that looks at a name is on its way to another.
@@ -254,18 +282,18 @@ final class Bounces: Sendable {
         state.withLock { state in
             guard let bounce = state.bounces[thread], bounce.directory == node else { return false }
             state.bounces[thread]?.hasAsked = true
-            return !bounce.isSettled
+            return !bounce.isSettled && !bounce.isReleased
         }
     }
 
-    /// The question is answered before the wait is over, and counts as not asked: it may have been asked with the
-    /// directory's lock held, which whoever is waited for may need.
+    /// The question is answered before the wait is over: it may have been asked with the directory's lock held, which the
+    /// program that is waited for may need. What comes next counts as the retry, so the caller is never sent back twice.
     func release(_ serial: UInt64, by thread: Int32) -> Parked<Question>? {
         state.withLock { state in
             guard let bounce = state.bounces[thread], bounce.serial == serial, !bounce.isSettled else {
                 return nil
             }
-            state.bounces[thread]?.hasAsked = false
+            state.bounces[thread]?.isReleased = true
             return state.bounces[thread]?.question.take()
         }
     }
@@ -286,9 +314,9 @@ final class Bounces: Sendable {
         let thread = reply.caller.thread
         let parked = Parked(Question(reply: reply, token: token))
         let isHeld = state.withLock { state in
-            guard let bounce = state.bounces[thread], bounce.directory == node, !bounce.isSettled else {
-                return false
-            }
+            guard let bounce = state.bounces[thread], bounce.directory == node, !bounce.isSettled,
+                !bounce.isReleased
+            else { return false }
             state.bounces[thread]?.question = parked
             return true
         }

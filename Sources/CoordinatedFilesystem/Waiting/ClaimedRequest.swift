@@ -195,5 +195,7 @@ struct NameChange: Sendable {
 /// Who takes a name away, and why it is taken for a step of a save, if it is.
 struct Save: Sendable {
     let actor: Actor
+    /// Nil where the name is just taken away.
     let evidence: Vacancy.Evidence?
+    let audience: Vacancy.Audience
 }

@@ -12,9 +12,15 @@ final class Episodes: Sendable {
         var recogniser = Recogniser()
         var windows = VacancyTable()
         var isWatched = false
+        /// Steps under way that are about to vacate a name, by directory.
+        var steps: [NodeNumber: Int] = [:]
+        /// The processes whose listings have waited for a window, by the claim of the window.
+        var listed: [ClaimID: Set<ProcessID>] = [:]
     }
 
     let state = Mutex(State())
+    let departures = Mutex(Departures())
+    private let stepsBegun = Atomic<UInt64>(0)
     private let openWindows = Atomic<Int>(0)
 
     /// Whether no name is vacated just now, which is what the fast paths ask.
@@ -24,7 +30,8 @@ final class Episodes: Sendable {
     func change<Result>(_ body: (inout State) -> Result) -> Result {
         state.withLock { state in
             let result = body(&state)
-            openWindows.store(state.windows.count, ordering: .sequentiallyConsistent)
+            openWindows.store(
+                state.windows.count + state.steps.count, ordering: .sequentiallyConsistent)
             return result
         }
     }
@@ -39,7 +46,48 @@ final class Episodes: Sendable {
         state.withLock { if $0.recogniser.count > 0 { $0.recogniser.closed(node, at: Engine.now) } }
     }
 
-    func vacatedNames(in directory: Node, for actor: Actor?) -> [[UInt8]] {
-        state.withLock { $0.windows.names(in: NodeNumber(directory.id.rawValue), for: actor) }
+    /// A name of a directory is about to be vacated: a listing that lacks it already is told so until ``endStep(in:)``.
+    func beginStep(in directory: NodeID) {
+        change { $0.steps[NodeNumber(directory.rawValue), default: 0] += 1 }
+        stepsBegun.add(1, ordering: .sequentiallyConsistent)
+    }
+
+    /// The window of the name is open, or the name was not vacated.
+    func endStep(in directory: NodeID) {
+        let number = NodeNumber(directory.rawValue)
+        change { state in
+            state.steps[number, default: 1] -= 1
+            if state.steps[number] == 0 { state.steps[number] = nil }
+        }
+    }
+
+    /// Grows with each step that is about to vacate a name.
+    var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
+
+    /// What a listing of a directory by a program would lack and has not waited for yet, and whether a name is being vacated.
+    func missing(in directory: NodeID, for actor: Actor?) -> (vacancies: [Vacancy], isVacating: Bool) {
+        let number = NodeNumber(directory.rawValue)
+        return state.withLock { state in
+            let vacancies = state.windows.vacancies(in: number, for: actor).filter { vacancy in
+                guard let actor else { return true }
+                return !(state.listed[vacancy.claim]?.contains(actor.process) ?? false)
+            }
+            return (vacancies, state.steps[number] != nil)
+        }
+    }
+
+    /// A program's listing waits for windows: it does so once for each.
+    func noteListing(of vacancies: [Vacancy], for actor: Actor?) {
+        guard let actor else { return }
+        state.withLock { state in
+            for vacancy in vacancies where state.windows.isOpen(vacancy) {
+                state.listed[vacancy.claim, default: []].insert(actor.process)
+            }
+        }
+    }
+
+    /// Whether a thread leaves so many names empty that none of them is in the middle of a save.
+    func areManyDepartures(by vacancy: Vacancy) -> Bool {
+        departures.withLock { $0.areMany(by: vacancy.thread, from: vacancy.directory, at: Engine.now) }
     }
 }

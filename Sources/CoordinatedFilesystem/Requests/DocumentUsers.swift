@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// Which programs a document concerns whose name is about to be missing.
+extension CoordinatedFilesystem {
+    /// How many of those that have a document are looked at: one that is no relative of the actor decides.
+    private static let mostUsers = 64
+
+    /// Nil if no program but the one that takes the name away has to do with the document: then the name is gone at once.
+    func audience(of node: Node, in directory: Node, besides thread: Int32) -> Vacancy.Audience? {
+        let isOpen = node.state.withLock { $0.opens > 0 }
+        guard isOpen || engine.isAttended || returns.isAwaited(node.item) else { return nil }
+        if engine.isAttended, engine.isPresented(node.item) { return .users }
+        if isUsed(node, besides: thread) { return .users }
+        let isHeard = engine.isAttended && engine.isHeard(of: node.item, at: places.place(in: directory))
+        return isHeard ? .listeners : nil
+    }
+
+    /// Whether a program that is no relative of a thread's has a document open, or waits for it.
+    private func isUsed(_ node: Node, besides thread: Int32) -> Bool {
+        let users = engine.claimants(on: node.item, atMost: Self.mostUsers)
+        guard !users.isEmpty else { return false }
+        let party = processes.currentParty(ofThread: thread)
+        return users.contains { !$0.identify().isExempt(from: party) }
+    }
+}
