@@ -52,7 +52,7 @@ extension Mounted {
         func gone(_ example: Case) throws {
             try MountedDirectory.with { mount in
                 let result = try Script(
-                    "cd \"$1\"; for ((round = 0; round < $2; round++)); do (set -eu; \(example.script)); done 2>&1"
+                    "cd \"$1\"; for ((n = 0; n < $2; n++)); do (set -eu; \(example.script)); done 2>&1"
                 ).attempt(
                     mount.path, String(Self.rounds),
                     with: ["GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"])

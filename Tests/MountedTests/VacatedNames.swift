@@ -77,7 +77,7 @@ extension Mounted {
         }
 
         @Test(
-            "A name that a program has left is gone for all, while that program lives and no other uses the document"
+            "A name that a living program has left is gone at once where no other uses the document"
         )
         func alone() throws {
             let prepare = { (source: String) in try Contents.write("old", to: source + "/document") }
@@ -121,7 +121,7 @@ extension Mounted {
         }
 
         @Test(
-            "A program that takes several documents away saves none of them, and no look-up or listing waits for it"
+            "A program that takes several documents away saves none, and no look-up waits for it"
         )
         func several() throws {
             let prepare = { (source: String) in
@@ -140,7 +140,7 @@ extension Mounted {
         }
 
         @Test(
-            "A listing waits for a document in the middle of a save: until the name is filled, and 250 ms at most, once"
+            "A listing waits once for a document in the middle of a save: 250 ms at most"
         )
         func listing() throws {
             let prepare = { (source: String) in try Contents.write("old", to: source + "/document") }
@@ -154,7 +154,7 @@ extension Mounted {
                 let (again, tookAgain) = try timed { try two.ask("list", mount.path) }
                 #expect(again == "ok document~")
                 print(
-                    "a listing waited \(took.milliseconds) ms for a save, and again \(tookAgain.milliseconds) ms"
+                    "a listing waited \(took.milliseconds) ms for a save, then \(tookAgain.milliseconds) ms"
                 )
                 #expect(took >= .milliseconds(200))
                 let other = try Actor()
