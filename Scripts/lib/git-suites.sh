@@ -87,11 +87,11 @@ git_commands() {
     done
 }
 
-git_repository() {
-    git init --quiet --initial-branch=main repository && cd repository && touch first second && git add . &&
-        git commit --quiet --message=main && git checkout --quiet -b other && touch third fourth && git add . &&
-        git commit --quiet --message=other
-}
+git_repository() (
+    git init --quiet --initial-branch=main repository
+    cd repository && touch first second && git add . && git commit --quiet --message=main &&
+        git checkout --quiet -b other && touch third fourth && git add . && git commit --quiet --message=other
+)
 
 git_rename() (
     cd repository && touch "t$1" && mv "t$1" "t$1~" && ls -l && rm "t$1~"
