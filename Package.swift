@@ -156,6 +156,9 @@ let package = Package(
             swiftSettings: rules),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
+        // Random operations on few names by processes that race, and which errnos they may give; in C, as it is made of
+        // system calls, and Scripts/conformance compiles it by itself.
+        .executableTarget(name: "NameRace", path: "Tests/Workers/name-race"),
         // The client of the mounted tests that is written in Swift; see the others beside it.
         .executableTarget(
             name: "SwiftClient", dependencies: ["CTestSupport"], path: "Tests/Workers/clients/swift",

@@ -5,9 +5,9 @@
 # A suite is a function that works in the current directory, as an ordinary user, and prints a line for each of its cases:
 # 'ok NAME', 'failed NAME' or 'left out NAME'. What its programs say goes to standard error.
 
-suites=(dbench fio git sqlite unison cpython postgresql stress-ng)
+suites=(dbench fio git git-own sqlite unison git-own-all names cpython postgresql stress-ng)
 # Those that take less than a minute in a directory.
-short_suites=(dbench fio git sqlite unison)
+short_suites=(dbench fio git git-own sqlite unison)
 
 # Debian keeps the server's programs out of the way of other versions.
 postgresql=/usr/lib/postgresql/15/bin
@@ -103,6 +103,11 @@ suite_unison() {
     verdict selftest timeout 120 unison -ui text -batch -selftest test-a test-b
 }
 
+# Four programs that race for a few names: no errno but those of a plain directory.
+suite_names() {
+    "$lab/bin/name-race" --steps 1000000 . || true
+}
+
 # The modules that have to do with files.
 suite_cpython() {
     local modules=(
@@ -188,20 +193,38 @@ suite_stress-ng() {
     done
 }
 
+# prepare_suites makes what a suite needs beyond the packages.
+prepare_suites() {
+    case " ${chosen_suites[*]} " in
+        *" git-own"*) prepare_git_tests ;;
+    esac
+    case " ${chosen_suites[*]} " in
+        *" names "*) cc -std=gnu11 -O1 -o "$lab/bin/name-race" "$scripts/../Tests/Workers/name-race/"*.c ;;
+    esac
+}
+
 # run_suites KIND... in a plain directory and on mounts of each kind; prints what fails on a mount only. Returns 1 if
 # anything does.
 run_suites() {
     local suite kind kinds=("$@") failed=0
     mkdir "$lab/suites"
     for suite in "${chosen_suites[@]}"; do
-        for kind in plain "${kinds[@]}"; do
+        heading "$suite: plain"
+        run_suite "$suite" plain
+        suite_has_run "$suite" || failed=1
+        for kind in "${kinds[@]}"; do
+            [[ $kind != own ]] || takes_all_mounts "$suite" || continue
             heading "$suite: $kind"
             run_suite "$suite" "$kind"
+            suite_agrees "$suite" "$kind" || failed=1
         done
-        suite_has_run "$suite" || failed=1
-        for kind in "${kinds[@]}"; do suite_agrees "$suite" "$kind" || failed=1; done
     done
     return "$failed"
+}
+
+# Of the longest ones, a user's own mount would only repeat the daemon's data mode.
+takes_all_mounts() {
+    [[ $1 != git-own-all && $1 != names ]]
 }
 
 run_suite() {
@@ -214,6 +237,7 @@ run_suite() {
     fi
     mount_tree "$2"
     as_owner lab="$lab" scripts="$readable" bash -euo pipefail -c 'source "$scripts/lib/say.sh"; source "$scripts/lib/suites.sh"
+        source "$scripts/lib/git-suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
     # A mount of root's is root's to end, and so may be that of a user.
@@ -236,18 +260,21 @@ suite_has_run() {
 suite_agrees() {
     local plain=$lab/suites/$1-plain asked=$lab/suites/$1-$2 name ended=0
     while read -r name; do
-        if grep --quiet --line-regexp --fixed-strings "failed $name" "$plain"; then continue; fi
         if is_known_difference "$1" "$name"; then continue; fi
         say "$1, $2: failed $name, which did not fail in the plain directory"
         ended=1
-    done < <(sed -n 's/^failed //p' "$asked")
+    done < <(comm -23 <(cases_that failed "$asked") <(cases_that failed "$plain"))
     while read -r name; do
-        if grep --quiet --line-regexp --fixed-strings -e "ok $name" -e "failed $name" -e "left out $name" "$asked"; then continue; fi
         say "$1, $2: did not come to $name, which succeeded in the plain directory"
         ended=1
-    done < <(sed -n 's/^ok //p' "$plain")
+    done < <(comm -23 <(cases_that ok "$plain") <(cases_that 'ok|failed|left out' "$asked"))
     ((ended == 0)) || tail --lines=40 "$asked.log"
     return "$ended"
+}
+
+# cases_that VERDICTS FILE prints the names of the cases with one of these verdicts, sorted.
+cases_that() {
+    sed -n -E "s/^($1) //p" "$2" | sort -u
 }
 
 # No FUSE file system has regular files that epoll refuses.

@@ -47,4 +47,5 @@ int clinux_reopen_for_reading(int descriptor) {
 }
 
 int clinux_lock_at_once(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
+int clinux_lock(int descriptor) { return flock(descriptor, LOCK_EX); }
 int clinux_unlock(int descriptor) { return flock(descriptor, LOCK_UN); }

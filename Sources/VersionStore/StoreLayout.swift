@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import LinuxSystem
+package import LinuxSystem
 
 /// The directories and files of a store.
 ///
@@ -8,13 +8,16 @@ import LinuxSystem
 ///         kept.log       one line for each file kept or dropped
 ///         kept/ID        the files
 ///         kept/ID.copying   one that is not complete
-struct StoreLayout: ~Copyable {
+package struct StoreLayout: ~Copyable {
     static let home = ".truce"
     private static let marker = "version"
     private static let newMarker = "version.new"
     private static let log = "kept.log"
     private static let kept = "kept"
     private static let markerText = Array("truce store 1\n".utf8)
+
+    /// Takes the exclusive lock of a file; false if another process has it.
+    package typealias LockTaking = (borrowing OwnedDescriptor) throws(Errno) -> Bool
 
     let kept: StoreDirectory
     let log: OwnedDescriptor
@@ -24,11 +27,11 @@ struct StoreLayout: ~Copyable {
 
     /// Opens the store in the root of a source, and makes it if there is none; or leaves none.
     static func open(
-        in root: borrowing OwnedDescriptor, log: (String) -> Void
+        in root: borrowing OwnedDescriptor, takingLockBy takeLock: LockTaking, log: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         var isNew = false
         do throws(StoreError) {
-            return try open(in: root, isNew: &isNew)
+            return try open(in: root, isNew: &isNew, takeLock)
         } catch {
             if isNew { remove(from: root, log: log) }
             throw error
@@ -55,33 +58,35 @@ struct StoreLayout: ~Copyable {
     }
 
     private static func open(
-        in root: borrowing OwnedDescriptor, isNew: inout Bool
+        in root: borrowing OwnedDescriptor, isNew: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
         try checkOwner(home)
         try checkMarker(home)
         let kept = try storing { () throws(Errno) in try home.subdirectory(Self.kept) }
         var isReadOnly = false
-        let log = try openLog(in: home, isReadOnly: &isReadOnly)
+        let log = try openLog(in: home, isReadOnly: &isReadOnly, takeLock)
         if !isReadOnly { try storing { () throws(Errno) in try home.synchronise() } }
         return StoreLayout(kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
     /// The log, locked, and open for reading only; see `KeptLog.append`.
     private static func openLog(
-        in home: borrowing StoreDirectory, isReadOnly: inout Bool
+        in home: borrowing StoreDirectory, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
         isReadOnly = try !makeLog(in: home)
         let log = try storing { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
-            guard try log.lockAtOnce() else { throw Errno.busy }
+            guard try takeLock(log) else { throw Errno.busy }
+            // Its last holder may have taken the store away again.
+            guard try log.status().linkCount > 0 else { throw Errno.busy }
             return log
         } catch .busy {
             throw .inUse
         } catch .badDescriptor {
             // NFS locks only what is open for writing.
             let writable = try storing { () throws(Errno) in try home.openAppending(Self.log) }
-            guard try storing({ () throws(Errno) in try writable.lockAtOnce() }) else { throw .inUse }
+            guard try storing({ () throws(Errno) in try takeLock(writable) }) else { throw .inUse }
             return writable
         } catch {
             throw StoreError(error)

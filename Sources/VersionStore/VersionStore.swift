@@ -27,16 +27,19 @@ package final class VersionStore: Sendable {
     ///   - largestCopy: the most bytes that are copied.
     ///   - clock: nanoseconds since 1970.
     ///   - log: hears of everything that was not as it should be, one sentence each.
+    ///   - takeLock: takes the exclusive lock of a file, or says that it cannot be had.
     /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
     package init(
         in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
         clock: @escaping @Sendable () -> Int64 = WallClock.nanoseconds,
-        log: @escaping @Sendable (String) -> Void
+        log: @escaping @Sendable (String) -> Void,
+        takingLockBy takeLock: StoreLayout.LockTaking = { file throws(Errno) in try file.lockAtOnce() }
     ) throws(StoreError) {
         self.largestCopy = largestCopy
         self.log = log
         do throws(StoreError) {
-            let files = try KeptFiles(StoreLayout.open(in: root, log: log), clock: clock, report: log)
+            let layout = try StoreLayout.open(in: root, takingLockBy: takeLock, log: log)
+            let files = try KeptFiles(layout, clock: clock, report: log)
             try files.recover()
             self.files = files
             absence = nil

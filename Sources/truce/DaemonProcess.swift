@@ -32,12 +32,14 @@ struct DaemonProcess: Sendable {
             throw CommandFailure(.failed, "no thread can be made for the log: \(error)")
         }
         defer { log.finish(within: Self.logPatience) }
-        try take(lock)
+        let sourceLock = SourceLock(of: source, at: target.source, log: log)
+        try sourceLock.take(root: lock)
+        // Held until the process ends, as the store's is: a mount that gets the one gets the other.
+        _ = lock.release()
         let socket = try makeSocket()
-        defer { withExtendedLifetime(lock) {} }
         let failure: CommandFailure?
         do {
-            try serve(source, listening: socket, announce: announce)
+            try serve(source, sourceLock, listening: socket, announce: announce)
             failure = nil
         } catch let error as CommandFailure {
             failure = error
@@ -49,11 +51,11 @@ struct DaemonProcess: Sendable {
     }
 
     private func serve(
-        _ source: consuming OwnedDescriptor, listening socket: borrowing ControlSocket,
-        announce: () throws -> Void
+        _ source: consuming OwnedDescriptor, _ sourceLock: SourceLock,
+        listening socket: borrowing ControlSocket, announce: () throws -> Void
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
-        let store = try target.openStore(in: source, log: log)
+        let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
         let kept = try target.keptContents(of: store, in: source)
         let tree = SourceTree(
             try OwnedDescriptor.duplicating(source.rawValue), mountedAt: target.mountpoint)
@@ -146,20 +148,6 @@ struct DaemonProcess: Sendable {
             do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
             while true { pause() }
         }.detach()
-    }
-
-    private func take(_ lock: borrowing OwnedDescriptor) throws(CommandFailure) {
-        guard flock(lock.rawValue, LOCK_EX | LOCK_NB) != 0 else { return }
-        guard Errno.last == .wouldBlock else {
-            // Some file systems have no locks; then only the mount table protects against a second daemon.
-            return log.write("the source cannot be locked: \(Errno.last)")
-        }
-        let holder = SourceHolder(of: lock, on: target.source)
-        if let stranger = holder.stranger {
-            return log.write(
-                "'\(target.source.shown)' is locked by \(stranger), which keeps nobody from mounting it")
-        }
-        throw CommandFailure(.failed, holder.sentence)
     }
 
     private func remove(_ socket: consuming ControlSocket) {

@@ -34,15 +34,23 @@ extension MountPlan.Target {
     ///
     /// A source that cannot be written has one that keeps nothing, and says so.
     func openStore(
-        in source: borrowing OwnedDescriptor, log: @escaping @Sendable (String) -> Void
+        in source: borrowing OwnedDescriptor, lockedBy sourceLock: SourceLock,
+        log: @escaping @Sendable (String) -> Void
     ) throws(CommandFailure) -> VersionStore {
         let name = self.source.shown
+        var holder: Int32?
         do throws(StoreError) {
-            return try VersionStore(in: source, log: log)
+            return try VersionStore(in: source, log: log) { file throws(Errno) in
+                if try sourceLock.take(store: file) { return true }
+                holder = LockHolders(of: file).pids.first
+                return false
+            }
         } catch .foreign(let why) {
             throw CommandFailure(.failed, "'\(name)/.truce' is not truce's own: \(why)")
         } catch .inUse {
-            throw CommandFailure(.failed, "'\(name)' is already mounted by truce: its store is in use")
+            let by = holder.map { " by pid \($0)" } ?? ""
+            throw CommandFailure(
+                .failed, "'\(name)' is already mounted by truce: its store is in use\(by)")
         } catch .noSpace {
             throw CommandFailure(.failed, "'\(name)' has no room for the store of kept contents")
         } catch .io(let errno) {

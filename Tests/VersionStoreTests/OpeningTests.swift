@@ -266,4 +266,15 @@ struct ForeignStoreTests {
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
         withExtendedLifetime(first) {}
     }
+
+    @Test("a store that was taken away during the wait for its lock is not used")
+    func takenAway() throws {
+        let sandbox = try Sandbox()
+        #expect(throws: StoreError.inUse) {
+            _ = try VersionStore(in: try sandbox.root(), log: { _ in }) { _ throws(Errno) in
+                unlink("\(sandbox.path)/.truce/kept.log")
+                return true
+            }
+        }
+    }
 }

@@ -18,5 +18,7 @@ ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size
 int clinux_reopen_for_reading(int descriptor);
 // flock(2) shares its name with a struct. Takes the exclusive lock if nobody has it.
 int clinux_lock_at_once(int descriptor);
+// The same, but waits for the lock.
+int clinux_lock(int descriptor);
 int clinux_unlock(int descriptor);
 #endif

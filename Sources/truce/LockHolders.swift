@@ -3,41 +3,40 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Who holds the lock on a source that is mounted already.
-struct SourceHolder {
-    private let source: String
+/// The processes that hold the lock of a file.
+struct LockHolders {
     /// One, as a rule; but numbers of files are told, and two file systems may have the same.
-    private let pids: [Int32]
-    /// Of whichever of them serves a mount.
-    private let mountpoint: String?
-    private let isMounted: Bool
+    let pids: [Int32]
 
-    init(of descriptor: borrowing OwnedDescriptor, on source: String) {
-        self.source = source
-        pids = Self.holders(of: descriptor)
-        let mounts = Self.mounts()
-        isMounted = mounts?.contains { $0.source == Array(source.utf8) } ?? true
-        mountpoint = pids.first.flatMap { pid in
-            mounts?.first { Self.isServed($0, by: pid) }?.mountpoint.shown
-        }
+    init(of file: borrowing OwnedDescriptor) { pids = Self.holders(of: file) }
+
+    /// The users whose mounts the holders may serve: their own, the caller and root.
+    var users: Set<UInt32> {
+        Set(pids.compactMap { ProcessInspection.status(ofThread: $0)?.user } + [0, geteuid()])
     }
 
-    var sentence: String {
+    /// Why a mount is refused; `mount` is one that shows the source.
+    func sentence(on source: String, _ mount: MountEntry?) -> String {
         let source = source.shown
         guard let pid = pids.first else { return "'\(source)' is already mounted by truce" }
-        if let mountpoint {
-            return "'\(source)' is already mounted by truce by pid \(pid) at '\(mountpoint)'"
+        if let place = (mount ?? self.mount)?.mountpoint.shown {
+            return "'\(source)' is already mounted by truce by pid \(pid) at '\(place)'"
         }
         return """
-            '\(source)' is already mounted by truce by pid \(pid), whose mount is not to be seen: it is being made, was \
-            taken away while files are open, or is in another mount namespace
+            '\(source)' is already mounted by truce by pid \(pid), whose mount is not to be seen, and which did not end \
+            within \(SourceLock.patience.components.seconds) s: it is being made, was taken away while files are open, or \
+            is in another mount namespace
             """
     }
 
-    /// Whoever may read a directory may lock it, and nobody could mount it then. A daemon is known by its mount, or it is root's
-    /// or the caller's; and it lives as long as its lock does.
+    /// The mount that the first holder serves, whatever it is called.
+    var mount: MountEntry? {
+        pids.first.flatMap { pid in Self.mounts().first { Self.isServed($0, by: pid) } }
+    }
+
+    /// Set if none of the holders can be a daemon of root's or of the caller's: any process that may read a directory may
+    /// lock it, and no directory could be mounted then.
     var stranger: String? {
-        guard mountpoint == nil, !isMounted else { return nil }
         let strangers = pids.compactMap(Self.stranger)
         return strangers.count == pids.count ? strangers.first : nil
     }
@@ -70,9 +69,9 @@ struct SourceHolder {
         }
     }
 
-    private static func mounts() -> [MountEntry]? {
+    private static func mounts() -> [MountEntry] {
         do throws(CommandFailure) { return try MountFinder.table().entries.filter(\.isTruce) } catch {
-            return nil
+            return []
         }
     }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Guarantee 4: an errno that a plain directory does not give is an error of ours. `Tests/Workers/name-race` says which
+    /// operation may give which; `Scripts/conformance --all` has it do a million steps.
+    @Suite struct RacingNames {
+        @Test("Programs that race for names get the errnos of a plain directory", arguments: [false, true])
+        func errnos(isMounted: Bool) throws {
+            guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
+            try MountedDirectory.with { mount in
+                try Self.race(in: mount.path)
+                checkForced(try mount.status())
+            }
+        }
+
+        /// The seed is in what it prints.
+        private static func race(in directory: String) throws {
+            let race = try BuiltProgram.start("NameRace", "--steps", "2500", directory)
+            let outcome = try race.wait(within: .seconds(120))
+            let seen = outcome.errorText.split(separator: "\n")
+            print(seen.first ?? "")
+            let wrong = outcome.text.split(separator: "\n").filter { !$0.hasPrefix("ok ") }
+            #expect(outcome.isSuccess && wrong.isEmpty, "\(outcome.errorText)")
+            #expect(seen.count > 30)
+        }
+    }
+}
