@@ -24,6 +24,7 @@ extension Arbiter {
         claims[claim.id]?.isPut = true
         // D2: from now on it waits for answers.
         suspects.append(claim.id)
+        if claim.onlyReads { noteOwnReading(claim, party) }
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
             if goesOnExcused(party, by: id) || desk.records[id]?.isDemoted ?? false {
@@ -39,6 +40,20 @@ extension Arbiter {
             // It may owe the answer on another account already.
             if let turn = desk.turns[turn], turn.question != nil { letDebtorsPass(turn.presenter) }
         }
+    }
+
+    /// P24: what a presenter reads itself it knows.
+    private mutating func noteOwnReading(_ claim: Claim, _ party: Party) {
+        var readers: [PresenterID] = []
+        claim.forEachPart { part in
+            forEachConcerned(by: part, of: claim) { id, concern in
+                guard concern != .directory, let record = desk.records[id], record.isOutdated,
+                    isOwn(party, record.presenter.party) || isSpared(record.presenter.party, by: party)
+                else { return }
+                readers.append(id)
+            }
+        }
+        for id in readers { desk.records[id]?.isOutdated = false }
     }
 
     /// P20: what a claim wants of each presenter it concerns, but for the party's own.
@@ -80,7 +95,13 @@ extension Arbiter {
         let demands = wish.inOrder
         guard wish.isWitness || !demands.isEmpty else { return nil }
         endTrailingTurns(of: record, but: party, &effects)
-        let present = presentTurn(of: party, isWrite: wish.access.isWrite, at: record, &effects)
+        var present = presentTurn(of: party, isWrite: wish.access.isWrite, at: record, &effects)
+        // P23: it is let in before it is asked to save.
+        let isForSaving = demands.contains { $0.demand.request == .save }
+        if isForSaving, let id = present, desk.turns[id]?.mustEndBeforeSaving ?? false {
+            endTurn(id, &effects)
+            present = nil
+        }
         // Nothing to ask, and nothing to tell later.
         guard present != nil || wish.access.isWrite || !demands.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, wish.access)
@@ -114,16 +135,10 @@ extension Arbiter {
         guard var turn = desk.turns[id], turn.question == nil else { return }
         guard !turn.wanted.isEmpty else { return settled(turn, &effects) }
         let want = turn.wanted.removeFirst()
+        desk.turns[id] = turn
         if let record = desk.records[turn.presenter] {
             endTrailingTurns(of: record, but: want.cause.party, &effects)
-        }
-        // P9: somebody else's reading may have made it save since this was wanted.
-        if want.demand.request == .save, !want.cause.access.isWrite,
-            let record = desk.records[turn.presenter],
-            !mayAskToSave(want.cause.party, record)
-        {
-            desk.turns[id] = turn
-            return askNext(in: id, &effects)
+            if isNeedless(want, record) { return askNext(in: id, &effects) }
         }
         let (demand, request) = (want.demand, want.demand.request)
         turn.asked.append(demand)
@@ -136,17 +151,35 @@ extension Arbiter {
             desk.turns[id] = turn
             return
         }
+        tellBeforeAsking(in: turn, &effects)
         let question = Question(
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
-        turn.question = question.id
-        if want.loss != nil { turn.lossQuestion = question.id }
+        turn.take(question.id, isAboutLoss: want.loss != nil)
         desk.turns[id] = turn
         desk.open(question)
         if request == .save { noteSaveAsked(of: turn.presenter, for: want.cause.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
         letDebtorsPass(turn.presenter)
+    }
+
+    /// Whether what was wanted is not asked, by what has happened since.
+    private func isNeedless(_ want: Want, _ record: PresenterRecord) -> Bool {
+        let party = want.cause.party
+        let written = record.turns.compactMap { desk.turns[$0] }.filter(\.isBeingWritten)
+        switch want.demand.request {
+        case .save:
+            // P9: somebody else's reading may have made it save since this was wanted.
+            if !want.cause.access.isWrite, !mayAskToSave(party, record) { return true }
+            // P23, P24.
+            return !written.isEmpty || record.isOutdated
+        // P23.
+        case .relinquishToReader:
+            let hasLetWritersIn = { (turn: Turn) in turn.wants(Demand(request: .relinquishToWriter)) }
+            return written.contains { $0.party.isOneProgram(with: party) && hasLetWritersIn($0) }
+        case .relinquishToWriter, .accommodateDeletion, .accommodateSubitemDeletion: return false
+        }
     }
 
     /// P3: a claim that went ahead waits for no answer.

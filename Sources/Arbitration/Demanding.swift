@@ -64,14 +64,14 @@ extension Arbiter {
     /// P5: whether a presenter need not be asked about a party's accesses.
     func isSpared(_ presenter: Party, by party: Party) -> Bool {
         // Two coordinators of one program may well need to keep out of each other's way.
-        if party.purpose != nil, party.process == presenter.process { return false }
+        if party.purpose != nil, party.isSameProcess(as: presenter) { return false }
         return party.works(for: presenter)
     }
 
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
     func isOwn(_ party: Party, _ presenter: Party) -> Bool {
         if let purpose = party.purpose { return purpose == presenter.purpose }
-        return party.process != nil && party.process == presenter.process
+        return party.isSameProcess(as: presenter)
     }
 
     /// P6: whether what somebody does is done for a presenter that owes an answer, and so its own.

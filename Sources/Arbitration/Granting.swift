@@ -49,6 +49,7 @@ extension Arbiter {
                 claim.id,
                 Grant(basis: basis, passed: strangers(passedBy: claim), unanswered: unanswered)))
         enter(claim)
+        if !desk.isEmpty, !claim.onlyReads { desk.noteEntry(of: claim.id) }
         var meetsWaiters = desk.isRelinquished(to: claim.id)
         claim.forEachStake { stake in
             if let docket = dockets[stake.resource], !docket.waiting.isEmpty { meetsWaiters = true }

@@ -106,7 +106,7 @@ extension Arbiter {
                 inquiry.turns.allSatisfy { desk.turns[$0]?.members.contains(claim) ?? false }, "I5: inquiry")
         }
         assert(desk.questions.values.allSatisfy { desk.records[$0.presenter] != nil }, "I5: question")
-        let owed = desk.questions.values.count { desk.records[$0.presenter]?.presenter.party.process != nil }
+        let owed = desk.questions.values.reduce(0) { $0 + desk.processes(of: $1.presenter).count }
         assert(owed == desk.debtors.values.reduce(0, +), "I5: debtors")
         let shown = desk.presented.values.reduce(0) { $0 + $1.count }
         assert(shown == desk.records.values.count { $0.item != nil }, "I5: presented")

@@ -13,6 +13,11 @@ struct Kinship: Sendable {
 
     mutating func insert(_ claim: ClaimID, of party: Party) {
         if let purpose = party.purpose { purposes[purpose, default: []].insert(claim) }
+        insertProcess(claim, of: party)
+        if let partner = party.partner { insertProcess(claim, of: partner) }
+    }
+
+    private mutating func insertProcess(_ claim: ClaimID, of party: Party) {
         guard let process = party.process else { return }
         own[process, default: []].insert(claim)
         for ancestor in party.ancestors { below[ancestor, default: []].insert(claim) }
@@ -20,6 +25,11 @@ struct Kinship: Sendable {
 
     mutating func remove(_ claim: ClaimID, of party: Party) {
         if let purpose = party.purpose { Self.remove(claim, under: purpose, from: &purposes) }
+        removeProcess(claim, of: party)
+        if let partner = party.partner { removeProcess(claim, of: partner) }
+    }
+
+    private mutating func removeProcess(_ claim: ClaimID, of party: Party) {
         guard let process = party.process else { return }
         Self.remove(claim, under: process, from: &own)
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
@@ -28,13 +38,20 @@ struct Kinship: Sendable {
     /// Whether any claim here may be exempt from the party's.
     func hasRelative(of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose] != nil { return true }
-        guard let process = party.process else { return false }
-        return own[process] != nil || below[process] != nil || party.ancestors.contains { own[$0] != nil }
+        return party.anyIdentity { one in
+            guard let process = one.process else { return false }
+            return own[process] != nil || below[process] != nil || one.ancestors.contains { own[$0] != nil }
+        }
     }
 
-    /// Calls the body with every claim here that may be exempt from the party's, in no order.
+    /// Calls the body with every claim here that may be exempt from the party's, in no order; with some of them twice.
     func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        forEachRelativeOfProcess(of: party, body)
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    private func forEachRelativeOfProcess(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process else { return }
         own[process]?.forEach(body)
         below[process]?.forEach(body)
@@ -56,9 +73,11 @@ struct Kinships: Sendable {
         let process: ProcessID
         let ancestors: [ProcessID]
         let purpose: Purpose?
+        let partner: Party?
 
         init?(_ party: Party) {
             guard let process = party.process else { return nil }
+            partner = party.partner
             self.process = process
             ancestors = party.ancestors
             purpose = party.purpose

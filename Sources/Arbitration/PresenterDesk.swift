@@ -66,6 +66,11 @@ struct PresenterDesk: Sendable {
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
 
+    /// P23: a write is granted.
+    mutating func noteEntry(of claim: ClaimID) {
+        for turn in inquiries[claim]?.turns ?? [] { turns[turn]?.isEntered = true }
+    }
+
     /// Whether all presenters that a claim asked have answered, or none had to be asked.
     func isSettled(_ claim: ClaimID) -> Bool {
         inquiries[claim].map { $0.turns.allSatisfy { turns[$0]?.isSettled ?? true } } ?? false
@@ -79,17 +84,23 @@ struct PresenterDesk: Sendable {
     mutating func open(_ question: Question) {
         questions[question.id] = question
         records[question.presenter]?.questions.append(question.id)
-        guard let process = records[question.presenter]?.presenter.party.process else { return }
-        debtors[process, default: 0] += 1
+        for process in processes(of: question.presenter) { debtors[process, default: 0] += 1 }
     }
 
     mutating func close(_ id: QuestionID) -> Question? {
         guard let question = questions.removeValue(forKey: id) else { return nil }
         records[question.presenter]?.questions.removeAll { $0 == id }
-        guard let process = records[question.presenter]?.presenter.party.process else { return question }
-        let left = debtors[process, default: 1] - 1
-        debtors[process] = left > 0 ? left : nil
+        for process in processes(of: question.presenter) {
+            let left = debtors[process, default: 1] - 1
+            debtors[process] = left > 0 ? left : nil
+        }
         return question
+    }
+
+    /// The presenter's own process, and its server's.
+    func processes(of id: PresenterID) -> [ProcessID] {
+        guard let party = records[id]?.presenter.party else { return [] }
+        return [party.process, party.partner?.process].compactMap { $0 }
     }
 
     /// P6: whether a party works for a presenter that owes an answer for this claim.
@@ -105,8 +116,10 @@ struct PresenterDesk: Sendable {
 
     /// Whether any presenter that a party works for owes anybody an answer.
     func isDebtor(_ party: Party) -> Bool {
-        guard !debtors.isEmpty, let process = party.process else { return false }
-        return debtors[process] != nil || party.ancestors.contains { debtors[$0] != nil }
+        if debtors.isEmpty { return false }
+        return party.anyIdentity { one in
+            one.process.map { debtors[$0] != nil } ?? false || one.ancestors.contains { debtors[$0] != nil }
+        }
     }
 
     /// The open question of a presenter about the same, which need not be asked twice at once (P9).
@@ -127,8 +140,7 @@ extension Party {
     /// All whom nobody can name are one, which matters to notices only: nobody is ever asked twice for them.
     func isOneProgram(with other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
-        guard let process, let otherProcess = other.process else { return process == other.process }
-        return process == otherProcess || ancestors.contains(otherProcess)
-            || other.ancestors.contains(process)
+        if process == nil, other.process == nil { return true }
+        return isRelated(to: other)
     }
 }

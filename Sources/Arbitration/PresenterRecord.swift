@@ -18,6 +18,8 @@ struct PresenterRecord: Sendable {
     var excused: [ProcessID: Instant] = [:]
     /// What was written without asking it since it answered last, or wrote that itself (P12).
     var passedOver: Set<ItemID> = []
+    /// It cannot be told that another program has written what it shows, and it has not read or written that since (P24).
+    var isOutdated = false
     /// When it was asked to save last.
     var saveAsked: Instant?
     /// When it was asked to save on behalf of each session, as long as that matters (P9).
@@ -31,6 +33,8 @@ struct PresenterRecord: Sendable {
     }
 
     var id: PresenterID { presenter.id }
+    /// P24: whether it implements anything by which it hears that what it shows was written.
+    var hearsOfChanges: Bool { !presenter.messages.isDisjoint(with: [.didChange, .subitemDidChange]) }
     /// P8.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
 

@@ -40,7 +40,7 @@ extension Arbiter {
         var isOnePurpose = true
         for id in aware {
             guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
-                let process = owner.process, process == party.process || party.ancestors.contains(process)
+                owner.includes(party)
             else { continue }
             if isWritten(item, at: place, by: claim) { writer = Self.later(writer, (id, owner)) }
             if let known = latest { isOnePurpose = isOnePurpose && known.by.purpose == owner.purpose }
@@ -53,7 +53,7 @@ extension Arbiter {
     /// when they are closed, too (N3), or are told of what was written through them (N1): the oldest first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
         guard !desk.isEmpty, let access = claims[claim], access.nature == .aware,
-            let process = parties[claim]?.process
+            let owner = parties[claim]
         else { return [] }
         var beside: Set<ClaimID> = []
         access.forEachPart { part in
@@ -66,7 +66,7 @@ extension Arbiter {
             guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
                 other.suspension == nil, let party = parties[id]
             else { return false }
-            return party.process == process || party.ancestors.contains(process)
+            return owner.includes(party)
         }.sorted()
     }
 

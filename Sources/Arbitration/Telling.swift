@@ -18,6 +18,7 @@ extension Arbiter {
             if isSilent(cause.party, under: id, record) {
                 desk.records[presenter]?.passedOver.remove(item)
                 if concern != .directory { noteSave(by: presenter) }
+                desk.records[presenter]?.isOutdated = false
                 continue
             }
             note(cause, under: id, at: record, &effects) { turn in
@@ -162,7 +163,9 @@ extension Arbiter {
         _ body: (inout Turn, Concern) -> Void
     ) {
         for (id, concern) in witnesses {
-            guard let record = desk.records[id], !isSilent(cause.party, under: claim, record) else {
+            guard let record = desk.records[id] else { continue }
+            if isSilent(cause.party, under: claim, record) {
+                if cause.access.changesContents { desk.records[id]?.isOutdated = false }
                 continue
             }
             note(cause, under: claim, at: record, &effects) { body(&$0, concern) }
@@ -190,6 +193,8 @@ extension Arbiter {
         _ cause: Cause, under claim: ClaimID?, at record: PresenterRecord, _ effects: inout [Effect],
         _ body: (inout Turn) -> Void
     ) {
+        // P24.
+        if !record.hearsOfChanges, cause.access.changesContents { desk.records[record.id]?.isOutdated = true }
         endTrailingTurns(of: record, but: cause.party, &effects)
         // N3: what a claim has done is told before the reacquire that follows it.
         let id =

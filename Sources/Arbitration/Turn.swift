@@ -23,6 +23,8 @@ struct Turn: Sendable {
     var asked: [Demand] = []
     /// A request was answered with an error, or forfeited.
     var isUnanswered = false
+    /// A write was granted in it: what that writes may be more than the presenter was told of (P23).
+    var isEntered = false
     /// Nothing more is asked in it (P7).
     var hasForfeited = false
     /// Asks about a deletion that has happened already.
@@ -40,6 +42,17 @@ struct Turn: Sendable {
     var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasAnythingToSay: Bool {
         isRelinquished || changed != nil || moved != nil || deleted != nil || !news.isEmpty
+    }
+    /// Whether something has happened to the item that can be told before the turn ends (N5): a deletion may be the first
+    /// step of a save.
+    var hasNews: Bool {
+        deleted == nil && (changed != nil || moved != nil || news.contains { $0.deleted == nil })
+    }
+    /// Whether it goes on after a write was granted in it (P23).
+    var isBeingWritten: Bool { isWrite && isEntered && end == nil }
+    /// Whether its presenter has to be let in before it is asked to save (P23), and nobody is in it any more.
+    var mustEndBeforeSaving: Bool {
+        isWrite && isEntered && end != nil && !asked.contains { $0.request == .save }
     }
     var isSettled: Bool { question == nil && wanted.isEmpty }
     /// Whether it goes on though nobody waits for an answer (P2).
@@ -101,6 +114,20 @@ extension Turn {
             wanted.append(Want(demand: demand, cause: cause, loss: cause))
         }
         return true
+    }
+
+    /// N5: it was told, but for what was deleted.
+    mutating func forgetNews() {
+        if deleted != nil { return }
+        (moved, changed) = (nil, nil)
+        news.removeAll { $0.deleted == nil }
+    }
+
+    /// N5: a question is asked, and all that has happened was told before.
+    mutating func take(_ question: QuestionID, isAboutLoss: Bool) {
+        forgetNews()
+        self.question = question
+        if isAboutLoss { lossQuestion = question }
     }
 
     /// P3: what was wanted for one claim alone is not asked any more.

@@ -43,6 +43,28 @@ extension Arbiter {
         }
     }
 
+    /// N5: before a presenter is asked anything it is told what was written, and let in.
+    mutating func tellBeforeAsking(in asking: Turn, _ effects: inout [Effect]) {
+        guard let record = desk.records[asking.presenter] else { return }
+        for id in record.turns where id != asking.id {
+            guard let turn = desk.turns[id] else { continue }
+            if turn.isWrite, turn.end != nil {
+                endTurn(id, &effects)
+            } else {
+                tellEarly(of: turn, record, &effects)
+                desk.turns[id]?.forgetNews()
+            }
+        }
+        tellEarly(of: asking, record, &effects)
+    }
+
+    private func tellEarly(of turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]) {
+        guard turn.hasNews else { return }
+        var turn = turn
+        turn.news.removeAll { $0.deleted != nil }
+        tell(of: turn, record, &effects)
+    }
+
     /// N3: the turn in which an access of a party belongs, if there is one.
     ///
     /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted `hold` takes

@@ -24,15 +24,20 @@ extension PresenterMessages {
 }
 
 package struct RegisterParameters: Hashable, Sendable, Codable {
-    private enum Key: String, CodingKey { case messages, purpose }
+    private enum Key: String, CodingKey { case messages, purpose, serverProcess }
 
     package var path: PathForm
     /// What the client implements.
     package var messages: PresenterMessages
     /// What accesses carry about which the presenter is neither asked nor told; nil for a purpose of its own.
     package var purpose: String?
+    /// The process that saves for the client, and whose accesses are the presenter's own as the client's are.
+    package var serverProcess: ProcessForm?
 
-    package init(path: [UInt8], messages: PresenterMessages, purpose: String? = nil) {
+    package init(
+        path: [UInt8], messages: PresenterMessages, purpose: String? = nil, savedBy server: ProcessForm? = nil
+    ) {
+        serverProcess = server
         self.path = PathForm(path)
         self.messages = messages
         self.purpose = purpose
@@ -43,6 +48,7 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
         let container = try decoder.container(keyedBy: Key.self)
         messages = try PresenterMessages(names: try container.decode([String].self, forKey: .messages))
         purpose = try container.decodeIfPresent(String.self, forKey: .purpose)?.checkedPurpose()
+        serverProcess = try container.decodeIfPresent(ProcessForm.self, forKey: .serverProcess)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -50,6 +56,7 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(messages.names, forKey: .messages)
         try container.encodeIfPresent(purpose, forKey: .purpose)
+        try container.encodeIfPresent(serverProcess, forKey: .serverProcess)
     }
 }
 

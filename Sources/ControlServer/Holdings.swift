@@ -59,6 +59,7 @@ final class Holdings: Sendable {
     ) throws(Failure) -> Registered {
         var party = try party(process)
         party.purpose = purpose
+        if let server = parameters.serverProcess { party.partner = try self.party(of: server) }
         var messages = parameters.messages
         if let guest = service.guest(peer) {
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
@@ -104,8 +105,13 @@ final class Holdings: Sendable {
         _ claim: ClaimID, _ wanted: Wanted, watching process: ProcessWatch.Watched,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(Failure) -> AccessPlan? {
-        var party =
-            if let other = wanted.onBehalfOf { try self.party(of: other) } else { try self.party(process) }
+        let own = try self.party(process)
+        var party = own
+        // Both work on the file meanwhile, so neither waits for the access.
+        if let other = wanted.onBehalfOf {
+            party = try self.party(of: other)
+            party.partner = own
+        }
         party.purpose = wanted.purpose
         let plan = try AccessPlan(wanted.intents, for: service.guest(peer), in: service)
         // Who shows something in a directory is asked, wherever below it, and a guest may not see all of that.
@@ -255,7 +261,7 @@ final class Holdings: Sendable {
 
 // Whom a client speaks for, and what it says.
 extension Holdings {
-    /// Somebody else, for whom the client acts: a process of its own user's, and of our own process numbers.
+    /// Another process, for which the client acts or that saves for it: of its own user's, and of our own process numbers.
     private func party(of form: ProcessForm) throws(Failure) -> Party {
         let party = service.documents.party(ofProcess: form.pid)
         guard let process = party.process, form.started == nil || form.started == process.started else {

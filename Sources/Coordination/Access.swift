@@ -7,6 +7,14 @@ public enum Access: Hashable, Sendable {
 
     public var isWrite: Bool { if case .write = self { true } else { false } }
 
+    /// Whether what it does may give an item other contents.
+    public var changesContents: Bool {
+        switch self {
+        case .read, .write(.contentIndependentMetadataOnly), .write(.forMoving): false
+        case .write(.updating), .write(.forMerging), .write(.forDeleting), .write(.forReplacing): true
+        }
+    }
+
     /// Whether a directory that is accessed so is accessed with everything in it.
     public var isStructural: Bool { if case .write(let option) = self { option.isStructural } else { false } }
 

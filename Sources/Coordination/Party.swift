@@ -50,6 +50,8 @@ public struct Party: Hashable, Sendable {
     }
 
     private var box: Box
+    /// What is known of the partner.
+    private var second: Box?
     private var common: Common {
         get { box.common }
         set { box = Box(newValue) }
@@ -83,6 +85,11 @@ public struct Party: Hashable, Sendable {
     public var thread: Int32 = 0
     /// Set for accesses over the control socket only.
     public var purpose: Purpose?
+    /// A second process whose accesses are this party's: the client that acts for this process, or the server that saves for it.
+    public var partner: Party? {
+        get { second.map { Party(box: $0) } }
+        set { second = newValue?.box }
+    }
     /// Took no turn, because it did not come through the mount.
     public private(set) var isUncoordinated = false
 
@@ -96,9 +103,11 @@ public struct Party: Hashable, Sendable {
                 user: user, session: session, terminals: terminals))
     }
 
+    private init(box: Box) { self.box = box }
+
     public static func == (one: Self, other: Self) -> Bool {
         one.hasCommon(with: other) && one.thread == other.thread && one.purpose == other.purpose
-            && one.isUncoordinated == other.isUncoordinated
+            && one.isUncoordinated == other.isUncoordinated && one.second?.common == other.second?.common
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -106,6 +115,7 @@ public struct Party: Hashable, Sendable {
         hasher.combine(thread)
         hasher.combine(purpose)
         hasher.combine(isUncoordinated)
+        hasher.combine(second?.common)
     }
 
     private func hasCommon(with other: Party) -> Bool {
@@ -133,9 +143,41 @@ public struct Party: Hashable, Sendable {
     /// keep out of each other's way.
     public func isExempt(from other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
+        return isRelated(to: other)
+    }
+
+    /// Whether both are one process, or one is an ancestor of the other; a partner's processes count as its party's.
+    public func isRelated(to other: Party) -> Bool {
+        if second == nil, other.second == nil { return isRelatedItself(to: other) }
+        return anyIdentity { one in other.anyIdentity { one.isRelatedItself(to: $0) } }
+    }
+
+    private func isRelatedItself(to other: Party) -> Bool {
         guard let process, let otherProcess = other.process else { return false }
         return process == otherProcess || ancestors.contains(otherProcess)
             || other.ancestors.contains(process)
+    }
+
+    /// Whether both are one process, or their partners are.
+    public func isSameProcess(as other: Party) -> Bool {
+        if second == nil, other.second == nil { return process != nil && process == other.process }
+        return anyIdentity { one in
+            one.process != nil && other.anyIdentity { one.process == $0.process }
+        }
+    }
+
+    /// Whether another party is one of this one's processes, or was started by one.
+    public func includes(_ other: Party) -> Bool {
+        anyIdentity { one in
+            guard let process = one.process else { return false }
+            return other.anyIdentity { $0.process == process || $0.ancestors.contains(process) }
+        }
+    }
+
+    /// Calls the body with the party as one process, then with its partner.
+    public func anyIdentity(_ body: (Party) -> Bool) -> Bool {
+        if body(self) { return true }
+        return partner.map(body) ?? false
     }
 
     /// Whether this is a presenter's own process, or works for it: a child of an editor is the editor.
@@ -143,6 +185,11 @@ public struct Party: Hashable, Sendable {
     /// Not if a process on the way has a controlling terminal other than the presenter's: whatever runs in an
     /// editor's terminal pane is somebody else's.
     public func works(for presenter: Party) -> Bool {
+        if second == nil, presenter.second == nil { return worksItself(for: presenter) }
+        return anyIdentity { one in presenter.anyIdentity { one.worksItself(for: $0) } }
+    }
+
+    private func worksItself(for presenter: Party) -> Bool {
         guard let process, let owner = presenter.process else { return false }
         if process == owner { return true }
         guard let distance = ancestors.firstIndex(of: owner) else { return false }

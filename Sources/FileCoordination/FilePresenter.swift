@@ -25,6 +25,11 @@ public protocol FilePresenter: NSObjectProtocol {
     /// For compatibility; nothing asks for it.
     var primaryPresentedItemURL: URL? { get }
 
+    /// A process of the same user that saves for this one, as an editor's server does: what it does to the item is the
+    /// presenter's own. Asked for when the presenter is registered; nil for none. The presenter is not registered if that
+    /// process has ended or is another user's.
+    var presentedItemServerProcess: Int32? { get }
+
     /// Somebody wants to read. Call `reader` when they may, with a block that is called when they have ended, or nil.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
     /// Somebody wants to write, move or delete. Call `writer` when they may, with a block that is called when they have
@@ -59,6 +64,7 @@ public protocol FilePresenter: NSObjectProtocol {
 /// What is not implemented. Of the two forms of a request, the one with a handler runs the other.
 extension FilePresenter {
     public var primaryPresentedItemURL: URL? { nil }
+    public var presentedItemServerProcess: Int32? { nil }
 
     public func relinquishPresentedItem(
         toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void

@@ -89,8 +89,10 @@ final class Registration: Sendable {
             left = .lost(found.link)
             try found.link.connect()
             left = former
+            let server = presenter.value.presentedItemServerProcess.map { ProcessForm(pid: $0) }
             try found.link.register(
-                self, RegisterParameters(path: found.inside, messages: .all, purpose: purpose))
+                self,
+                RegisterParameters(path: found.inside, messages: .all, purpose: purpose, savedBy: server))
             return true
         } catch {
             // Or it went before it answered.

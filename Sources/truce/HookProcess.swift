@@ -7,13 +7,16 @@ import LinuxSystem
 
 /// A command that is to run because of a message.
 struct HookTask {
+    enum Kind { case relinquishment, otherRequest, news }
+
     let command: String
     /// The last part of the message's method.
     let message: String
-    /// Nil for a notice, which is not answered.
-    let id: MessageID?
+    let kind: Kind
+    /// Nil for what is not answered, or was.
+    private(set) var id: MessageID?
     /// When the answer has to be on its way, on the monotonic clock in nanoseconds.
-    let deadline: UInt64?
+    private(set) var deadline: UInt64?
     let variables: [(name: String, value: [UInt8]?)]
 
     init(_ question: PresenterQuestion, _ id: MessageID, _ command: String, in mounted: MountedPath) {
@@ -25,6 +28,7 @@ struct HookTask {
             [("TRUCE_PATH", parameters.bytesOfPath), ("TRUCE_SUBITEM", parameters.subitem?.bytes)], mounted)
         self.id = id
         self.command = command
+        kind = question.request.isRelinquishment ? .relinquishment : .otherRequest
     }
 
     init(_ news: PresenterNews, _ command: String, in mounted: MountedPath) {
@@ -39,6 +43,16 @@ struct HookTask {
             ], mounted)
         (id, deadline) = (nil, nil)
         self.command = command
+        kind = .news
+    }
+
+    var isForNews: Bool { kind == .news }
+
+    /// The request to answer if it asks for a turn; the command may take as long as it likes then.
+    mutating func letIn() -> MessageID? {
+        guard kind == .relinquishment, let id else { return nil }
+        (self.id, deadline) = (nil, nil)
+        return id
     }
 
     /// Always set or removed, whatever our own environment has.

@@ -39,6 +39,12 @@ struct Present: ParsableCommand {
     @Option(help: ArgumentHelp("Run when somebody wants to delete the file.", valueName: "command"))
     var onDelete: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A process of yours that saves for the commands, such as an editor's server: what it writes is the presenter's own.",
+            valueName: "pid"))
+    var serverProcess: Int32?
+
     @Flag(help: "Print each message as a line of JSON, as it came; without a command, all of them.")
     var json = false
 
@@ -60,13 +66,17 @@ struct Present: ParsableCommand {
         guard json || !hooks.messages.isEmpty else {
             throw ValidationError("say what to do: with --json, or with a command such as --on-save COMMAND")
         }
+        if let serverProcess, serverProcess <= 0 {
+            throw ValidationError("--server-process takes the number of a process")
+        }
     }
 
     func run() throws {
         let bytes = try RawArgument.bytes(of: path)
         let mounted = try Watchdog.guarding { try MountedPath(bytes) }
         let wire = try Watchdog.guarding { try DaemonClient(to: mounted.mount).release() }
-        let session = try PresenterSession(of: mounted, over: wire, running: hooks, printing: json)
+        let session = try PresenterSession(
+            of: mounted, over: wire, running: hooks, printing: json, savedBy: serverProcess)
         let target = json ? STDERR_FILENO : STDOUT_FILENO
         LineOutput.write("truce: presenting '\(mounted.absolute.shown)'\n", to: target)
         try session.run()

@@ -10,6 +10,9 @@ import LinuxSystem
 /// Commands run one at a time, in the order of the messages: the one for a reacquire never overtakes the one for the
 /// relinquishment, nor a save the news of a move. A request whose time runs out before it is its command's turn is
 /// answered with an error and its command does not run.
+///
+/// While a command for a notice runs, requests to relinquish are answered at once: that command may wait for the very access
+/// for which they are made, and what it reads or writes has its own turn. Their commands run later, in their order.
 package final class PresenterSession {
     /// Whoever runs commands so slowly gets no more messages, and the server closes the connection in the end.
     private static let longestQueue = 1024
@@ -26,12 +29,14 @@ package final class PresenterSession {
 
     package init(
         of mounted: MountedPath, over connection: consuming ControlWire, running hooks: PresenterHooks,
-        printing isPrinting: Bool
+        printing isPrinting: Bool, savedBy server: Int32? = nil
     ) throws {
         var wire = connection
         let messages = hooks.messages.isEmpty ? PresenterMessages.all : hooks.messages
         let result: RegisterResult = try wire.call(
-            .register(RegisterParameters(path: mounted.inside, messages: messages)))
+            .register(
+                RegisterParameters(
+                    path: mounted.inside, messages: messages, savedBy: server.map { ProcessForm(pid: $0) })))
         signals = try TakenSignals(Self.endingSignals)
         presenter = result.presenter
         self.mounted = mounted
@@ -74,6 +79,7 @@ package final class PresenterSession {
         // Messages may have come together with the reply to the registration.
         try takeMessages()
         try startNext()
+        try letOthersIn()
         let ready = try Readiness.wait(for: descriptors, until: nextMoment)
         if ready.contains(signals.rawValue) { return false }
         if let hook = running?.descriptor, ready.contains(hook) { try finishRunning() }
@@ -145,6 +151,13 @@ package final class PresenterSession {
             } catch {
                 try answer(task, "cannot be run: \(error)")
             }
+        }
+    }
+
+    private func letOthersIn() throws {
+        guard running?.task.isForNews ?? false else { return }
+        for index in queue.indices {
+            if let id = queue[index].letIn() { try send(AnswerMessage(to: id)) }
         }
     }
 

@@ -50,6 +50,7 @@ package enum Command {
         if party.session != 0 { words.append("session \(party.session)") }
         if !party.terminals.isEmpty { words += ["terminals"] + party.terminals.map { "\($0)" } }
         if let purpose = party.purpose { words.append("purpose \(purpose.rawValue)") }
+        if let partner = party.partner { words += ["beside", text(of: partner)] }
         return words.joined(separator: " ")
     }
 

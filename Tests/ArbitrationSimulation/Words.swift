@@ -92,7 +92,7 @@ struct Words {
         return party
     }
 
-    /// Reads `thread 7`, `session 7`, `terminals 1 0 1` and `purpose x`, in this order.
+    /// Reads `thread 7`, `session 7`, `terminals 1 0 1`, `purpose x` and `beside 60`, in this order.
     private mutating func details(of party: inout Party) throws(Unreadable) {
         if try follows("thread") { party.thread = Int32(truncatingIfNeeded: try number()) }
         if peek == "session" {
@@ -109,6 +109,10 @@ struct Words {
         if peek == "purpose" {
             words.removeLast()
             party.purpose = Purpose(try next())
+        }
+        if peek == "beside" {
+            words.removeLast()
+            party.partner = try self.party()
         }
     }
 

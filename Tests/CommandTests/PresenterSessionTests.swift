@@ -77,11 +77,46 @@ struct PresenterSessionTests {
         try stage.ask(.save, id: 1, deadline: 500)
         try stage.ask(.relinquishToWriter, id: 2, deadline: 60_000)
         let late = Failure.of("the command for 'save' could not begin in time: another one still ran")
+        // A request for a turn does not wait for a command that may want one itself.
+        #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)
         for name in names { try stage.write("\n", to: name) }
-        #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
+        // It has come to its end when the next is answered.
+        try stage.makePipe("go-accommodateDeletion")
+        try stage.ask(.accommodateDeletion, id: 3, deadline: 60_000)
+        try stage.write("\n", to: "go-accommodateDeletion")
+        #expect(try stage.receive() == AnswerMessage(to: .number(3)).encoding)
         let out = String(decoding: try readAll(stage.directory + "/out"), as: UTF8.self)
-        #expect(out == "didChange\nend\nrelinquishToWriter\nend\n")
+        let order = ["didChange", "relinquishToWriter", "accommodateDeletion"]
+        #expect(out == order.map { "\($0)\nend\n" }.joined())
+        try stage.end()
+    }
+
+    @Test(
+        "a request for a turn is answered at once while a command for news runs",
+        arguments: [PresenterNotice.didChange, .didMove, .reacquire])
+    func relinquishing(notice: PresenterNotice) throws {
+        let stage = try Stage(
+            for: .all, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <never; echo >>out")
+        for name in ["ready", "never"] { try stage.makePipe(name) }
+        try stage.ask(.save, id: 1, deadline: 60_000)
+        _ = try readAll(stage.directory + "/ready")
+        try stage.tell(notice)
+        try stage.ask(.relinquishToReader, id: 2, deadline: 60_000)
+        // The one that saves is asked for, and comes to its end first.
+        try stage.write("\n", to: "never")
+        #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
+        _ = try readAll(stage.directory + "/ready")
+        #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
+        try stage.ask(.relinquishToWriter, id: 3, deadline: 60_000)
+        #expect(try stage.receive() == AnswerMessage(to: .number(3)).encoding)
+        try stage.end()
+    }
+
+    @Test("a process that saves for the commands is named when the presenter is registered")
+    func serverProcess() throws {
+        let stage = try Stage(for: .save, "true", savedBy: 77)
+        #expect(stage.registered?.serverProcess == ProcessForm(pid: 77))
         try stage.end()
     }
 
@@ -146,7 +181,9 @@ private final class Stage {
         let sentence = Mutex("it ended in order")
     }
 
-    init(for messages: PresenterMessages, _ command: String) throws {
+    private(set) var registered: RegisterParameters?
+
+    init(for messages: PresenterMessages, _ command: String, savedBy server: Int32? = nil) throws {
         var template = Array("/tmp/truce-test-XXXXXX".utf8CString)
         directory = String(cString: try #require(mkdtemp(&template)))
         var ends: [CInt] = [-1, -1]
@@ -163,7 +200,7 @@ private final class Stage {
                 let session = try PresenterSession(
                     of: MountedPath(Array("notes".utf8), in: mount),
                     over: ControlWire(over: OwnedDescriptor(adopting: theirs)), running: hooks,
-                    printing: false)
+                    printing: false, savedBy: server)
                 try session.run()
             } catch {
                 outcome.sentence.withLock { $0 = (error as? CommandFailure)?.message ?? "\(error)" }
@@ -172,14 +209,14 @@ private final class Stage {
         guard case .request(let id, .success(.register(let parameters))) = try Envelope(decoding: receive())
         else { throw Errno.invalid }
         #expect(parameters.messages == messages)
+        registered = parameters
         let result = RegisterResult(presenter: 1, path: Array("notes".utf8), messages: .all)
         try send(Reply(to: id, .success(.register(result))).encoded())
     }
 
     deinit {
-        for name in ["out", "pid", "ready", "never", "go-didChange", "go-relinquishToWriter"] {
-            unlink(directory + "/" + name)
-        }
+        let pipes = ["didChange", "relinquishToWriter", "accommodateDeletion"].map { "go-\($0)" }
+        for name in ["out", "pid", "ready", "never"] + pipes { unlink(directory + "/" + name) }
         rmdir(directory)
     }
 

@@ -39,6 +39,9 @@ struct MalformedMessageTests {
                 + #""\#(String(repeating: "a", count: ProtocolLimits.idBytes + 1))"}"#
         ),
         ("access/begin", #"{"intents":[{"path":"a","access":"read"}],"onBehalfOf":7}"#),
+        ("presenter/register", #"{"path":"a","messages":[],"serverProcess":7}"#),
+        ("presenter/register", #"{"path":"a","messages":[],"serverProcess":{"started":1}}"#),
+        ("presenter/register", #"{"path":"a","messages":[],"serverProcess":{"pid":"1"}}"#),
         ("access/prepare", #"{"intents":[{"path":"a","access":"forReplacing"}]}"#),
         ("access/prepare", #"{"intents":[{"path":"a","access":"read","options":["resolvesSymbolicLink"]}]}"#),
         ("access/willMove", #"{"access":1,"path":"a"}"#),

@@ -30,6 +30,11 @@ struct PresenterMessageTests {
                 .willMove(MoveParameters(access: 1, from: path, to: path)),
                 .didMove(MoveParameters(access: 1, from: path, to: path)),
                 .register(RegisterParameters(path: path, messages: .all, purpose: "p")),
+                .register(RegisterParameters(path: path, messages: .all, savedBy: ProcessForm(pid: 7))),
+                .register(
+                    RegisterParameters(
+                        path: path, messages: .save, purpose: "p",
+                        savedBy: ProcessForm(pid: 7, started: 8))),
                 .subscribe(SubscribeParameters(path: path)),
                 .subscribe(SubscribeParameters(path: path, after: EventPosition(epoch: "e", sequence: 4))),
                 .unsubscribe(UnsubscribeParameters(subscription: 9)),

@@ -122,20 +122,26 @@ extension Mounted {
         func shortest(language: String) throws {
             try MountedDirectory.with(prepare: { try Contents.write("on disk\n", to: $0 + "/a.md") }) {
                 mount in
-                let directory = try Lab.freshDirectory("short")
-                try Contents.write(try Self.example(language, of: mount.path), to: directory + "/short")
-                let client =
-                    language == "python"
-                    ? try Program("python3").start(directory + "/short")
-                    : try Script("chmod +x short; exec socat \"UNIX-CONNECT:$1\" EXEC:./short,nofork").start(
-                        try mount.socket(), at: directory)
-                try eventually(within: .seconds(20), "the presenter: \(client.errorText)") {
-                    try Editor.isPresented("a.md", by: client.pid, in: mount)
-                }
+                let client = try Self.startShortest(language, in: mount)
                 #expect(try Program("cat").run(mount.path + "/a.md").text == "not saved yet\n")
                 try client.end()
                 checkForced(try mount.status())
             }
+        }
+
+        /// Until it presents `a.md`.
+        static func startShortest(_ language: String, in mount: MountedDirectory) throws -> RunningProgram {
+            let directory = try Lab.freshDirectory("short")
+            try Contents.write(try Self.example(language, of: mount.path), to: directory + "/short")
+            let client =
+                language == "python"
+                ? try Program("python3").start(directory + "/short")
+                : try Script("chmod +x short; exec socat \"UNIX-CONNECT:$1\" EXEC:./short,nofork").start(
+                    try mount.socket(), at: directory)
+            try eventually(within: .seconds(20), "the presenter: \(client.errorText)") {
+                try Editor.isPresented("a.md", by: client.pid, in: mount)
+            }
+            return client
         }
 
         /// The text between the fences, with the mount of the test.

@@ -7,6 +7,7 @@ extension NaiveArbiter {
     mutating func put(_ index: Int) {
         guard let party = claims[index].party else { return }
         claims[index].isPut = true
+        noteOwnReading(index, party)
         for presenter in presenters {
             guard let isWriting = writes(index, to: presenter) else { continue }
             claims[index].passesOver += passedOver(by: index, presenter, party)
@@ -20,8 +21,23 @@ extension NaiveArbiter {
             let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             if wanted.isEmpty, !isWitness(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)
+            if wanted.contains(where: { $0.0.request == .save }) {
+                endWritten(presenter.id, party, isWriting, isOfSocket: claims[index].isOfSocket)
+            }
             join(index, presenter, party, isWriting, wanted)
         }
+    }
+
+    /// P24.
+    private mutating func noteOwnReading(_ index: Int, _ party: Party) {
+        guard claims[index].onlyReads else { return }
+        for place in presenters.indices where isReadBy(index, party, presenters[place]) {
+            presenters[place].isOutdated = false
+        }
+    }
+
+    private func isReadBy(_ index: Int, _ party: Party, _ presenter: NaivePresenter) -> Bool {
+        presenter.isSpared(party) && writes(index, to: presenter) != nil
     }
 
     private mutating func join(
@@ -141,6 +157,10 @@ extension NaiveArbiter {
     private mutating func ask(_ want: NaiveWant) -> Bool {
         guard let turn = turns.first(where: { $0.id == want.turn }) else { return true }
         endOthers(of: turn.presenter, besides: want.cause.party)
+        if isForbidden(want, turn.presenter) {
+            forget(want)
+            return false
+        }
         if want.ask.request == .save, isSparedSaving(turn.presenter, want) {
             let saving = questions.filter { $0.presenter == turn.presenter && $0.request == .save }.map(\.id)
             change(turn.id) {
@@ -149,6 +169,7 @@ extension NaiveArbiter {
             }
             return false
         }
+        tellFirst(turn)
         let moment = now
         if want.ask.request == .save {
             change(turn.presenter) {
@@ -164,6 +185,54 @@ extension NaiveArbiter {
         questions.append(question)
         effects.append(.ask(question))
         return true
+    }
+
+    /// P23, P24.
+    private func isForbidden(_ want: NaiveWant, _ id: PresenterID) -> Bool {
+        let written = turns.filter {
+            $0.presenter == id && $0.isWriting && $0.wasWritten && $0.end == nil
+        }
+        switch want.ask.request {
+        case .save:
+            return !written.isEmpty || presenters.contains { $0.id == id && $0.isOutdated }
+        case .relinquishToReader:
+            return written.contains { turn in
+                turn.program.isExempt(from: want.cause.party)
+                    && turn.asked.contains { $0.request == .relinquishToWriter }
+            }
+        default: return false
+        }
+    }
+
+    /// A claim that wants it later may have it asked.
+    private mutating func forget(_ want: NaiveWant) {
+        for index in claims.indices {
+            claims[index].wants.removeAll { $0.turn == want.turn && $0.ask == want.ask }
+        }
+        change(want.turn) { turn in
+            turn.order.removeAll { $0 == want.ask }
+            turn.causes[want.ask] = nil
+            turn.owed.removeAll { $0.ask == want.ask }
+        }
+    }
+
+    /// N5: what has happened is told, and the presenter let in again, before anything is asked.
+    private mutating func tellFirst(_ asking: NaiveTurn) {
+        for turn in turns where turn.presenter == asking.presenter && turn.id != asking.id {
+            if turn.isWriting, turn.end != nil { end(turn.id) } else { tellNow(turn.id) }
+        }
+        tellNow(asking.id)
+    }
+
+    /// P23: an access that asks to save begins a turn of its own.
+    private mutating func endWritten(
+        _ presenter: PresenterID, _ party: Party, _ isWriting: Bool, isOfSocket: Bool
+    ) {
+        guard let turn = openTurn(of: presenter, party, isWriting, isOfSocket), turn.isWriting,
+            turn.wasWritten,
+            turn.end != nil, !turn.asked.contains(where: { $0.request == .save })
+        else { return }
+        end(turn.id)
     }
 
     /// P9.

@@ -73,7 +73,10 @@ extension NaiveArbiter {
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
         let unanswered = isTold ? passOver(index, unanswered(of: index)) : []
         claims[index].isHeld = true
-        for turn in claims[index].turns { forgetWants(of: turn) }
+        for turn in claims[index].turns {
+            forgetWants(of: turn)
+            if !claims[index].onlyReads { change(turn) { $0.wasWritten = true } }
+        }
         effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
     }
 

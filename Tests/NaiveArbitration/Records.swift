@@ -81,6 +81,8 @@ package struct NaivePresenter: Sendable {
     var lastSaved: Instant?
     /// P12.
     var passedOver: Set<ItemID> = []
+    /// P24: another program has written what it shows, and it cannot have heard of that.
+    var isOutdated = false
 
     init(presenter: Presenter) {
         self.presenter = presenter
@@ -104,7 +106,7 @@ package struct NaivePresenter: Sendable {
     /// P5.
     func isOwn(_ party: Party) -> Bool {
         if let purpose = party.purpose { return purpose == self.party.purpose }
-        return party.process != nil && party.process == self.party.process
+        return party.isSameProcess(as: self.party)
     }
 
     /// P6.
@@ -113,7 +115,7 @@ package struct NaivePresenter: Sendable {
     /// P5: aware accesses of its own process with another purpose are put to it.
     func isSpared(_ party: Party) -> Bool {
         if isOwn(party) { return true }
-        let isAwareSelf = party.purpose != nil && party.process == self.party.process
+        let isAwareSelf = party.purpose != nil && party.isSameProcess(as: self.party)
         return isWorkedForBy(party) && !isAwareSelf
     }
 }
@@ -138,6 +140,8 @@ package struct NaiveTurn: Sendable {
     var owed: [NaiveWant] = []
     var isForfeited = false
     var isRefused = false
+    /// P23: whether a write was granted in it.
+    var wasWritten = false
     var end: Instant?
     var moved: Cause?
     var changed: Cause?
@@ -163,4 +167,7 @@ struct NaiveNews: Sendable {
     var causes: [Kind: Cause]
     /// What there was to tell before it was deleted.
     var before: [Kind] = []
+
+    /// It is not there, whether there is anything to tell of that or not.
+    var isGone: Bool { kinds == [.deleted] || kinds.isEmpty }
 }

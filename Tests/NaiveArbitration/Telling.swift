@@ -153,7 +153,17 @@ extension NaiveArbiter {
     }
 
     mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
-        if isItsOwn(presenter, cause.party, claim) { return }
+        // P24.
+        let (isOwn, hears) = (
+            isItsOwn(presenter, cause.party, claim),
+            presenter.implements(.didChange) || presenter.implements(.subitemDidChange)
+        )
+        if cause.access.changesContents, isOwn || !hears,
+            let index = presenters.firstIndex(where: { $0.id == presenter.id })
+        {
+            presenters[index].isOutdated = !isOwn
+        }
+        if isOwn { return }
         endOthers(of: presenter.id, besides: cause.party)
         guard let id = turnOfNews(presenter.id, cause, claim) else { return }
         change(id) { turn in

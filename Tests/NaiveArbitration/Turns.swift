@@ -91,6 +91,20 @@ extension NaiveArbiter {
         }
     }
 
+    /// N5: what can be told of a turn that goes on; what was deleted may be there again.
+    mutating func tellNow(_ id: TurnID) {
+        guard let turn = turns.first(where: { $0.id == id }), turn.gone == nil,
+            let presenter = presenters.first(where: { $0.id == turn.presenter })
+        else { return }
+        var told = turn
+        told.subitems.removeAll { $0.isGone }
+        effects += notices(at: told, presenter).filter { $0.kind != .reacquire }.map { .tell($0) }
+        change(id) {
+            ($0.moved, $0.changed) = (nil, nil)
+            $0.subitems.removeAll { !$0.isGone }
+        }
+    }
+
     /// Without a word.
     mutating func drop(_ id: TurnID) {
         turns.removeAll { $0.id == id }

@@ -158,6 +158,7 @@ struct ConsentChecker: Checker {
                     if request.isDeletion, isMovedInstead(part, of: claim) { continue }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
+                    if request == .save, isSparedSaving(claim, part, showing, ledger) { continue }
                     // P22.
                     if request == .relinquishToReader,
                         present.contains(where: { $0.asked.contains(.relinquishToWriter) })
@@ -167,6 +168,17 @@ struct ConsentChecker: Checker {
                     report.blame("\(claim.id) is granted, and \(id) was not asked \(request.rawValue)")
                 }
             }
+        }
+    }
+
+    /// P23, P24: another write goes on in one of its turns, or it cannot have heard of one.
+    private func isSparedSaving(
+        _ claim: Ledger.Entry, _ part: Request.Part, _ showing: Ledger.Showing, _ ledger: Ledger
+    ) -> Bool {
+        if !showing.implements(.didChange), !showing.implements(.subitemDidChange) { return true }
+        return ledger.claims.values.contains { other in
+            other.id != claim.id && !other.onlyReads && other.arrived <= ledger.now
+                && other.parts.contains { ledger.position(of: showing, to: $0.item, $0.place) != nil }
         }
     }
 

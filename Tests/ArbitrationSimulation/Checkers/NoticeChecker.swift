@@ -376,6 +376,7 @@ struct NoticeChecker: Checker {
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
         case .ask(let question):
+            checkNews(before: question, &report)
             open[question.turn] = Asked(question: question, last: ledger.now)
             noteDebts(to: question, ledger)
         // Who went ahead was not put to its presenters, maybe.
@@ -387,6 +388,14 @@ struct NoticeChecker: Checker {
         case .tell(let notice): check(notice, ledger, &report)
         case .suspend(let id, _): noteSuspension(id, ledger)
         default: break
+        }
+    }
+
+    /// N5: a presenter that does not know of a change would save over it.
+    private func checkNews(before question: Question, _ report: inout Report) {
+        guard question.request == .save else { return }
+        for due in dues where due.presenter == question.presenter && due.isCertain && due.what != .deleted {
+            report.blame("\(question.presenter) is asked to save before it is told: \(Self.text(due))")
         }
     }
 

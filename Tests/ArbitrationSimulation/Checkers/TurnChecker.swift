@@ -38,12 +38,23 @@ struct TurnChecker: Checker {
 
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         switch effect {
-        case .ask(let question): check(question, ledger, &report)
+        case .ask(let question):
+            check(question, ledger, &report)
+            beginAnew(question.presenter)
         case .tell(let notice): check(notice, ledger, &report)
         // Who went ahead was not put to its presenters, maybe.
         case .grant(let id, let grant):
             if grant.basis != .proceeded, let claim = ledger.claims[id] { join(claim, ledger) }
         default: break
+        }
+    }
+
+    /// N5: before a question all turns of its presenter tell what they have, and go on.
+    private mutating func beginAnew(_ presenter: PresenterID) {
+        for (id, turn) in turns where turn.presenter == presenter {
+            var turn = turn
+            (turn.rank, turn.subitems, turn.told) = (0, 0, [:])
+            turns[id] = turn
         }
     }
 

@@ -11,7 +11,7 @@ local mount, file, folder = unpack(vim.g.client)
 local longest_wait = 60000
 local handlers, replies, notices, calls = {}, {}, {}, 0
 local pipe = uv.new_pipe(false)
-local ended
+local ended, changed
 
 local function say(...) io.stdout:write(table.concat({ ... }, ' '), '\n') io.stdout:flush() end
 
@@ -35,6 +35,7 @@ local function take(line)
   if message.method and message.id then
     answer(message)
   elseif message.method then
+    changed = changed or message.method == 'presenter/didChange'
     table.insert(notices, message)
   else
     replies[message.id] = message
@@ -81,6 +82,7 @@ local function main()
 
   handlers['presenter/save'] = function(request)
     if not vim.bo.modified then return end
+    if changed then error('others have written the file since') end
     vim.cmd('silent write!')
     say('saved for', request.cause.program)
   end

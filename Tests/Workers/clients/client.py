@@ -25,6 +25,7 @@ class Client:
         self.lines = self.socket.makefile("rb")
         self.calls = 0
         self.notices = collections.deque()
+        self.told = set()
         self.handlers = {}
         self.call("initialize", client={"name": "client.py", "version": "1"}, protocol={"min": 1, "max": 1})
 
@@ -44,6 +45,7 @@ class Client:
             except Exception as error:
                 self.send(id=message["id"], error={"code": 1, "message": str(error)})
         elif "method" in message:
+            self.told.add(message["method"])
             self.notices.append(message)
         return message
 
@@ -81,6 +83,8 @@ def main(mount, file, folder):
 
     def save(request):
         if unsaved:
+            if "presenter/didChange" in client.told:
+                raise RuntimeError("others have written the file since")
             with open(os.path.join(mount, request["path"]), "w") as document:
                 document.write(unsaved.pop())
             print("saved for", request["cause"]["program"], flush=True)

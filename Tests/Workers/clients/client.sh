@@ -35,8 +35,11 @@ of_message() { printf '%s\n' "$message" | jq --raw-output "$1"; }
 answer() { of_message "{jsonrpc: \"2.0\", id, $1: $2} | tojson"; }
 
 unsaved="unsaved words of a shell"
+changed=
 save() {
     [ -n "$unsaved" ] || return 0
+    # Others have written the file since.
+    [ -z "$changed" ] || return 1
     printf '%s\n' "$unsaved" >"$MOUNT/$(of_message .params.path)" || return
     unsaved=
     say "saved for $(of_message .params.cause.program)"
@@ -66,6 +69,7 @@ while read -r message; do
         subscribed) say "presenting $FILE" ;;
         presenter/save) if save; then answer result '{}'; else answer error '{code: 1, message: "cannot write"}'; fi ;;
         presenter/didChange)
+            changed=yes
             say "changed by $(of_message .params.cause.program)"
             begin_to_count
             ;;

@@ -14,6 +14,8 @@ struct Client {
     private var rest = Data()
     private var calls = 0
     private var notices: [Message] = []
+    /// What is done at once when a notice has come, by its name; it is taken in its turn all the same.
+    var listeners: [String: () -> Void] = [:]
 
     init(mount: String) throws {
         // What the attribute says counts only if the kernel says that the directory is a mount of Truce.
@@ -72,7 +74,8 @@ struct Client {
             } catch {
                 try send(["id": id, "error": ["code": 1, "message": "\(error)"] as Message])
             }
-        } else if message["method"] != nil {
+        } else if let method = message["method"] as? String {
+            listeners[method]?()
             notices.append(message)
         }
         return message

@@ -23,8 +23,11 @@ import Glibc
 
     mutating func present(watching folder: String) throws {
         var unsaved: String? = "unsaved words of Swift\n"
+        var hasChanged = false
+        client.listeners["presenter/didChange"] = { hasChanged = true }
         client.handlers["presenter/save"] = { [mount] request in
             guard let text = unsaved else { return }
+            if hasChanged { throw Client.Failure(message: "others have written the file since") }
             try text.write(to: Self.place(request, in: mount), atomically: false, encoding: .utf8)
             unsaved = nil
             Self.say("saved for \(Self.program(request))")
