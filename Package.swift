@@ -156,6 +156,8 @@ let package = Package(
             swiftSettings: rules),
         // What competes for files in the mounted tests; in C, since a million look-ups have to be quick.
         .executableTarget(name: "TestWorker", path: "Tests/TestWorker"),
+        // Processes that read and write one file at the same time, and know what each must read.
+        .executableTarget(name: "DataWorker", path: "Tests/DataWorker"),
         // The client of the mounted tests that is written in Swift; see the others beside it.
         .executableTarget(
             name: "SwiftClient", dependencies: ["CTestSupport"], path: "Tests/Workers/clients/swift",

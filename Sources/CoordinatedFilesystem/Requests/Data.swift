@@ -123,6 +123,9 @@ extension CoordinatedFilesystem {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
+        // The kernel drops the pages of the target when it has the answer, with what was stored to them meanwhile. Without an answer
+        // it copies by way of those pages (D138).
+        if handles.writers(on: to.node).contains(where: \.mayHoldStores) { return reply.fail(.unsupported) }
         let caller = reply.caller
         answer(reply, about: to, for: .writing) { [self] () throws(Errno) in
             let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
