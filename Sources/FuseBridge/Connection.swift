@@ -53,6 +53,12 @@ package final class Connection: @unchecked Sendable {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, 0, 0)
     }
 
+    /// The same, and for what it keeps of some of the contents.
+    package func invalidateContents(of node: NodeID, in bytes: Range<Int64>) {
+        _ = fuse_lowlevel_notify_inval_inode(
+            session, node.rawValue, off_t(bytes.lowerBound), off_t(bytes.upperBound - bytes.lowerBound))
+    }
+
     /// Makes the kernel look up a name again. Waits for the directory's lock, which a request may hold: so it must not be
     /// called on a thread that serves requests, nor under a lock that serving one takes.
     package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {

@@ -42,6 +42,8 @@ package struct FileRange: Sendable {
     package let length: Int64
     /// Written bytes go to the end of the file, wherever that is when they come there.
     package let isAtEnd: Bool
+    /// Written bytes were stored to a mapping: the kernel keeps their pages until they are written.
+    package let isStored: Bool
 }
 
 /// What a filesystem answers.

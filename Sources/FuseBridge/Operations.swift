@@ -229,10 +229,11 @@ extension FileRange {
         _ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64
     ) {
         // The flags are those of the moment, which fcntl(2) may have changed. A page of a mapping has its place.
-        let isAtEnd = info.map { $0.pointee.flags & O_APPEND != 0 && $0.pointee.writepage == 0 } ?? false
+        let isStored = info.map { $0.pointee.writepage != 0 } ?? false
+        let isAtEnd = info.map { $0.pointee.flags & O_APPEND != 0 && !isStored } ?? false
         self.init(
             node: NodeID(inode), handle: HandleID(info?.pointee.fh ?? 0), offset: Int64(offset),
-            length: length, isAtEnd: isAtEnd)
+            length: length, isAtEnd: isAtEnd, isStored: isStored)
     }
 }
 

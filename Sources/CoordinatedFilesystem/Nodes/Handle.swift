@@ -113,6 +113,8 @@ final class Handle: Claimant {
     let state = Mutex(State())
     /// The kernel drops what it had of the file, and has not come to read yet.
     let hasContentsToBegin = Atomic(false)
+    /// The reads of the file before this handle was opened, when the kernel drops what it has read (``DataOrder``).
+    let readsBefore = Atomic<UInt64>(0)
 
     init(
         _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by thread: Int32, isClaimed: Bool,
@@ -244,6 +246,7 @@ final class HandleTable: Sendable {
     }
 
     private let state = Mutex(State())
+    let dataOrder = DataOrder()
 
     subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
     var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
@@ -252,6 +255,9 @@ final class HandleTable: Sendable {
         state.withLock { state in
             state.handles[handle.id] = handle
             if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
+        }
+        if handle.needsOrder {
+            handle.readsBefore.store(dataOrder.open(handle.node.id), ordering: .relaxed)
         }
         if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
@@ -267,12 +273,14 @@ final class HandleTable: Sendable {
         state.withLock { state in state.handles.values.filter { $0.node === node } }
     }
     func remove(_ id: HandleID) -> Handle? {
-        state.withLock { state in
+        let removed: Handle? = state.withLock { state in
             guard let handle = state.handles.removeValue(forKey: id) else { return nil }
             guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return handle }
             writers.removeAll { $0 === handle }
             state.writers[handle.node.id] = writers.isEmpty ? nil : writers
             return handle
         }
+        if let removed, removed.needsOrder { dataOrder.close(removed.node.id) }
+        return removed
     }
 }

@@ -7,18 +7,25 @@ import Synchronization
 
 /// The data of files the kernel does not move itself, and what it never moves itself.
 ///
-/// Everything here may block, so it runs on the workers; only what is in memory already is read at once.
+/// Everything here may block, so it runs on the workers; only what is in memory already is read at once. Requests for the same
+/// bytes are carried out in the order in which they came (``DataOrder``).
 extension CoordinatedFilesystem {
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         noteReading(by: handle)
-        if let file = handle.file {
+        let turn = handles.dataOrder.enter(
+            DataRequest(.reading, of: range.bytes, by: reply.caller.thread), of: handle.node.id)
+        if turn?.isFirst ?? true, let file = handle.file {
             var bytes = [UInt8](repeating: 0, count: Int(range.length))
             let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
-            if cached != nil { return reply.bytes(bytes.span.bytes) }
+            if cached != nil {
+                reply.bytes(bytes.span.bytes)
+                if let turn { handles.dataOrder.end(turn) }
+                return
+            }
         }
-        answer(reply, about: handle) { () throws(Errno) in
+        answer(reply, about: handle, in: turn) { () throws(Errno) in
             let file = try handle.anyFile()
             var bytes = [UInt8](repeating: 0, count: Int(range.length))
             let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
@@ -39,7 +46,12 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         touchWindows(by: caller.thread)
         let copy = Array(bytes)
-        answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
+        let request = DataRequest(
+            range.isStored ? .storing : .writing, of: range.bytes, by: caller.thread,
+            after: handle.readsBefore.load(ordering: .relaxed))
+        let turn = handles.dataOrder.enter(request, of: handle.node.id)
+        answer(reply, about: handle, for: range.isStored ? .storing : .writing, in: turn) {
+            [self] () throws(Errno) in
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 useRoom(of: caller)
@@ -111,6 +123,9 @@ extension CoordinatedFilesystem {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
+        // The kernel drops the pages of the target when it has the answer, with what was stored to them meanwhile. Without an answer
+        // it copies by way of those pages (D138).
+        if handles.writers(on: to.node).contains(where: \.mayHoldStores) { return reply.fail(.unsupported) }
         let caller = reply.caller
         answer(reply, about: to, for: .writing) { [self] () throws(Errno) in
             let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
@@ -137,29 +152,81 @@ extension CoordinatedFilesystem {
     /// Some file systems keep room for root, which is not for what somebody else writes.
     private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
-    /// Does something that may block on a worker, and answers with what it gives or with its error.
+    /// Does something that may block on a worker, when its turn has come, and answers with what it gives or with its error.
     ///
     /// For what waits for a disk there are threads of its own: a slow one must not keep those who read what is in memory.
     private func answer(
         _ reply: consuming Reply, about handle: Handle, for purpose: SpareThreads.Purpose = .work,
+        in turn: DataOrder.Turn? = nil,
         _ body: @escaping @Sendable () throws(Errno) -> (consuming Reply) -> Void
     ) {
         let parked = Parked(reply)
-        work(on: handle.node, for: purpose) {
-            let result: Result<(consuming Reply) -> Void, Errno>
-            do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
-            guard let reply = parked.take() else { return }
-            switch result {
-            case .success(let answer): answer(reply)
-            case .failure(let error): reply.fail(error)
+        let carryOut = { @Sendable [self] in
+            work(on: handle.node, for: purpose) { [self] in
+                let result: Result<(consuming Reply) -> Void, Errno>
+                do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
+                end(turn, of: handle.node) {
+                    guard let reply = parked.take() else { return }
+                    switch result {
+                    case .success(let answer): answer(reply)
+                    case .failure(let error): reply.fail(error)
+                    }
+                }
             }
         }
+        if let turn { handles.dataOrder.whenFirst(turn, carryOut) } else { carryOut() }
+    }
+
+    /// For how long an answer may wait until the kernel has dropped pages, in nanoseconds.
+    private static let longestDrop: UInt64 = 10_000_000
+
+    /// Answers a request that was carried out, and has those go on that waited for it: after a READ is answered, and before a
+    /// WRITE is, since the kernel first drops what it may have read too early (D137).
+    ///
+    /// To drop a page the kernel waits until nothing has it locked. A READ that may be too early was answered; but the last page of the
+    /// WRITE itself stays locked until the answer, if the kernel has not all of it. Then the answer does not wait any longer.
+    private func end(_ turn: DataOrder.Turn?, of node: Node, answering answer: @escaping () -> Void) {
+        guard let turn else { return answer() }
+        guard turn.kind != .reading else {
+            answer()
+            return _ = handles.dataOrder.end(turn)
+        }
+        let stale = handles.dataOrder.end(turn)
+        guard !stale.isEmpty else { return answer() }
+        let once = Once(answer)
+        engine.timers.schedule(at: MonotonicClock.nanoseconds + Self.longestDrop) { once.run() }
+        for bytes in stale { connection.invalidateContents(of: node.id, in: bytes) }
+        once.run()
+    }
+}
+
+/// Something that the first of two threads that come to it does.
+private final class Once: @unchecked Sendable {
+    // @unchecked: the one thread that has changed `isDone` runs the body.
+    private let isDone = Atomic(false)
+    private let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    func run() {
+        if !isDone.exchange(true, ordering: .acquiringAndReleasing) { body() }
+    }
+}
+
+extension FileRange {
+    /// Where it is, to its end; written bytes that go to the end of the file may go beyond it.
+    fileprivate var bytes: Range<Int64> {
+        let (end, isBeyond) = offset.addingReportingOverflow(max(length, 0))
+        return max(offset, 0)..<max(offset, 0, isAtEnd || isBeyond ? .max : end)
     }
 }
 
 extension Handle: DescriptorKeeper {
     var file: SharedFile? { state.withLock { $0.descriptor } }
     var hasDescriptor: Bool { file != nil }
+
+    /// Whether a WRITE may come by it.
+    var needsOrder: Bool { mayWrite && state.withLock { $0.movesData } }
 
     /// Keeps the file that this process reads and writes for the handle, which is not in the table yet.
     func keepFile(_ file: consuming OwnedDescriptor) {

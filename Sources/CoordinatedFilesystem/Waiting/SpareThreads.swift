@@ -11,6 +11,8 @@ package final class SpareThreads: Sendable {
         case work
         /// Writes to files, and has what was written reach the disk: what waits for a slow or frozen one is nobody else's wait.
         case writing, syncing
+        /// Writes what was stored to mappings, for which those who write may have to wait.
+        case storing
         /// Keeps what would be lost, which is copied and has to reach the disk.
         case keeping
         /// Looks at files, before which the kernel may have to write to them: by requests, which other threads answer.
