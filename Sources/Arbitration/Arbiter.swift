@@ -102,8 +102,10 @@ public struct Arbiter: Sendable {
     /// One of those a claim waits for (Q1); nil if it waits for nobody.
     public func obstacle(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }
 
-    /// Whether a claim lets others pass because nothing had changed under it (Y3).
-    public func hasYieldedClean(_ claim: ClaimID) -> Bool { claims[claim]?.isClean ?? false }
+    /// Whether a claim lets others pass because nothing had changed under it (Y3, Y9).
+    public func hasYieldedClean(_ claim: ClaimID) -> Bool {
+        claims[claim].map { $0.isClean || $0.suspension == .unchanged } ?? false
+    }
 
     /// The oldest write claim of somebody else on an item this claim writes that is suspended, or that this claim went over: the
     /// contents this claim leaves must be kept before it ends.
@@ -111,6 +113,22 @@ public struct Arbiter: Sendable {
         // Y8.
         let hasProceeded = claims[claim]?.hasProceeded ?? false
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
+    }
+
+    /// All of them, in the order of their numbers.
+    public func suspendedWriters(beside claim: ClaimID) -> [ClaimID] {
+        guard let own = claims[claim] else { return [] }
+        var found: Set<ClaimID> = []
+        own.forEachPart { part in
+            guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
+            for id in docket.held.writers.strangers(of: own.kin) where id != claim {
+                guard let other = claims[id], other.suspension != nil || own.hasProceeded && other.isBounded,
+                    !areExempt(own, other)
+                else { continue }
+                found.insert(id)
+            }
+        }
+        return found.sorted()
     }
 
     /// Whether somebody else was given the item after this claim let others pass, or went over it: what its handle still

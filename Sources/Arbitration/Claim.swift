@@ -32,7 +32,7 @@ struct Claim: Sendable {
     var isIdentified = false
     /// Zero until it is identified.
     var kin: Kin = 0
-    /// Whether it yielded as clean.
+    /// Whether it let writers pass, and nothing was ever seen to have changed under it (Y3, Y9).
     var isClean = false
     /// Whether it may be held beside claims it meets (I1).
     var wentOver: Bool
@@ -64,7 +64,7 @@ struct Claim: Sendable {
     func mayGoAhead(under policy: Policy) -> Bool { !isAware && (policy == .proceed || onlyReads) }
     var onlyReads: Bool { firstOfParts { $0.access.isWrite ? true : nil } == nil }
     /// Whether everybody passes (Y3, Y4, Y6, D3).
-    var isFullySuspended: Bool { suspension.map { $0 != .idle } ?? false }
+    var isFullySuspended: Bool { suspension.map { !$0.isForReaders } ?? false }
     /// D1: what this claim was made within.
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }

@@ -60,7 +60,8 @@ extension Arbiter {
         let hold = holder.isAware ? bounds.holdAware : bounds.hold
         let since = beginning(of: holder)
         contests[holder.id] = Contest(
-            since: since, end: since + hold, contestant: contestant, nextLook: firstLook, lastChange: now)
+            since: since, end: since + hold, outset: now + bounds.outset, contestant: contestant,
+            nextLook: firstLook, lastChange: now)
         rearm(holder.id)
     }
 
@@ -125,7 +126,16 @@ extension Arbiter {
             claims[id]?.isClean = true
             suspend(id, .yielded, &effects)
         case .atEnd: suspend(id, .yielded, &effects)
+        // Y9.
+        case .unchanged(let position):
+            if still >= bounds.idle {
+                claims[id]?.isClean = true
+                suspend(id, .yielded, &effects)
+            } else if claim.suspension == nil {
+                letReadersPass(id, hasRead: position > 0, &effects)
+            }
         // Y4.
+        case .finishing: if still >= bounds.readerIdle { suspend(id, .yielded, &effects) }
         case .reading: if still >= bounds.readerIdle { suspend(id, .stoodStill, &effects) }
         // Y5.
         case .untouched: break
@@ -133,12 +143,21 @@ extension Arbiter {
         }
     }
 
+    /// Y9: at once or later, when it is looked at once more (Y2).
+    private mutating func letReadersPass(_ id: ClaimID, hasRead: Bool, _ effects: inout [Effect]) {
+        guard let contest = contests[id] else { return }
+        if hasRead || now >= contest.outset { return suspend(id, .unchanged, &effects) }
+        guard let next = contest.nextLook, contest.outset < next else { return }
+        contests[id]?.nextLook = contest.outset
+        rearm(id)
+    }
+
     /// Lets others pass, and looks again at those who watched and at the contest.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
         guard let entry = claims.index(forKey: id) else { return }
         // Y8. (No claim comes or goes below, so the place stays.)
         let present = claims.values[entry].suspension
-        guard present == nil || (present == .idle && suspension != .idle) else { return }
+        guard present.map({ $0.isForReaders && !suspension.isForReaders }) ?? true else { return }
         claims.values[entry].suspension = suspension
         tellBeforeSuspension(of: claims.values[entry], &effects)
         if claims.values[entry].isFullySuspended { contests[id] = nil }

@@ -7,6 +7,8 @@ struct Contest: Sendable {
     let since: Instant
     /// When everybody passes (Y6).
     let end: Instant
+    /// From when on a writer that has changed nothing lets readers pass, though it has read nothing either (Y9).
+    let outset: Instant
     /// One who is kept out; nil if a presenter alone waits for it to be over.
     var contestant: ClaimID?
     /// When it is looked at next; nil if it never is (Y7).

@@ -131,8 +131,8 @@ extension Arbiter {
         }
         switch holder.suspension {
         case nil: return !areExempt(holder, claim)
-        // Y5.
-        case .idle: return isWrite && !areExempt(holder, claim)
+        // Y5, Y9.
+        case .idle, .unchanged: return isWrite && !areExempt(holder, claim)
         // Y3, Y4, Y6, D3.
         case .yielded, .stoodStill, .held, .deadlocked: return false
         }

@@ -24,7 +24,11 @@ extension Arbiter {
         contest.alarm = nil
         contests[id] = contest
         // Y6.
-        if contest.end <= now { return suspend(id, .held, &effects) }
+        if contest.end <= now {
+            // Y9.
+            if case .unchanged = contest.seen { claims[id]?.isClean = true }
+            return suspend(id, .held, &effects)
+        }
         // Y2.
         if let look = contest.nextLook, look <= now {
             effects.append(.observe(id))

@@ -118,7 +118,7 @@ extension Arbiter {
         switch contests[claim.id]?.seen {
         case .dirty(let stamp): tellWritten(by: claim, stamp: stamp, &effects)
         case .untouched: tellWritten(by: claim, stamp: nil, &effects)
-        case .clean, .atEnd, .reading, nil: break
+        case .clean, .unchanged, .atEnd, .finishing, .reading, nil: break
         }
         leaveTurns(claim.id, atOnce: false, &effects)
         // P6: what its handle still writes is no less the presenter's own.

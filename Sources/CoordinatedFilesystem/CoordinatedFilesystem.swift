@@ -59,7 +59,7 @@ final class CoordinatedFilesystem: Filesystem {
         self.connection = connection
         self.configuration = configuration
         self.agreement = agreement
-        processes = Processes(using: mount, counters: engine.counters)
+        processes = Processes(using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle)
         parking = Parking(timers: engine.timers, counters: engine.counters)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {

@@ -21,8 +21,12 @@ public struct Bounds: Hashable, Sendable {
     public var idle: Span = .seconds(1)
     /// How long a request may wait while the kernel holds a lock for it.
     public var lockwait: Span = .milliseconds(250)
-    /// How long a reader may stand still in the middle of a file before it yields.
+    /// How long a reader may stand still before it yields.
     public var readerIdle: Span = .milliseconds(250)
+    /// How long a writer that has changed nothing and read nothing keeps readers out, counted from the contest.
+    ///
+    /// Long enough that a program which empties the file it has just opened has its turn.
+    public var outset: Span = .milliseconds(100)
     /// From the contest to the first look at the holder.
     ///
     /// Long enough that a program about to close its

@@ -92,14 +92,19 @@ public struct Request: Hashable, Sendable {
 
 /// What was seen when a contested holder was looked at.
 public enum Observation: Hashable, Sendable {
-    /// A writer under which nothing has changed since its grant.
+    /// A writer under which nothing has changed since its grant, and that has nothing to lose: it only appends.
     case clean
+    /// A writer under which nothing has changed since its grant. A position above zero shows that it has read; one that cannot
+    /// be seen is always the same, and is not.
+    case unchanged(position: Int64)
     /// A writer that created or truncated the file and has written nothing since.
     case untouched
     /// A writer that has changed the file; equal stamps mean no change in between.
     case dirty(stamp: UInt64)
-    /// A reader that has read everything.
+    /// A reader that has read everything, and has had the time to find out that it has.
     case atEnd
+    /// A reader that has come to the end of the data, and may not have found out yet that there is no more.
+    case finishing(position: Int64)
     /// A reader in the middle of the file. A position that cannot be seen is always the same.
     case reading(position: Int64)
 }
@@ -154,12 +159,17 @@ public enum Suspension: String, Hashable, Sendable {
     /// It had nothing to lose: a clean writer, a reader at the end of the file or of a background
     /// program. Nobody is forced.
     case yielded
-    /// A reader that stood still in the middle of the file.
+    /// A reader that stood still.
     case stoodStill
+    /// A writer that has changed nothing yet: readers pass, writers wait on.
+    case unchanged
     /// A dirty writer that did not change the file for `idle`: readers pass, writers wait on.
     case idle
     /// `hold` ran out: everybody passes.
     case held
     /// Its program waits for somebody who waits for it: everybody passes.
     case deadlocked
+
+    /// Whether only readers pass.
+    public var isForReaders: Bool { self == .idle || self == .unchanged }
 }

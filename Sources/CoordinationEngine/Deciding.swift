@@ -95,7 +95,8 @@ extension Engine {
     func words(for suspension: Suspension) -> String {
         switch suspension {
         case .yielded: "let others pass"
-        case .stoodStill: "stood still in the middle for \(bounds.readerIdle) and was passed"
+        case .unchanged: "has changed nothing yet and was passed by readers"
+        case .stoodStill: "stood still for \(bounds.readerIdle) and was passed"
         case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
         case .held: "kept others out for \(bounds.hold) and was passed"
         case .deadlocked: "waited for somebody who waited for it, and was passed"

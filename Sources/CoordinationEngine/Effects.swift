@@ -141,7 +141,7 @@ extension Engine {
         _ claim: ClaimID, _ claimant: any Claimant, _ suspension: Suspension, at now: Instant,
         in state: inout State
     ) -> Task? {
-        let isForced = suspension != .yielded
+        let isForced = suspension != .yielded && suspension != .unchanged
         if isForced { counters.suspended.count() } else { counters.yielded.count() }
         note(
             isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,

@@ -276,6 +276,10 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }
 
+    package func suspendedWriters(beside claim: ClaimID) -> [ClaimID] {
+        state.withLock { $0.arbiter.suspendedWriters(beside: claim) }
+    }
+
     /// Whether a claim is granted and has not ended; whoever made it may not have been told yet.
     package func isGranted(_ claim: ClaimID) -> Bool {
         state.withLock { state in

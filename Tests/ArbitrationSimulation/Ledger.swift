@@ -264,7 +264,12 @@ extension Ledger {
         case .refuse(let id, _): claims[id] = nil
         case .suspend(let id, let suspension):
             claims[id]?.suspension = suspension
-            if suspension == .yielded, claims[id]?.lastSeen == .clean { claims[id]?.isClean = true }
+            guard suspension == .yielded || suspension == .held else { break }
+            switch claims[id]?.lastSeen {
+            case .clean where suspension == .yielded: claims[id]?.isClean = true
+            case .unchanged: claims[id]?.isClean = true
+            default: break
+            }
         case .deadlock(let deadlock):
             if deadlock.way == .passes { claims[deadlock.claim]?.passes = true }
             if deadlock.way == .proceeds { claims[deadlock.claim]?.isExpired = true }

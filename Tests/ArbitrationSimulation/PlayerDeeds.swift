@@ -87,10 +87,15 @@ extension Player {
         let isWriter = entry.parts.contains { $0.access.isWrite }
         guard isWriter else {
             let position = Int64(chance.isLucky(50) ? 7 : chance.below(3))
-            return tell(.observed(claim, chance.isLucky(30) ? .atEnd : .reading(position: position)))
+            if chance.isLucky(15) { return tell(.observed(claim, .atEnd)) }
+            let isAtEnd = chance.isLucky(30)
+            return tell(
+                .observed(claim, isAtEnd ? .finishing(position: position) : .reading(position: position)))
         }
-        if stamps[claim] == nil, chance.isLucky(35) {
-            return tell(.observed(claim, chance.isLucky(60) ? .clean : .untouched))
+        if stamps[claim] == nil, chance.isLucky(45) {
+            let position = Int64(chance.isLucky(70) ? 0 : chance.below(3))
+            if chance.isLucky(70) { return tell(.observed(claim, .unchanged(position: position))) }
+            return tell(.observed(claim, chance.isLucky(50) ? .clean : .untouched))
         }
         // What has been written is not unwritten.
         if stamps[claim] == nil || chance.isLucky(30) { stamps[claim] = (stamps[claim] ?? 0) + 1 }

@@ -96,7 +96,7 @@ extension Ledger {
         if areExempt(holder, claim) { return false }
         switch holder.suspension {
         case nil: return meet(holder, claim, certain: certain)
-        case .idle: return meet(holder, claim, certain: certain, onWrites: true)
+        case .idle, .unchanged: return meet(holder, claim, certain: certain, onWrites: true)
         default: return false
         }
     }

@@ -32,7 +32,8 @@ package enum Command {
     package static func text(_ bounds: Bounds) -> String {
         let spans: [(String, Span)] = [
             ("wait", bounds.wait), ("hold", bounds.hold), ("holdAware", bounds.holdAware),
-            ("idle", bounds.idle), ("readerIdle", bounds.readerIdle), ("glance", bounds.glance),
+            ("idle", bounds.idle), ("readerIdle", bounds.readerIdle), ("outset", bounds.outset),
+            ("glance", bounds.glance),
             ("relinquish", bounds.relinquish), ("save", bounds.save), ("deletion", bounds.deletion),
             ("progress", bounds.progress), ("askAgain", bounds.askAgain), ("trailing", bounds.trailing),
             ("excused", bounds.excused),
@@ -131,9 +132,11 @@ package enum Command {
     private static func text(of observation: Observation) -> String {
         switch observation {
         case .clean: "clean"
+        case .unchanged(let position): "unchanged \(position)"
         case .untouched: "untouched"
         case .dirty(let stamp): "dirty \(stamp)"
         case .atEnd: "atEnd"
+        case .finishing(let position): "finishing \(position)"
         case .reading(let position): "reading \(position)"
         }
     }

@@ -148,13 +148,15 @@ struct Words {
         return messages
     }
 
-    /// Reads `clean`, `untouched`, `dirty 7`, `atEnd` or `reading 512`.
+    /// Reads `clean`, `unchanged 0`, `untouched`, `dirty 7`, `atEnd`, `finishing 512` or `reading 512`.
     mutating func observation() throws(Unreadable) -> Observation {
         switch try next() {
         case "clean": return .clean
+        case "unchanged": return .unchanged(position: Int64(try number()))
         case "untouched": return .untouched
         case "dirty": return .dirty(stamp: try number())
         case "atEnd": return .atEnd
+        case "finishing": return .finishing(position: Int64(try number()))
         case "reading": return .reading(position: Int64(try number()))
         default: throw Unreadable()
         }
@@ -175,6 +177,7 @@ struct Words {
         case "hold": bounds.hold = try Self.span(halves[1])
         case "idle": bounds.idle = try Self.span(halves[1])
         case "readerIdle": bounds.readerIdle = try Self.span(halves[1])
+        case "outset": bounds.outset = try Self.span(halves[1])
         case "glance": bounds.glance = try Self.span(halves[1])
         case "holdAware": bounds.holdAware = try Self.span(halves[1])
         case "relinquish": bounds.relinquish = try Self.span(halves[1])

@@ -86,6 +86,14 @@ extension Menu {
             observations: [.clean, .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .reading(position: 1)],
             spans: [.milliseconds(40)], depth: 6),
         Menu(
+            name: "Y5, Y6, Y9, X4: writers that have changed nothing, and then have",
+            claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
+            parties: [Cast.parent, Cast.stranger], isIdentifiedAtOnce: true,
+            observations: [
+                .unchanged(position: 0), .unchanged(position: 1), .dirty(stamp: 1), .finishing(position: 1),
+            ],
+            spans: [.milliseconds(30), .milliseconds(40)], depth: 6),
+        Menu(
             name: "T1, T3, T4: time passes in odd steps, policy fail",
             claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
             spans: [.milliseconds(25), .milliseconds(95)], bounds: failing, depth: 6),

@@ -105,7 +105,8 @@ extension Menu {
             setup: tree + chance.some(1 + chance.below(3), of: shows).enumerated().map(numbered),
             claims: (0..<8).map { _ in form(&chance) }, most: 40,
             observations: [
-                .clean, .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .atEnd, .reading(position: 1),
+                .clean, .unchanged(position: 0), .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .atEnd,
+                .finishing(position: 1), .reading(position: 1),
             ],
             answers: [.done, .failed], hasLateAnswers: true, hasProgress: true,
             canForce: chance.below(2) == 0,

@@ -35,6 +35,7 @@ struct SimulationTests {
         "claim by a hard link", "grant in a package", "grant over others", "grant over presenters",
         "grant: proceeded", "refuse: busy", "refuse: withdrawn", "refuse: presenterFailed",
         "refuse: deadlock", "retarget", "suspend: yielded", "suspend: stoodStill", "suspend: idle",
+        "suspend: unchanged",
         "suspend: held", "suspend: deadlocked", "ask: save", "ask: accommodateDeletion",
         "ask: accommodateSubitemDeletion", "tell: subitemDidAppear", "tell: subitemDidChange",
         "tell: subitemDidMove", "tell: didMove", "tell: didChange", "tell: reacquire",

@@ -62,6 +62,7 @@ struct Menu: Sendable {
         (bounds.idle, bounds.readerIdle, bounds.glance) = (
             .milliseconds(40), .milliseconds(20), .milliseconds(10)
         )
+        bounds.outset = .milliseconds(25)
         (bounds.relinquish, bounds.save) = (.milliseconds(30), .milliseconds(50))
         (bounds.deletion, bounds.progress) = (.milliseconds(35), .milliseconds(80))
         (bounds.askAgain, bounds.trailing, bounds.excused) = (

@@ -16,6 +16,7 @@ extension NaiveArbiter {
                 claims[holder].contestedSince = beginning(of: holder)
                 claims[holder].lastChange = now
                 claims[holder].seen = nil
+                claims[holder].outset = now + bounds.outset
                 claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
             }
             if isLookedAt, claims[holder].onlyReads, claims[holder].party?.programClass == .background {
@@ -57,7 +58,7 @@ extension NaiveArbiter {
     /// N4: who is suspended leaves its turns, and what it was seen to have changed is told.
     mutating func suspend(_ index: Int, _ suspension: Suspension) {
         claims[index].suspension = suspension
-        if suspension != .idle { claims[index].contestedSince = nil }
+        if ![.idle, .unchanged].contains(suspension) { claims[index].contestedSince = nil }
         effects.append(.suspend(claims[index].id, suspension))
         let claim = claims[index]
         var stamp: UInt64?
@@ -72,7 +73,7 @@ extension NaiveArbiter {
         leaveTurns(index)
     }
 
-    /// Y3, Y4, Y5.
+    /// Y3, Y4, Y5, Y9.
     mutating func observe(_ id: ClaimID, _ observation: Observation) {
         guard let index = index(of: id), claims[index].contestedSince != nil else { return }
         if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }
@@ -83,6 +84,15 @@ extension NaiveArbiter {
             claims[index].isClean = true
             suspend(index, .yielded)
         case .atEnd: suspend(index, .yielded)
+        case .unchanged where still >= bounds.idle:
+            claims[index].isClean = true
+            suspend(index, .yielded)
+        case .unchanged(let position) where position > 0 || now >= claims[index].outset:
+            if claims[index].suspension == nil { suspend(index, .unchanged) }
+        case .unchanged where claims[index].suspension == nil:
+            // Y2.
+            claims[index].nextLook = claims[index].nextLook.map { min($0, claims[index].outset) }
+        case .finishing where still >= bounds.readerIdle: suspend(index, .yielded)
         case .reading where still >= bounds.readerIdle: suspend(index, .stoodStill)
         case .dirty where still >= bounds.idle && claims[index].suspension == nil: suspend(index, .idle)
         default: break

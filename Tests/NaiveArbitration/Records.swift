@@ -14,6 +14,8 @@ package struct NaiveClaim: Sendable {
     let arrival: Instant
     var deadline: Instant
     var nextLook: Instant?
+    /// Y9.
+    var outset = Instant(nanoseconds: 0)
     var seen: Observation?
     var lastChange = Instant(nanoseconds: 0)
     /// D3.
@@ -48,7 +50,7 @@ package struct NaiveClaim: Sendable {
     package var id: ClaimID { request.claim }
     var nature: Request.Nature { request.nature }
     var isOfSocket: Bool { nature == .aware || nature == .batch }
-    var isFullySuspended: Bool { suspension != nil && suspension != .idle }
+    var isFullySuspended: Bool { suspension != nil && suspension != .idle && suspension != .unchanged }
     var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
 }
 

@@ -29,8 +29,8 @@ extension NaiveArbiter {
         // G4.
         if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
         if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
-        let isIdle = claims[holder].suspension == .idle
-        return meetings(holder, claimant).contains { _, isWrite in !isIdle || isWrite }
+        let isForReaders = [.idle, .unchanged].contains(claims[holder].suspension)
+        return meetings(holder, claimant).contains { _, isWrite in !isForReaders || isWrite }
     }
 
     /// X4.

@@ -70,7 +70,8 @@ extension NaiveArbiter {
         if !claim.isHeld {
             runOut(index)
         } else if let end = holdEnd(of: claim), end <= now {
-            // Y6.
+            // Y6, Y9.
+            if case .unchanged = claim.seen { claims[index].isClean = true }
             suspend(index, .held)
         } else {
             // Y2.

@@ -76,6 +76,10 @@ final class Handle: Claimant {
         var hasNoTurn = false
         /// The file took the name of a document that had none: others see another file, whatever is written.
         var fillsName = false
+        /// Where its program stood when it was looked at last.
+        var stand: Stand?
+        /// What others have left in the file while this handle had changed nothing.
+        var left: LeftContents?
         /// Noted when somebody met the claim; the program may be gone when it is told of.
         var program: [UInt8]?
         var party: Party?
@@ -102,14 +106,14 @@ final class Handle: Claimant {
     let flags: Int32
     let thread: Int32
     /// Of which process the thread was, which may go on when it has ended; 0 if nobody asked.
-    private let process: Int32
+    let process: Int32
     let opened: Instant
     /// Whether it was opened with a claim, which takes a document.
     let isClaimed: Bool
     /// Whether it was opened to write to a database or a log, where nobody takes turns: what it still writes is lost all the same
     /// when somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
     private let writesToShared: Bool
-    private unowned let processes: Processes
+    unowned let processes: Processes
     let state = Mutex(State())
     /// The kernel drops what it had of the file, and has not come to read yet.
     let hasContentsToBegin = Atomic(false)
@@ -175,18 +179,6 @@ final class Handle: Claimant {
         return party
     }
 
-    var lookers: SpareWorkers? {
-        if node.isDistant || mayHoldStores { return node.threads(for: .looks) }
-        // What readers do with the looks that others give their descriptors is theirs to choose.
-        return mayWrite ? nil : node.threads(for: .readers)
-    }
-
-    func observe() -> Observation {
-        guard mayWrite else { return processes.observeReader(thread: thread, or: process, of: node) }
-        fetchStores()
-        return look()
-    }
-
     /// Whether the file may have changed since the handle could write to it.
     var mayHaveWritten: Bool {
         let (baseline, isBlurred, hasWritten) = state.withLock {
@@ -215,26 +207,6 @@ final class Handle: Claimant {
     }
 
     func hasWritten() { state.withLock { $0.hasWritten = true } }
-
-    /// What a writer has done, as far as its file shows it; never waits for the kernel.
-    func look() -> Observation {
-        let status: FileStatus
-        do throws(Errno) {
-            status = try node.descriptor().descriptor.status()
-        } catch {
-            // A file that cannot be looked at is taken to be written all the time: `hold` bounds that.
-            return .dirty(stamp: Engine.now.nanoseconds)
-        }
-        let stamp = Stamp(status)
-        let (baseline, isBlurred, isFirst) = state.withLock {
-            ($0.baseline, $0.isBaselineBlurred, $0.renewed == nil)
-        }
-        // Its open waits until what it would lose is kept.
-        guard let baseline else { return .untouched }
-        guard stamp == baseline else { return .dirty(stamp: stamp.number) }
-        if isFirst, truncates || flags & O_CREAT != 0 { return .untouched }
-        return isBlurred || storesAreUnseen ? .dirty(stamp: stamp.number) : .clean
-    }
 }
 
 /// The open handles.

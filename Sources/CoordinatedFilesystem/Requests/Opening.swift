@@ -120,14 +120,16 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates, handle.node.hasSettledLinks {
             return detachLinks(for: handle, grant, reply: reply)
         }
-        guard let grant, reasonToKeep(for: handle, grant) != nil || passesHidden(grant) else {
+        guard let grant, passesUnseen(grant) || reasonToKeep(for: handle, grant) != nil else {
             return complete(handle, reply: reply)
         }
         let waiting = makeInterruptible(handle, reply: reply)
-        let hidden = writers(passedBy: grant).filter(\.mayHoldStores)
-        guard !hidden.isEmpty else { return keepAndComplete(handle, grant, waiting) }
-        handle.node.threads(for: .looks).run { [self] in
-            for writer in hidden { writer.fetchStores() }
+        guard passesUnseen(grant) else { return keepAndComplete(handle, grant, waiting) }
+        let passed = writers(passedBy: grant)
+        let purpose = passed.contains { $0.mayHoldStores } ? SpareThreads.Purpose.looks : .readers
+        handle.node.threads(for: purpose).run { [self] in
+            for writer in passed where writer.mayHoldStores { writer.fetchStores() }
+            for writer in passed where hasYieldedClean(writer) { writer.noteStand() }
             keepAndComplete(handle, grant, waiting)
         }
     }
@@ -180,28 +182,6 @@ extension CoordinatedFilesystem {
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
         return endangers(grant) ? grant.keepCause : nil
-    }
-
-    /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.
-    ///
-    /// A writer that yielded clean may have written since, which its file tells.
-    func endangers(_ grant: Grant) -> Bool {
-        !grant.unanswered.isEmpty
-            || grant.passed.contains { passed in
-                guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
-                    return true
-                }
-                return writer.look() != .clean
-            }
-    }
-
-    /// Whether the kernel may have what a passed writer has stored, and the file does not show it.
-    private func passesHidden(_ grant: Grant) -> Bool {
-        writers(passedBy: grant).contains { $0.mayHoldStores }
-    }
-
-    private func writers(passedBy grant: Grant) -> [Handle] {
-        grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
@@ -347,8 +327,24 @@ extension CoordinatedFilesystem {
     /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
     /// order.
     func close(_ handle: Handle) {
+        let unchanged = handle.mayWrite ? unchangedWriters(of: handle.node, besides: handle) : []
+        guard !unchanged.isEmpty else { return leave(handle) }
+        // It is among the file's writers until then: what it wrote is not taken for theirs.
+        handle.node.threads(for: .readers).run { [self] in
+            let hasChanged = handle.truncates || mayHaveWritten(handle)
+            let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
+            guard !still.isEmpty else { return leave(handle) }
+            work(on: handle.node, for: .keeping) { [self] in
+                leave(handle.node, to: still)
+                leave(handle)
+            }
+        }
+    }
+
+    private func leave(_ handle: Handle) {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
+        if handle.mayWrite { letGoOfLeft(beside: handle) }
         closeContents(of: handle)
         if handle.mayWrite { episodes.closedFile(NodeNumber(handle.node.id.rawValue)) }
         // The journal may remember the handle for long; its file must not stay open as long.
@@ -360,13 +356,12 @@ extension CoordinatedFilesystem {
             return end(handle)
         }
         // Whoever has closed the file may put its time back before a worker comes to look.
-        if handle.mayHaveWritten { handle.hasWritten() }
+        let mayHaveWritten = mayHaveWritten(handle)
+        if mayHaveWritten { handle.hasWritten() }
         work(on: handle.node, for: .keeping) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if writesBesideOthers(handle), handle.mayHaveWritten {
-                keeper.keepLeft(in: handle.node, by: handle)
-            }
+            if mayHaveWritten, writesBesideOthers(handle) { keeper.keepLeft(in: handle.node, by: handle) }
             end(handle)
             keeper.letGoOfGrown(by: handle)
         }
@@ -375,6 +370,7 @@ extension CoordinatedFilesystem {
     /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
     /// ends: nobody's turn comes, and who moves data past this process may go on writing.
     func keepAllLeft() {
+        handles.all.forEach(letGoOfLeft)
         let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.state.withLock { $0.writesToOrphan } }
         let left = handles.all.filter { handle in
             (handle.mayWrite || handle.truncates) && (isOrphans(handle) || writesBesideOthers(handle))
@@ -399,14 +395,6 @@ extension CoordinatedFilesystem {
         noteChange(by: handle)
         if handle.hasClaim { engine.end(handle.currentClaim) }
         handle.node.unpin()
-    }
-
-    /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let
-    /// pass.
-    private func writesBesideOthers(_ handle: Handle) -> Bool {
-        guard handle.hasClaim else { return false }
-        let claim = handle.currentClaim
-        return engine.suspendedWriter(beside: claim) != nil || engine.isOverruled(claim)
     }
 }
 

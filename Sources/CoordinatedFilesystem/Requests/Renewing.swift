@@ -8,9 +8,8 @@ import VersionStore
 
 /// Handles that yielded because they had written nothing, and now write.
 ///
-/// vim with `backupcopy=yes` opens the document for writing, makes its backup, and then truncates. Whoever
-/// was let in between is let finish for a moment, and nobody else is let in until the handle is closed.
-/// Other writes cannot be seen in time.
+/// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were let in between are let
+/// finish for a moment, and nobody else is let in until the handle is closed. Other writes cannot be seen in time.
 extension CoordinatedFilesystem {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
@@ -20,7 +19,9 @@ extension CoordinatedFilesystem {
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:
-            // The kernel holds the file's lock for this request, so the wait is short.
+            // The kernel holds the file's lock for this request, so the wait is short; and there is none for a writer, whose
+            // writes need that lock.
+            let isInVain = engine.isOverruled(handle.currentClaim)
             engine.counters.parkedUnderLock.count()
             engine.journal.note(.parkedUnderLock, at: Engine.now, claim: claim, by: handle)
             let parked = Parked(reply)
@@ -31,10 +32,22 @@ extension CoordinatedFilesystem {
                     finishRenewal(of: handle, by: claim, grant, change, reply: $0)
                 }
             }
+            if isInVain { return engine.force(claim) }
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [engine] in
                 engine.force(claim)
             }
         }
+    }
+
+    /// What a truncation may cut that others would miss.
+    private func loss(by handle: Handle, _ grant: Grant) -> Loss {
+        // What others left is there still, unless it has been written over.
+        let isUnchanged = handle.look() == .clean
+        if !isUnchanged { keepLeft(beside: handle) }
+        let isBehind = handle.state.withLock { $0.left.take() != nil } || !isUnchanged
+        if isBehind || endangers(grant) { return .contents(grant.keepCause) }
+        // Those that read on.
+        return grant.basis == .proceeded ? .reading : .nothing
     }
 
     private func finishRenewal(
@@ -42,19 +55,21 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let former = handle.currentClaim
+        let loss = loss(by: handle, grant)
         handle.state.withLock { $0.renewed = claim }
+        // Its file does not show it yet.
+        handle.hasWritten()
         engine.end(former)
         // Closed meanwhile: nobody else would end it.
         if handles[handle.id] == nil { engine.end(claim) }
-        cut(handle, change, keeping: endangers(grant) ? grant.keepCause : nil, reply: reply)
+        cut(handle, change, loss, reply: reply)
     }
 
-    /// Changes the size of an open file; if there is a cause, what somebody else would lose by it is kept
-    /// first.
-    func cut(
-        _ handle: Handle, _ change: AttributeChange, keeping cause: KeepCause?, reply: consuming Reply
-    ) {
-        guard let cause else { return apply(change, to: handle.node, through: handle, reply: reply) }
+    /// Changes the size of an open file; what others would lose by it is kept first.
+    func cut(_ handle: Handle, _ change: AttributeChange, _ loss: Loss, reply: consuming Reply) {
+        guard let cause = loss.cause else {
+            return apply(change, to: handle.node, through: handle, reply: reply)
+        }
         let parked = Parked(reply)
         work(on: handle.node, for: .keeping) { [self] in
             let step = { [self] in
@@ -66,7 +81,9 @@ extension CoordinatedFilesystem {
                 try keeper.keepContents(
                     of: handle.node, because: cause, by: handle, doubting: isBlurred, before: step)
             } catch {
-                refuse(parked)
+                guard case .reading = loss else { return refuse(parked) }
+                engine.say("cut what others read, which could not be kept (\(error))", handle.account)
+                step()
             }
         }
     }
@@ -79,6 +96,23 @@ extension CoordinatedFilesystem {
             return try change.size ?? 0 >= node.descriptor().descriptor.status().size
         } catch {
             return false
+        }
+    }
+}
+
+/// What others would lose by a truncation.
+enum Loss {
+    case nothing
+    /// They read the file: what it held is kept if that can be.
+    case reading
+    /// They wrote it, and it is cut only if it can be kept.
+    case contents(KeepCause)
+
+    var cause: KeepCause? {
+        switch self {
+        case .nothing: nil
+        case .reading: .claim
+        case .contents(let cause): cause
         }
     }
 }

@@ -44,6 +44,7 @@ extension CoordinatedFilesystem {
             apply(change, to: node, under: claim, reply: reply)
             return engine.end(claim)
         }
+        let unchanged = unchangedWriters(of: node, besides: nil)
         let parked = Parked(reply)
         work(on: node, for: .keeping) { [self] in
             let step = { [self] in
@@ -60,7 +61,8 @@ extension CoordinatedFilesystem {
             } catch {
                 return refuse(parked)
             }
-            if engine.suspendedWriter(beside: claim) != nil { keeper.keepLeft(in: node, by: request) }
+            leave(node, to: unchanged.filter(isStillUnchanged))
+            if isBesideChanged(claim, taking: { _ in true }) { keeper.keepLeft(in: node, by: request) }
         }
     }
 }

@@ -27,15 +27,10 @@ extension CoordinatedFilesystem {
         guard handle.hasClaim else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
         if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
-        let isOverSomebody = engine.isOverruled(claim) || goesOverSuspended(claim)
-        cut(handle, change, keeping: isOverSomebody ? .claim : nil, reply: reply)
-    }
-
-    /// Whether a suspended writer, or one that this claim went over, has written to the file: what it wrote since this claim was
-    /// granted was not there to be kept then.
-    private func goesOverSuspended(_ claim: ClaimID) -> Bool {
-        guard let suspended = engine.suspendedWriter(beside: claim) else { return false }
-        return (engine.claimant(of: suspended) as? Handle)?.look() != .clean
+        // What a suspended writer, or one that this claim went over, wrote since this claim was granted was not there to be kept
+        // then.
+        let isOverSomebody = engine.isOverruled(claim) || isBesideChanged(claim) { $0.look() != .clean }
+        cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
     }
 
     /// Carries a change out, tells those who show the file, and answers.
@@ -76,8 +71,12 @@ extension CoordinatedFilesystem {
             }
             if change.changesTimes {
                 noteWrites(to: node, before: change)
-                try descriptor.descriptor.changeTimes(accessed: change.accessed, modified: change.modified)
+                try keepBaselines(of: node) { () throws(Errno) in
+                    try descriptor.descriptor.changeTimes(
+                        accessed: change.accessed, modified: change.modified)
+                }
             }
+            if change.changesMore { keepBaselines(of: node) }
             if handle == nil || change.changesMore {
                 let access =
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes

@@ -9,8 +9,8 @@ import VersionStore
 
 /// Keeps contents before a step that would lose them. Everything here may block: call it on workers.
 final class Keeper: Sendable {
-    private let store: VersionStore?
-    private let engine: Engine
+    let store: VersionStore?
+    let engine: Engine
     /// How often what somebody goes on writing is copied.
     private static let mostCopies = 3
 
@@ -261,7 +261,7 @@ final class Keeper: Sendable {
     /// Whatever was kept was the last.
     func settle() { store?.settle() }
 
-    private func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
+    func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
         engine.counters.kept.count()
         engine.journal.note(.kept, at: Engine.now, by: subject, "\(id)")
         let account = subject?.account ?? Account { node.path }
@@ -270,7 +270,7 @@ final class Keeper: Sendable {
 
     /// The directories above a file that not everybody may enter: what lies there is told to those only who could enter them when it
     /// was kept, wherever they are by then. Nobody but root's daemon has others to tell.
-    private static func closedDirectories(above node: Node) -> [FileRights] {
+    static func closedDirectories(above node: Node) -> [FileRights] {
         guard OwnProcess.user == 0 else { return [] }
         var closed: [FileRights] = []
         var directory = node.parent
@@ -294,7 +294,7 @@ final class Keeper: Sendable {
         }
     }
 
-    private static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
+    static func descriptor(of node: Node) throws(StoreError) -> SharedDescriptor {
         do throws(Errno) { return try node.descriptor() } catch { throw .io(error) }
     }
 
@@ -313,7 +313,7 @@ final class Keeper: Sendable {
         return WallClock.nanoseconds() &- modified
     }
 
-    private static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
+    static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
         do throws(Errno) { return try descriptor.descriptor.status() } catch { throw .io(error) }
     }
 }

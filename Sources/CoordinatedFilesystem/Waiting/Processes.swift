@@ -13,6 +13,8 @@ final class Processes: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
     private let mountNumber: UInt64
     private let device: UInt64
+    /// How long a reader may stand at the end of the data.
+    let readerIdle: Span
     private let counters: LiveCounters
     private let threads = ThreadTable()
 
@@ -57,9 +59,10 @@ final class Processes: Sendable {
     /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
     private let latest = Mutex(Party.nobody)
 
-    init(using mount: MountEntry, counters: LiveCounters) {
+    init(using mount: MountEntry, counters: LiveCounters, readerIdle: Span) {
         (mountNumber, device) = (UInt64(mount.id), mount.device)
         self.counters = counters
+        self.readerIdle = readerIdle
     }
 
     /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
@@ -234,12 +237,7 @@ extension Processes {
     /// A position that cannot be read is always the same, so its reader counts as standing still.
     func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
-        guard let process = (look(thread) ?? look(known))?.found.process else { return unknown }
-        var positions = readPositions(of: process, inode: node.number)
-        if positions.isEmpty {
-            let other = ProcessInspection.livingThread(of: process)
-            if other != process { positions = readPositions(of: other, inode: node.number) }
-        }
+        let positions = positions(thread: thread, or: known, of: node)
         guard let first = positions.first else { return unknown }
         let size: UInt64
         do throws(Errno) {
@@ -247,14 +245,29 @@ extension Processes {
         } catch {
             return unknown
         }
-        if positions.allSatisfy({ $0 >= Int64(size) }) { return .atEnd }
         // Several descriptors: any movement of any of them changes the sum.
-        return .reading(position: positions.count == 1 ? first : positions.reduce(0, &+))
+        let position = positions.count == 1 ? first : positions.reduce(0, &+)
+        let isAtEnd = positions.allSatisfy { $0 >= Int64(size) }
+        return isAtEnd ? .finishing(position: position) : .reading(position: position)
+    }
+
+    /// Where the process of a thread stands in a file that it may write to; -1 if that cannot be read.
+    func position(ofWriter thread: Int32, or known: Int32, of node: Node, mode: Int32) -> Int64 {
+        let positions = positions(thread: thread, or: known, of: node, mode: mode)
+        return positions.isEmpty ? -1 : positions.reduce(0, &+)
+    }
+
+    private func positions(thread: Int32, or known: Int32, of node: Node, mode: Int32? = nil) -> [Int64] {
+        guard let process = (look(thread) ?? look(known))?.found.process else { return [] }
+        let positions = readPositions(of: process, inode: node.number, mode: mode)
+        guard positions.isEmpty else { return positions }
+        let other = ProcessInspection.livingThread(of: process)
+        return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
     }
 
     /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
     /// its owner holds while it is told of events, for as long as the memory for them does not come.
-    private func readPositions(of process: Int32, inode: UInt64) -> [Int64] {
+    private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
         guard let stream = opendir("/proc/\(process)/fdinfo") else { return [] }
         defer { closedir(stream) }
         var positions: [Int64] = []
@@ -269,19 +282,30 @@ extension Processes {
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
-            if fields.inode == inode, fields.mount == mountNumber { positions.append(fields.position) }
+            guard fields.inode == inode, fields.mount == mountNumber, mode ?? fields.mode == fields.mode
+            else { continue }
+            positions.append(fields.position)
         }
         return positions
     }
 
-    private static func fields(of text: [UInt8]) -> (position: Int64, inode: UInt64, mount: UInt64) {
-        var found: (position: Int64, inode: UInt64, mount: UInt64) = (0, 0, 0)
+    private struct Fields {
+        var position: Int64 = 0
+        /// Whether it may be read, written or both, of `open(2)`'s flags.
+        var mode: Int32 = 0
+        var inode: UInt64 = 0
+        var mount: UInt64 = 0
+    }
+
+    private static func fields(of text: [UInt8]) -> Fields {
+        var found = Fields()
         for line in text.split(separator: UInt8(ascii: "\n")).prefix(4) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             let value = String(decoding: line[line.index(after: colon)...], as: UTF8.self)
                 .drop { $0 == "\t" || $0 == " " }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "pos": found.position = Int64(value) ?? 0
+            case "flags": found.mode = (Int32(value, radix: 8) ?? 0) & O_ACCMODE
             case "ino": found.inode = UInt64(value) ?? 0
             case "mnt_id": found.mount = UInt64(value) ?? 0
             default: break

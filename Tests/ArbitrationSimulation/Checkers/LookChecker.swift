@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who is asked about, looked at and suspended, and that a holder keeps others out for a bounded time (X2, X3, Y1 to Y8).
+/// Who is asked about, looked at and suspended, and that a holder keeps others out for a bounded time (X2, X3, Y1 to Y9).
 struct LookChecker: Checker {
     private var asked: Set<ClaimID> = []
     /// Since when each holder has kept somebody out without a pause.
@@ -25,7 +25,7 @@ struct LookChecker: Checker {
             guard let claim = ledger.claims[id], claim.isHeld, claim.nature == .handle else {
                 return report.blame("\(id) is looked at, and no held handle")
             }
-            if let suspension = claim.suspension, suspension != .idle {
+            if let suspension = claim.suspension, !suspension.isForReaders {
                 report.blame("\(id) is looked at though it lets everybody pass")
             }
         case .suspend(let id, let suspension): check(id, suspension, event, ledger, &report)
@@ -42,18 +42,22 @@ struct LookChecker: Checker {
         if ![.handle, .request, .aware, .batch].contains(claim.nature) {
             report.blame("\(id) is suspended, and is \(claim.nature)")
         }
-        if let old = claim.suspension, old != .idle || suspension == .idle {
+        if let old = claim.suspension, !old.isForReaders || suspension.isForReaders {
             report.blame("\(id) is suspended twice: \(old), \(suspension)")
         }
         let seen: Observation? = if case .observed(id, let seen) = event { seen } else { nil }
         switch suspension {
         case .yielded:
             let isIdlerKnown = claim.onlyReads && claim.party?.programClass == .background
+            if case .unchanged = seen { break }
+            if case .finishing = seen { break }
             if seen != .clean, seen != .atEnd, !isIdlerKnown { report.blame("\(id) yields and was not seen") }
         case .stoodStill:
             guard case .reading = seen else { return report.blame("\(id) stood still, unseen") }
         case .idle:
             guard case .dirty = seen else { return report.blame("\(id) is idle, unseen") }
+        case .unchanged:
+            guard case .unchanged = seen else { return report.blame("\(id) is unchanged, unseen") }
         case .held:
             if event != .tick { report.blame("\(id) is suspended as held, not by time") }
         case .deadlocked: break
@@ -76,7 +80,7 @@ struct LookChecker: Checker {
         var now: [ClaimID: Instant] = [:]
         for holder in ledger.claims.values where holder.isHeld {
             guard [.handle, .request, .aware].contains(holder.nature),
-                holder.suspension == nil || holder.suspension == .idle,
+                holder.suspension?.isForReaders ?? true,
                 waiting.contains(where: {
                     // G4: a change of names is kept out by aware claims alone.
                     ($0.nature != .nameChange || holder.nature == .aware) && $0.nature != .episode

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Writers that let others pass because they had changed nothing (Y9), and what others write beside them.
+///
+/// A file does not tell which of its writers has changed it. So each time another writer closes the file, what it leaves is
+/// what such a writer is measured by from then on, unless its position tells that it may have written meanwhile.
+extension CoordinatedFilesystem {
+    func hasYieldedClean(_ writer: Handle) -> Bool {
+        writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
+    }
+
+    /// Whether a writer that let others pass as one that had changed nothing may have changed its file since.
+    func mayHaveChangedFile(_ writer: Handle) -> Bool {
+        if writer.look() == .clean { return false }
+        let isChanged = !isWritten(writer.node, besides: writer) || writer.hasMoved
+        guard isChanged else { return false }
+        // It cannot be told later any more.
+        writer.hasWritten()
+        keepLeft(beside: writer)
+        return true
+    }
+
+    /// Whether others have a file open who may have changed it.
+    private func isWritten(_ node: Node, besides writer: Handle) -> Bool {
+        handles.writers(on: node).contains { $0 !== writer && !hasYieldedClean($0) }
+    }
+
+    /// Whether a suspended writer beside a claim, or one that it went over, may have changed the file.
+    func isBesideChanged(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
+        guard engine.suspendedWriter(beside: claim) != nil else { return false }
+        return engine.suspendedWriters(beside: claim).contains { id in
+            guard let writer = engine.claimant(of: id) as? Handle else { return true }
+            return engine.hasYieldedClean(id) ? mayHaveChangedFile(writer) : others(writer)
+        }
+    }
+
+    /// Those of a file's writers that let others pass, but for one that is about to close it or to change it.
+    func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
+        guard node.state.withLock({ $0.opens > (handle == nil ? 0 : 1) }) else { return [] }
+        return handles.writers(on: node).filter { $0 !== handle && hasYieldedClean($0) }
+    }
+
+    /// Whether a writer has changed nothing, though others have.
+    func isStillUnchanged(_ writer: Handle) -> Bool {
+        !writer.state.withLock { $0.hasWritten } && writer.look() != .clean && !writer.hasMoved
+    }
+
+    /// What another writer leaves in the file is what these are measured by. Whoever writes from here on is found to have.
+    func leave(_ node: Node, to unchanged: [Handle]) {
+        guard !unchanged.isEmpty, let status = node.presentStatus else { return }
+        let left = keeper.left(in: node)
+        for writer in unchanged {
+            noteBaseline(of: writer, status)
+            writer.state.withLock { $0.left = left }
+        }
+    }
+
+    /// Those that have changed nothing have not changed the times either that are set now.
+    func keepBaselines(of node: Node, over step: () throws(Errno) -> Void) throws(Errno) {
+        let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.look() == .clean }
+        try step()
+        guard !unchanged.isEmpty, let status = node.presentStatus else { return }
+        for writer in unchanged { noteBaseline(of: writer, status) }
+    }
+
+    /// A writer that had changed nothing has gone over what others left in the file, or may have.
+    func keepLeft(beside writer: Handle) {
+        guard let left = writer.state.withLock({ $0.left.take() }) else { return }
+        work(on: writer.node, for: .keeping) { [self] in keeper.keep(left, in: writer.node, by: writer) }
+    }
+
+    /// Such a writer closes the file.
+    func letGoOfLeft(beside writer: Handle) {
+        guard writer.state.withLock({ $0.left != nil }) else { return }
+        if writer.mayHaveWritten { keepLeft(beside: writer) } else { writer.state.withLock { $0.left = nil } }
+    }
+
+    /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.
+    ///
+    /// A writer that yielded clean may have written since, which its file tells.
+    func endangers(_ grant: Grant) -> Bool {
+        !grant.unanswered.isEmpty
+            || grant.passed.contains { passed in
+                guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
+                    return true
+                }
+                return mayHaveChangedFile(writer)
+            }
+    }
+
+    /// Whether the kernel may have what a passed writer has stored, and the file does not show it; or one that has changed nothing
+    /// must be looked at before the file is changed.
+    func passesUnseen(_ grant: Grant) -> Bool {
+        grant.passed.contains { $0.isClean } || writers(passedBy: grant).contains { $0.mayHoldStores }
+    }
+
+    func writers(passedBy grant: Grant) -> [Handle] {
+        grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
+    }
+
+    /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let
+    /// pass.
+    func writesBesideOthers(_ handle: Handle) -> Bool {
+        guard handle.hasClaim else { return false }
+        let claim = handle.currentClaim
+        return engine.isOverruled(claim) || isBesideChanged(claim) { _ in true }
+    }
+
+    /// Whether a handle may have changed its file, as far as that can be told from what others did.
+    func mayHaveWritten(_ handle: Handle) -> Bool {
+        hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// What others left in a file beside writers that had changed nothing (D149). It is kept if one of these goes over it, and
+/// forgotten when all of them have closed the file, or others have left something else.
+final class LeftContents: Sendable {
+    private let copy: Mutex<UnfinishedCopy?>
+    private let store: VersionStore?
+
+    init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?) {
+        self.copy = Mutex(copy)
+        self.store = store
+    }
+
+    deinit {
+        if let copy = take(), let store { store.discard(copy) }
+    }
+
+    /// Nil if it was taken already, or could not be copied.
+    func take() -> UnfinishedCopy? { copy.withLock { $0.take() } }
+}
+
+extension Keeper {
+    /// Copies what a file holds, without waiting for the disk.
+    func left(in node: Node) -> LeftContents {
+        do throws(StoreError) {
+            let descriptor = try Self.descriptor(of: node)
+            guard let store, try Self.status(of: descriptor).size > 0 else {
+                return LeftContents(nil, in: nil)
+            }
+            return LeftContents(try store.copyInHurry(descriptor.descriptor), in: store)
+        } catch {
+            // Too long to be copied, or there is no room: it may be never missed.
+            return LeftContents(nil, in: nil)
+        }
+    }
+
+    /// A writer may have gone over it.
+    func keep(_ left: LeftContents, in node: Node, by subject: any JournalSubject) {
+        guard let store, let copy = left.take() else { return }
+        do throws(StoreError) {
+            let closed = Self.closedDirectories(above: node)
+            note(
+                try store.record(copy, path: node.path, cause: .suspendedWriter, closed: closed),
+                .suspendedWriter, of: node, by: subject)
+        } catch {
+            engine.say("may have gone over contents that could not be kept (\(error))", subject.account)
+        }
+    }
+}
