@@ -46,6 +46,39 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A page that is dropped and read again while it is written is the new one when the write has returned",
+            arguments: ["slow-write", "slow-read"])
+        func earlyReads(call: String) throws {
+            guard geteuid() == 0, try Lab.dataPath == .daemon else {
+                return print("shown by the run as root where data goes through the daemon")
+            }
+            try MountedDirectory.with { mount in
+                let reader = try Program("python3").start(
+                    Checkout.path("Tests/Workers/early-reads"), call, mount.path + "/shared.db",
+                    input: .keyboard)
+                try eventually(within: .seconds(10), "the pages\n\(reader.errorText)") {
+                    reader.text == "ready\n"
+                }
+                let slow = call == "slow-write" ? "pwrite64:delay_enter" : "preadv2:delay_exit"
+                let tracer = try Program("strace").start(
+                    "--follow-forks", "--output=/dev/null", "--inject=\(slow)=2000000",
+                    "--attach=\(mount.daemonPID)")
+                try eventually(within: .seconds(10), "strace") { tracer.errorText.contains("attached") }
+                let before = try mount.counters
+                try reader.type("\n")
+                try eventually(within: .seconds(10), "the first request\n\(reader.errorText)") {
+                    let now = try mount.counters
+                    return now.read > before.read || now.write > before.write
+                }
+                try reader.type("\n")
+                let outcome = try reader.wait(within: .seconds(30), for: "the write and the reads")
+                #expect(outcome.text == "ready\nnew\n", "\(outcome.text)\(outcome.errorText)")
+                tracer.send(SIGTERM)
+                _ = try tracer.wait(within: .seconds(10))
+            }
+        }
+
         private static func work(on mount: MountedDirectory, _ words: String...) throws -> Outcome {
             // Programs take no turns with a database, so that all have it open at the same time.
             try BuiltProgram.start("DataWorker", arguments: [mount.path + "/shared.db"] + words, input: .none)

@@ -177,8 +177,11 @@ extension CoordinatedFilesystem {
         if let turn { handles.dataOrder.whenFirst(turn, carryOut) } else { carryOut() }
     }
 
-    /// For how long an answer may wait until the kernel has dropped pages, in nanoseconds.
-    private static let longestDrop: UInt64 = 10_000_000
+    /// For how long an answer may wait until the kernel has dropped pages, in nanoseconds: one that waits for the answer itself,
+    /// and any other.
+    private static let (longestForLast, longestForOthers): (UInt64, UInt64) = (10_000_000, 250_000_000)
+
+    private static let pageSize = Int64(sysconf(Int32(_SC_PAGESIZE)))
 
     /// Answers a request that was carried out, and has those go on that waited for it: after a READ is answered, and before a
     /// WRITE is, since the kernel first drops what it may have read too early (D137).
@@ -187,16 +190,26 @@ extension CoordinatedFilesystem {
     /// WRITE itself stays locked until the answer, if the kernel has not all of it. Then the answer does not wait any longer.
     private func end(_ turn: DataOrder.Turn?, of node: Node, answering answer: @escaping () -> Void) {
         guard let turn else { return answer() }
-        guard turn.kind != .reading else {
+        guard turn.request.kind != .reading else {
             answer()
             return _ = handles.dataOrder.end(turn)
         }
         let stale = handles.dataOrder.end(turn)
         guard !stale.isEmpty else { return answer() }
         let once = Once(answer)
-        engine.timers.schedule(at: MonotonicClock.nanoseconds + Self.longestDrop) { once.run() }
-        for bytes in stale { connection.invalidateContents(of: node.id, in: bytes) }
+        let last = turn.request.lastPage(of: Self.pageSize) ?? .max..<(.max)
+        drop(
+            stale.map { $0.clamped(to: 0..<last.lowerBound) }, of: node, within: Self.longestForOthers,
+            else: once)
+        drop(stale.map { $0.clamped(to: last) }, of: node, within: Self.longestForLast, else: once)
         once.run()
+    }
+
+    private func drop(_ bytes: [Range<Int64>], of node: Node, within time: UInt64, else once: Once) {
+        let bytes = bytes.filter { !$0.isEmpty }
+        guard !bytes.isEmpty else { return }
+        engine.timers.schedule(at: MonotonicClock.nanoseconds + time) { once.run() }
+        for range in bytes { connection.invalidateContents(of: node.id, in: range) }
     }
 }
 

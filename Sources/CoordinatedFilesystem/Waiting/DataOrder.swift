@@ -14,7 +14,7 @@ package final class DataOrder: Sendable {
     package struct Turn: Sendable {
         let node: NodeID
         let number: UInt64
-        package let kind: DataRequest.Kind
+        package let request: DataRequest
         /// Whether the request may be carried out at once.
         package let isFirst: Bool
     }
@@ -42,14 +42,14 @@ package final class DataOrder: Sendable {
         return files.withLock { files in
             if let index = files.index(forKey: node) {
                 let (number, isFirst) = files.values[index].enter(request)
-                return Turn(node: node, number: number, kind: request.kind, isFirst: isFirst)
+                return Turn(node: node, number: number, request: request, isFirst: isFirst)
             }
             guard request.kind != .reading else { return nil }
             var order = FileOrder()
             let (number, isFirst) = order.enter(request)
             files[node] = order
             count.store(files.count, ordering: .releasing)
-            return Turn(node: node, number: number, kind: request.kind, isFirst: isFirst)
+            return Turn(node: node, number: number, request: request, isFirst: isFirst)
         }
     }
 
@@ -99,7 +99,7 @@ package struct DataRequest: Sendable {
         case storing
     }
 
-    let kind: Kind
+    package let kind: Kind
     let bytes: Range<Int64>
     /// Which made the request, or 0.
     let thread: Int32
@@ -111,6 +111,13 @@ package struct DataRequest: Sendable {
         self.bytes = bytes
         self.thread = thread
         self.readsBefore = readsBefore
+    }
+
+    /// The last page of what is written, if that does not fill it: the kernel may have it locked until the answer.
+    package func lastPage(of size: Int64) -> Range<Int64>? {
+        let begin = (bytes.upperBound - 1) / size * size
+        guard bytes.lowerBound > begin || bytes.upperBound - begin < size else { return nil }
+        return begin..<bytes.upperBound
     }
 
     fileprivate func mustFollow(_ earlier: DataRequest) -> Bool {
