@@ -55,8 +55,10 @@ list_git_sources() {
 }
 
 build_git_tests() {
-    make --directory=source --jobs="$(nproc)" "${git_options[@]}" GIT-BUILD-OPTIONS t/helper/test-tool &&
-        make --directory=source/templates "${git_options[@]}"
+    make --directory=source --jobs="$(nproc)" "${git_options[@]}" t/helper/test-tool &&
+        make --directory=source/templates "${git_options[@]}" &&
+        # The installed git has this library, which the tests are told by this file.
+        make --directory=source "${git_options[@]}" USE_LIBPCRE2=1 GIT-BUILD-OPTIONS
 }
 
 # run_git_scripts PATTERN... prints the cases of these scripts, whose repositories are in the current directory.
