@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writers rewrite the frames of a ring and publish each frame's number when pwrite has returned. Readers look at the number first,
-// and then must find it, or a later one. The offset of the first frame is a multiple of 8: a number is within one page. They read by pread, by a mapping, or by a descriptor of their own each time.
+// and then must find it, or a later one. They read by pread, by a mapping, or by a descriptor of their own each time.
+// The offset of the first frame must be a multiple of 8, so that each number lies within one page.
 #define _GNU_SOURCE
 #include "shared.h"
 
