@@ -95,13 +95,7 @@ extension Arbiter {
         let demands = wish.inOrder
         guard wish.isWitness || !demands.isEmpty else { return nil }
         endTrailingTurns(of: record, but: party, &effects)
-        var present = presentTurn(of: party, isWrite: wish.access.isWrite, at: record, &effects)
-        // P23: it is let in before it is asked to save.
-        let isForSaving = demands.contains { $0.demand.request == .save }
-        if isForSaving, let id = present, desk.turns[id]?.mustEndBeforeSaving ?? false {
-            endTurn(id, &effects)
-            present = nil
-        }
+        let present = presentTurn(of: party, isWrite: wish.access.isWrite, at: record, &effects)
         // Nothing to ask, and nothing to tell later.
         guard present != nil || wish.access.isWrite || !demands.isEmpty else { return nil }
         let turn = present ?? makeTurn(with: id, party, wish.access)

@@ -50,10 +50,6 @@ struct Turn: Sendable {
     }
     /// Whether it goes on after a write was granted in it (P23).
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
-    /// Whether its presenter has to be let in before it is asked to save (P23), and nobody is in it any more.
-    var mustEndBeforeSaving: Bool {
-        isWrite && isEntered && end != nil && !asked.contains { $0.request == .save }
-    }
     var isSettled: Bool { question == nil && wanted.isEmpty }
     /// Whether it goes on though nobody waits for an answer (P2).
     var isAboutLoss: Bool {

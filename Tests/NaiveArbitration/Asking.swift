@@ -21,9 +21,6 @@ extension NaiveArbiter {
             let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             if wanted.isEmpty, !isWitness(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)
-            if wanted.contains(where: { $0.0.request == .save }) {
-                endWritten(presenter.id, party, isWriting, isOfSocket: claims[index].isOfSocket)
-            }
             join(index, presenter, party, isWriting, wanted)
         }
     }
@@ -222,17 +219,6 @@ extension NaiveArbiter {
             if turn.isWriting, turn.end != nil { end(turn.id) } else { tellNow(turn.id) }
         }
         tellNow(asking.id)
-    }
-
-    /// P23: an access that asks to save begins a turn of its own.
-    private mutating func endWritten(
-        _ presenter: PresenterID, _ party: Party, _ isWriting: Bool, isOfSocket: Bool
-    ) {
-        guard let turn = openTurn(of: presenter, party, isWriting, isOfSocket), turn.isWriting,
-            turn.wasWritten,
-            turn.end != nil, !turn.asked.contains(where: { $0.request == .save })
-        else { return }
-        end(turn.id)
     }
 
     /// P9.
