@@ -131,6 +131,18 @@ public struct Arbiter: Sendable {
         return found.sorted()
     }
 
+    /// Whether others than these write an item that a claim writes and may have changed it (Y9).
+    public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
+        claims[claim]?.firstOfParts { part in
+            guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return nil }
+            let writers = docket.held.writers.filter { id in
+                guard id != claim, id != other, let writer = claims[id] else { return false }
+                return writer.isBounded && !hasYieldedClean(id)
+            }
+            return writers.isEmpty ? nil : true
+        } ?? false
+    }
+
     /// Whether somebody else was given the item after this claim let others pass, or went over it: what its handle still
     /// writes goes over that writer's contents (Y8).
     public func isOverruled(_ claim: ClaimID) -> Bool {

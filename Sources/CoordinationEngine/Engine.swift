@@ -280,6 +280,10 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriters(beside: claim) }
     }
 
+    package func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
+        state.withLock { $0.arbiter.hasWriter(besides: claim, and: other) }
+    }
+
     /// Whether a claim is granted and has not ended; whoever made it may not have been told yet.
     package func isGranted(_ claim: ClaimID) -> Bool {
         state.withLock { state in

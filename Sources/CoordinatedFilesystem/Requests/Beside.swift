@@ -14,20 +14,16 @@ extension CoordinatedFilesystem {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }
 
-    /// Whether a writer that let others pass as one that had changed nothing may have changed its file since.
-    func mayHaveChangedFile(_ writer: Handle) -> Bool {
+    /// Whether a writer that let others pass as one that had changed nothing may have changed its file since. A claim that was just
+    /// granted has not changed it.
+    func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
         if writer.look() == .clean { return false }
-        let isChanged = !isWritten(writer.node, besides: writer) || writer.hasMoved
+        let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
         // It cannot be told later any more.
         writer.hasWritten()
         keepLeft(beside: writer)
         return true
-    }
-
-    /// Whether others have a file open who may have changed it.
-    private func isWritten(_ node: Node, besides writer: Handle) -> Bool {
-        handles.writers(on: node).contains { $0 !== writer && !hasYieldedClean($0) }
     }
 
     /// Whether a suspended writer beside a claim, or one that it went over, may have changed the file.
@@ -83,13 +79,13 @@ extension CoordinatedFilesystem {
     /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.
     ///
     /// A writer that yielded clean may have written since, which its file tells.
-    func endangers(_ grant: Grant) -> Bool {
+    func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
         !grant.unanswered.isEmpty
             || grant.passed.contains { passed in
                 guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
                     return true
                 }
-                return mayHaveChangedFile(writer)
+                return mayHaveChangedFile(writer, before: claim)
             }
     }
 

@@ -181,7 +181,7 @@ extension CoordinatedFilesystem {
         // not told of them (R1).
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
-        return endangers(grant) ? grant.keepCause : nil
+        return endangers(grant, by: handle.claim) ? grant.keepCause : nil
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {

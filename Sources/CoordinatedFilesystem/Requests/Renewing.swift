@@ -40,12 +40,12 @@ extension CoordinatedFilesystem {
     }
 
     /// What a truncation may cut that others would miss.
-    private func loss(by handle: Handle, _ grant: Grant) -> Loss {
+    private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> Loss {
         // What others left is there still, unless it has been written over.
         let isUnchanged = handle.look() == .clean
         if !isUnchanged { keepLeft(beside: handle) }
         let isBehind = handle.state.withLock { $0.left.take() != nil } || !isUnchanged
-        if isBehind || endangers(grant) { return .contents(grant.keepCause) }
+        if isBehind || endangers(grant, by: claim) { return .contents(grant.keepCause) }
         // Those that read on.
         return grant.basis == .proceeded ? .reading : .nothing
     }
@@ -55,7 +55,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let former = handle.currentClaim
-        let loss = loss(by: handle, grant)
+        let loss = loss(by: handle, claim, grant)
         handle.state.withLock { $0.renewed = claim }
         // Its file does not show it yet.
         handle.hasWritten()
