@@ -97,6 +97,30 @@ extension Mounted {
             }
         }
 
+        @Test("What is kept by a link does not change when its file is written to by another of its names")
+        func otherName() throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (writer, other) = (try Actor(), try Actor())
+                let document = mount.path + "/document"
+                try other.must("put", document, "old")
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("link", document, mount.path + "/second")
+                try writer.must("open", "w", document, "O_WRONLY|O_TRUNC")
+                try writer.must("write", "w", "written")
+                try other.must("rename", mount.path + "/new", document)
+                try writer.must("write", "w", " to its end")
+                try writer.must("close", "w")
+                try eventually(within: .seconds(10), "what is kept to be the last writer's") {
+                    !(try mount.listKept().contains("still written by"))
+                }
+                #expect(try Self.contentsKept(of: mount) == ["written to its end"])
+                try other.must("put", mount.path + "/second", "another")
+                #expect(try Self.contentsKept(of: mount) == ["written to its end"])
+                #expect(try Contents.text(of: mount.path + "/second") == "another")
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
         /// Every content that was kept.
         private static func contentsKept(of mount: MountedDirectory) throws -> [String] {
             let place = try Lab.freshDirectory("restored")

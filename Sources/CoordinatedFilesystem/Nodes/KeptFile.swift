@@ -22,13 +22,14 @@ final class KeptFile: Sendable {
     private struct State {
         var writers: Int
         var isChanged: Bool
-        var isDetached = false
     }
 
     let id: KeptID
     /// What it looked like then; nil if the clock of its file system would not tell a later change.
     private let stamp: Stamp?
     private let state: Mutex<State>
+    /// Whether the link has contents of its own. Only workers that copy wait for this lock.
+    private let isDetached = Mutex(false)
 
     /// `mustStay`: it is kept whether or not a writer has changed it.
     init(_ id: KeptID, as stamp: Stamp?, writers: Int, mustStay: Bool) {
@@ -62,8 +63,15 @@ final class KeptFile: Sendable {
         }
     }
 
-    /// Whether no writer has it open, and it has no contents of its own yet.
-    var isSettled: Bool { state.withLock { $0.writers == 0 && !$0.isDetached } }
+    /// Whether no writer has it open.
+    var isSettled: Bool { state.withLock { $0.writers == 0 } }
 
-    func noteDetached() { state.withLock { $0.isDetached = true } }
+    /// Runs the body, which may block, unless it has run without an error before.
+    func detach(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try isDetached.withLock { (isDone) throws(StoreError) in
+            if isDone { return }
+            try body()
+            isDone = true
+        }
+    }
 }

@@ -10,10 +10,22 @@ extension CoordinatedFilesystem {
     /// How many of those that have a document are looked at: one that is no relative of the actor decides.
     private static let mostUsers = 64
 
-    /// Nil if no program but the one that takes the name away has to do with the document: then the name is gone at once.
-    func audience(of node: Node, in directory: Node, besides thread: Int32) -> Vacancy.Audience? {
-        let isOpen = node.state.withLock { $0.opens > 0 }
-        guard isOpen || engine.isAttended || returns.isAwaited(node.item) else { return nil }
+    /// Whether any program but the one that takes the name away may have to do with the document: what is asked first.
+    func mayConcernOthers(_ node: Node) -> Bool {
+        engine.isAttended || node.state.withLock { $0.opens > 0 } || returns.isAwaited(node.item)
+    }
+
+    /// What looks like a save is one only if it concerns others: else the name is gone at once.
+    func save(
+        by actor: Actor, _ evidence: Vacancy.Evidence?, of node: Node, in directory: Node, _ thread: Int32
+    ) -> Save {
+        guard let evidence, let audience = audience(of: node, in: directory, besides: thread) else {
+            return Save(actor: actor, evidence: nil, audience: .listeners)
+        }
+        return Save(actor: actor, evidence: evidence, audience: audience)
+    }
+
+    private func audience(of node: Node, in directory: Node, besides thread: Int32) -> Vacancy.Audience? {
         if engine.isAttended, engine.isPresented(node.item) { return .users }
         if isUsed(node, besides: thread) { return .users }
         let isHeard = engine.isAttended && engine.isHeard(of: node.item, at: places.place(in: directory))

@@ -22,6 +22,8 @@ extension CoordinatedFilesystem {
         } catch {
             let look = look(at: name, in: directory, by: thread)
             if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
+            // A thread that was sent back to open something does not come to that.
+            if error == .noEntry, !returns.isQuiet { giveUpReturn(of: thread) }
             if look == .retry, error == .noEntry {
                 bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
             }

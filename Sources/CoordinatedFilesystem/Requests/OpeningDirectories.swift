@@ -12,6 +12,8 @@ import Synchronization
 extension CoordinatedFilesystem {
     /// How often the names are read again because a save has begun meanwhile.
     private static let mostLooks = 4
+    /// Of a directory that takes more bytes no snapshot is taken: it has too many names for one, most likely.
+    private static let largestSnapshot: UInt64 = 4 << 20
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
@@ -116,6 +118,9 @@ extension CoordinatedFilesystem {
     /// Nil where that is not possible: then the listing is as good as READDIR finds it.
     private func takeSnapshot(of directory: Node) -> ListingTable.Listing? {
         do throws(Errno) {
+            guard try directory.descriptor().descriptor.status().size <= Self.largestSnapshot else {
+                return nil
+            }
             return try ListingTable.Listing(listings.nextHandle(), snapshotOf: directory)
         } catch {
             return nil

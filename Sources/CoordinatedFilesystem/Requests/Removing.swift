@@ -141,8 +141,13 @@ extension CoordinatedFilesystem {
         by subject: any JournalSubject
     ) {
         keeper.keepFile(node, for: writers, mustStay: mustStay, because: cause, by: subject)
+        // Relatives of the subject may write to it as well.
+        let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
+        for other in others { keeper.join(other) }
         // Not by the table of handles: one that is being opened is not in it yet.
-        for writer in writers where writer.state.withLock({ $0.isClosed }) { keeper.letGo(of: writer) }
+        for writer in writers + others where writer.state.withLock({ $0.isClosed }) {
+            keeper.letGo(of: writer)
+        }
     }
 
     /// `claim` is that about which those who show the file were asked, if there is one.
@@ -191,9 +196,7 @@ extension CoordinatedFilesystem {
 
     private func evidence(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus) -> Save? {
         let thread = change.caller.thread
-        guard status.isRegularFile, thread > 0,
-            let audience = audience(of: node, in: change.directory, besides: thread)
-        else { return nil }
+        guard status.isRegularFile, thread > 0, mayConcernOthers(node) else { return nil }
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
@@ -210,7 +213,7 @@ extension CoordinatedFilesystem {
                 isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
                 at: Engine.now)
         }
-        return Save(actor: actor, evidence: evidence, audience: audience)
+        return save(by: actor, evidence, of: node, in: change.directory, thread)
     }
 
     /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody

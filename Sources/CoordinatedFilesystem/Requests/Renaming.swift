@@ -318,18 +318,13 @@ extension CoordinatedFilesystem {
         let node = move.node
         // Another link of a file that is followed by its name says nothing about the document.
         guard !isFollowed(node, move.status, elsewhereThan: move.from) else { return nil }
-        let audience = audience(of: node, in: move.from.directory, besides: thread)
         // Its actor may fill a name that it has vacated by this one.
-        guard audience != nil || !episodes.isQuiet else { return nil }
+        guard mayConcernOthers(node) || !episodes.isQuiet else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         let isAnswering = isAnswering(thread, about: node)
         guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
             return nil
-        }
-        guard let audience else {
-            episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
-            return Save(actor: actor, evidence: nil, audience: .listeners)
         }
         noteEndedMakers(besides: actor, of: move.from)
         let evidence = episodes.change { state in
@@ -339,6 +334,6 @@ extension CoordinatedFilesystem {
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
                 isAnswering: isAnswering, by: actor, at: Engine.now)
         }
-        return Save(actor: actor, evidence: evidence, audience: audience)
+        return save(by: actor, evidence, of: node, in: move.from.directory, thread)
     }
 }

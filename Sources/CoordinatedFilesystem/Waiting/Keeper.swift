@@ -248,8 +248,7 @@ final class Keeper: Sendable {
     @discardableResult
     func detach(_ file: KeptFile, of node: Node) -> StoreError? {
         do throws(StoreError) {
-            try store?.detach(file.id)
-            file.noteDetached()
+            try file.detach { () throws(StoreError) in try store?.detach(file.id) }
             node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
             return nil
         } catch {

@@ -133,6 +133,13 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// A thread that was sent back has found nothing under the name that it looks for.
+    func giveUpReturn(of thread: Int32) {
+        guard let open = returns.take(by: thread) else { return }
+        // One that was interrupted keeps its place.
+        if open.state.withLock({ $0.hasBeenStale }) { giveUp(open) } else { returns.expect(open) }
+    }
+
     private func giveUp(_ open: PendingOpen) {
         switch open.state.withLock({ $0.decision }) {
         case .granted: engine.end(open.claim)
