@@ -257,7 +257,7 @@ static void go_directly(int is_write) {
         return note(wanted, bytes);
     }
     ssize_t count = pread(direct, bytes, length, wanted.from);
-    // On ext4 itself, too, about once in a million: another process just stores to one of these pages.
+    // A plain directory on ext4 gives this error, too, if another process just stores to one of these pages.
     if (count < 0 && errno == EIO) return;
     if (count < 0) fail("pread of O_DIRECT");
     compare("read directly", wanted, bytes, (int)count);
