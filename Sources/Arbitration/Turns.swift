@@ -55,7 +55,8 @@ extension Arbiter {
                 desk.turns[id]?.forgetNews()
             }
         }
-        tellEarly(of: asking, record, &effects)
+        // What ends with the others may have told its news.
+        tellEarly(of: desk.turns[asking.id] ?? asking, record, &effects)
     }
 
     private func tellEarly(of turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]) {

@@ -268,6 +268,11 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
     }
 
+    /// Whether a claim is suspended so that writers pass it, too.
+    package func letsWritersPass(_ claim: ClaimID) -> Bool {
+        state.withLock { state in state.arbiter.suspension(of: claim).map { !$0.isForReaders } ?? false }
+    }
+
     package func isOverruled(_ claim: ClaimID) -> Bool {
         state.withLock { $0.arbiter.isOverruled(claim) }
     }

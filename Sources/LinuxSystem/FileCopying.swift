@@ -123,4 +123,16 @@ extension OwnedDescriptor {
         guard errno == ENODATA || errno == EOPNOTSUPP else { throw .last }
         return nil
     }
+
+    /// Gives a file what ``accessControlList()`` has told of another one.
+    package borrowing func setAccessControlList(_ list: [UInt8]) throws(Errno) {
+        let result: Result<Void, Errno> = list.withUnsafeBytes { bytes in
+            do throws(Errno) {
+                return .success(try setExtendedAttribute("system.posix_acl_access", to: bytes, flags: 0))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
 }

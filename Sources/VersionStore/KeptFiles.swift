@@ -164,6 +164,7 @@ final class KeptFiles: Sendable {
         let target = try storing { () throws(Errno) in try directory.create(incomplete) }
         do throws(StoreError) {
             _ = try Self.fill(target, from: source, limit: limit)
+            takeRights(target, of: source, as: id)
             try storing { () throws(Errno) in
                 try target.synchronise()
                 try directory.replace(id.description, by: incomplete)
@@ -173,6 +174,22 @@ final class KeptFiles: Sendable {
             throw error
         }
         try storing { () throws(Errno) in try directory.synchronise() }
+    }
+
+    /// A copy in the place of a link is closed to those to whom the file is closed.
+    private func takeRights(
+        _ copy: borrowing OwnedDescriptor, of file: borrowing OwnedDescriptor, as id: KeptID
+    ) {
+        do throws(Errno) {
+            let (status, list) = (try file.status(), try file.accessControlList())
+            try copy.changeOwner(user: status.user, group: status.group)
+            try copy.changeMode(to: status.mode & 0o666)
+            guard let list else { return }
+            try copy.setAccessControlList(list)
+        } catch {
+            // Its mode is 0600 then.
+            report("kept/\(id) is open to its owner only (\(error))")
+        }
     }
 
     func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description) }

@@ -212,21 +212,22 @@ extension Mounted {
         @Test("A program whose first thread has ended may be in the middle of a save")
         func saving() throws {
             try MountedDirectory.with(prepare: { try Contents.write("text\n", to: $0 + "/own") }) { mount in
-                let (saver, took) = try timed {
-                    let saver = try Program("python3").start(
-                        "-c", Self.headless + Self.moving, mount.path + "/own", input: .keyboard)
-                    try eventually(within: .seconds(20), "a name to be missing\n\(saver.errorText)") {
-                        saver.text == "moved\n"
-                    }
-                    try eventually(within: .seconds(20), "the save to be given up") {
-                        try Program("ls").run(mount.path).text == "own~\n"
-                    }
-                    return saver
+                let presenter = try TruceCommand.start("present", mount.path + "/own", "--on-delete", "true")
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                    presenter.text.contains("presenting")
                 }
-                // As long as that whoever lives is waited for, `EpisodeLimits.vacancyIdle`.
-                #expect(took >= .seconds(2))
+                let saver = try Program("python3").start(
+                    "-c", Self.headless + Self.moving, mount.path + "/own", input: .keyboard)
+                try eventually(within: .seconds(20), "a name to be missing\n\(saver.errorText)") {
+                    saver.text == "moved\n"
+                }
+                let (answer, took) = try timed { try Actor().ask("read", mount.path + "/own") }
+                #expect(answer == "ENOENT")
+                // As long as that the living are waited for, `EpisodeLimits.vacancyIdle`, from the last step on.
+                #expect(took >= .seconds(1))
                 saver.endInput()
                 _ = try saver.wait(within: .seconds(20))
+                try presenter.end()
             }
         }
 

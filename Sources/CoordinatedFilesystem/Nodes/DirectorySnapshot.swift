@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
+import Synchronization
 
 /// The names of a directory as they were when it was opened.
 ///
 /// readdir(3) may show a directory as it was at opendir(3). A listing of a directory in which programs present documents
 /// does: a save that begins between OPENDIR and READDIR would otherwise take a document's name out of it.
-struct DirectorySnapshot: Sendable {
+final class DirectorySnapshot: Sendable {
     private struct Entry: Sendable {
         let name: NameBytes
         let inode: UInt64
@@ -17,18 +18,31 @@ struct DirectorySnapshot: Sendable {
     /// How many names are kept for one listing; a larger directory is read as it is when READDIR comes.
     private static let mostNames = 1 << 15
 
-    private var entries: [Entry] = []
+    /// How many names are kept for all listings together: some 16 MiB.
+    private static let mostOfAll = 1 << 18
+    private static let kept = Atomic<Int>(0)
 
-    /// Nil if the directory has too many names.
+    private let entries: [Entry]
+
+    /// Nil if the directory has too many names, or too many are kept already.
     init?(reading stream: inout DirectoryStream) throws(Errno) {
         var entries: [Entry] = []
         try stream.forEach(from: 0) { name, inode, type, next in
             entries.append(Entry(name: name.copy(), inode: inode, type: type, next: next))
             return entries.count <= Self.mostNames
         }
-        guard entries.count <= Self.mostNames else { return nil }
+        let count = entries.count
+        guard count <= Self.mostNames, Self.kept.load(ordering: .relaxed) + count <= Self.mostOfAll else {
+            return nil
+        }
+        Self.kept.add(count, ordering: .relaxed)
         self.entries = entries
     }
+
+    deinit { Self.kept.subtract(entries.count, ordering: .relaxed) }
+
+    /// Whether no name comes after an offset.
+    func ends(at offset: Int) -> Bool { entries.last.map { $0.next == offset } ?? true }
 
     /// Hands over the entries from an offset on, as a `DirectoryStream` does. Returns false if no entry ends there.
     func forEach(from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool) -> Bool {

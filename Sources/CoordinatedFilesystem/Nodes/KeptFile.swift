@@ -75,3 +75,13 @@ final class KeptFile: Sendable {
         }
     }
 }
+
+extension Node {
+    /// Links of the store to the file, to which no writer of the file writes any more.
+    var settledLinks: [KeptFile] { state.withLock { $0.keptFiles }.filter(\.isSettled) }
+
+    var hasSettledLinks: Bool {
+        let links = state.withLock { $0.keptFiles }
+        return !links.isEmpty && links.contains(where: \.isSettled)
+    }
+}

@@ -17,6 +17,10 @@ extension CoordinatedFilesystem {
     /// Whether a writer that let others pass as one that had changed nothing may have changed its file since. A claim that was just
     /// granted has not changed it.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
+        if writer.state.withLock({ $0.hasWritten }) {
+            keepLeft(beside: writer)
+            return true
+        }
         if writer.look() == .clean { return false }
         let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
@@ -52,7 +56,11 @@ extension CoordinatedFilesystem {
         let left = keeper.left(in: node)
         for writer in unchanged {
             noteBaseline(of: writer, status)
-            writer.state.withLock { $0.left = left }
+            let former = writer.state.withLock { state in
+                defer { state.left = left }
+                return state.left.take()
+            }
+            withExtendedLifetime(former) {}
         }
     }
 
@@ -73,7 +81,10 @@ extension CoordinatedFilesystem {
     /// Such a writer closes the file.
     func letGoOfLeft(beside writer: Handle) {
         guard writer.state.withLock({ $0.left != nil }) else { return }
-        if writer.mayHaveWritten { keepLeft(beside: writer) } else { writer.state.withLock { $0.left = nil } }
+        if writer.mayHaveWritten { return keepLeft(beside: writer) }
+        // What is let go of removes its file, which is nothing to do under the lock.
+        let left = writer.state.withLock { $0.left.take() }
+        withExtendedLifetime(left) {}
     }
 
     /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.

@@ -45,6 +45,8 @@ extension CoordinatedFilesystem {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         touchWindows(by: caller.thread)
+        // Where it stands need not tell: it may write up to there.
+        if handle.state.withLock({ $0.stand != nil }) { handle.hasWritten() }
         let copy = Array(bytes)
         let request = DataRequest(
             range.isStored ? .storing : .writing, of: range.bytes, by: caller.thread,

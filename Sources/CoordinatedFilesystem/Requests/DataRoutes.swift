@@ -218,6 +218,9 @@ extension Handle {
     /// the pages.
     var mayHoldStores: Bool { mayBeMapped && state.withLock { $0.movesData } }
 
+    /// Whether its program changes the file without a request.
+    var storesOrWritesPastUs: Bool { mayWrite && !state.withLock { $0.movesData } }
+
     /// Whether a mapping of its may be stored to though it is closed: it is one of the file below.
     var storesPastUs: Bool { mayBeMapped && !state.withLock { $0.movesData } }
 

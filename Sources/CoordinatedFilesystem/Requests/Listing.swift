@@ -20,6 +20,8 @@ final class ListingTable: Sendable {
         private enum Snapshot {
             case unread(DirectorySnapshot)
             case begun(DirectorySnapshot)
+            /// All names up to this offset were handed over, and need no room any more.
+            case ended(Int)
             case none
         }
 
@@ -74,7 +76,16 @@ final class ListingTable: Sendable {
         func forEach(
             from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
         ) throws(Errno) {
-            if let names = names(from: offset), names.forEach(from: offset, body) { return }
+            if hasEnded(at: offset) { return }
+            if let names = names(from: offset) {
+                var last = offset
+                let isKnown = names.forEach(from: offset) { name, inode, type, next in
+                    let isAccepted = body(name, inode, type, next)
+                    if isAccepted { last = next }
+                    return isAccepted
+                }
+                if isKnown { return noteListed(names, upTo: last) }
+            }
             let (isNew, error): (Bool, Errno?) = stream.withLock { slot in
                 var isNew = false
                 do throws(Errno) {
@@ -108,11 +119,20 @@ final class ListingTable: Sendable {
                     snapshot = .begun(names)
                     return names
                 case .begun(let names) where offset != 0: return names
-                case .begun, .none:
+                case .begun, .ended, .none:
                     snapshot = .none
                     return nil
                 }
             }
+        }
+
+        private func hasEnded(at offset: Int) -> Bool {
+            snapshot.withLock { if case .ended(offset) = $0 { true } else { false } }
+        }
+
+        private func noteListed(_ names: DirectorySnapshot, upTo offset: Int) {
+            guard names.ends(at: offset) else { return }
+            snapshot.withLock { if case .begun = $0 { $0 = .ended(offset) } }
         }
     }
 

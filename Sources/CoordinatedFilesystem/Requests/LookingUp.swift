@@ -23,7 +23,7 @@ extension CoordinatedFilesystem {
             let look = look(at: name, in: directory, by: thread)
             if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
             // A thread that was sent back to open something does not come to that.
-            if error == .noEntry, !returns.isQuiet { giveUpReturn(of: thread) }
+            if error == .noEntry, !returns.isQuiet, giveUpReturn(of: thread) { return reply.fail(error) }
             if look == .retry, error == .noEntry {
                 bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
             }
@@ -109,6 +109,9 @@ extension CoordinatedFilesystem {
     func attributes(of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let validity = validity(of: node)
+        if !returns.isQuiet, !episodes.isQuiet {
+            awaitSave(forReturnOf: reply.caller.thread, to: id)
+        }
         if bounces.isQuiet { return answerAttributes(of: id, valid: validity, reply: reply) }
         let thread = reply.caller.thread
         let valid = bounces.validity(validity, to: thread, about: id)

@@ -138,10 +138,10 @@ extension CoordinatedFilesystem {
     private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let waiting = makeInterruptible(handle, reply: reply)
         work(on: handle.node, for: .keeping) { [self] in
-            let links = handle.node.settledLinks
-            let failure = links.compactMap { keeper.detach($0, of: handle.node) }.first
+            var isDetached = true
+            do throws(StoreError) { try keeper.detachLinks(of: handle.node) } catch { isDetached = false }
             guard let reply = take(waiting) else { return endUnopened(handle) }
-            guard failure == nil else {
+            guard isDetached else {
                 endUnopened(handle)
                 return reply.fail(.busy)
             }
@@ -149,12 +149,23 @@ extension CoordinatedFilesystem {
         }
     }
 
-    private func endUnopened(_ handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
+    /// A handle does not come to be open: its claim ends, and it writes to no link.
+    private func endUnopened(_ handle: Handle) {
+        handle.closeFile(forGood: true)
+        let isWriter = handle.state.withLock { !$0.keptFiles.isEmpty }
+        guard isWriter else { return endClaim(of: handle) }
+        work(on: handle.node, for: .keeping) { [self] in
+            keeper.letGo(ofUnopened: handle)
+            endClaim(of: handle)
+        }
+    }
+
+    private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
 
     /// What the passed writer left would be lost under this one: keeps it first.
     private func keepAndComplete(_ handle: Handle, _ grant: Grant, _ waiting: InterruptibleReply) {
         let open: @Sendable () -> Void = { [self] in
-            if let reply = take(waiting) { complete(handle, reply: reply) } else { engine.end(handle.claim) }
+            if let reply = take(waiting) { complete(handle, reply: reply) } else { endUnopened(handle) }
         }
         work(on: handle.node, for: .keeping) { [self] in
             do throws(StoreError) {
@@ -168,7 +179,7 @@ extension CoordinatedFilesystem {
                     open()
                 }
             } catch {
-                engine.end(handle.claim)
+                endUnopened(handle)
                 if let reply = take(waiting) { reply.fail(.busy) }
             }
             keeper.letGoOfGrown(by: handle)
@@ -185,6 +196,10 @@ extension CoordinatedFilesystem {
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
+        // Another writer may have been the last one meanwhile.
+        if handle.mayWrite || handle.truncates, !keeper.join(handle) {
+            return detachLinks(for: handle, nil, reply: reply)
+        }
         identifyWriter(of: handle)
         let caller = reply.caller
         let node = handle.node
@@ -209,7 +224,6 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
-            if handle.mayWrite { keeper.join(handle) }
             node.noteOpened()
             let isOpen: Bool
             switch route {
@@ -231,7 +245,7 @@ extension CoordinatedFilesystem {
                 engine.end(handle.claim)
             }
         } catch {
-            if handle.isClaimed { engine.end(handle.claim) }
+            endUnopened(handle)
             reply.fail(error)
         }
     }
@@ -370,7 +384,10 @@ extension CoordinatedFilesystem {
     /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
     /// ends: nobody's turn comes, and who moves data past this process may go on writing.
     func keepAllLeft() {
-        handles.all.forEach(letGoOfLeft)
+        for handle in handles.all {
+            // A program whose data the kernel moves may still write.
+            if handle.storesOrWritesPastUs { keepLeft(beside: handle) } else { letGoOfLeft(beside: handle) }
+        }
         let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.state.withLock { $0.writesToOrphan } }
         let left = handles.all.filter { handle in
             (handle.mayWrite || handle.truncates) && (isOrphans(handle) || writesBesideOthers(handle))
@@ -395,16 +412,6 @@ extension CoordinatedFilesystem {
         noteChange(by: handle)
         if handle.hasClaim { engine.end(handle.currentClaim) }
         handle.node.unpin()
-    }
-}
-
-extension Node {
-    /// Links of the store to the file, to which no writer of the file writes any more.
-    fileprivate var settledLinks: [KeptFile] { state.withLock { $0.keptFiles }.filter(\.isSettled) }
-
-    fileprivate var hasSettledLinks: Bool {
-        let links = state.withLock { $0.keptFiles }
-        return !links.isEmpty && links.contains(where: \.isSettled)
     }
 }
 

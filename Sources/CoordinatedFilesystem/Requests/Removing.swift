@@ -140,10 +140,9 @@ extension CoordinatedFilesystem {
         _ node: Node, for writers: [Handle], mustStay: Bool, because cause: KeepCause,
         by subject: any JournalSubject
     ) {
-        keeper.keepFile(node, for: writers, mustStay: mustStay, because: cause, by: subject)
-        // Relatives of the subject may write to it as well.
         let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
-        for other in others { keeper.join(other) }
+        keeper.keepFile(
+            node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
         // Not by the table of handles: one that is being opened is not in it yet.
         for writer in writers + others where writer.state.withLock({ $0.isClosed }) {
             keeper.letGo(of: writer)

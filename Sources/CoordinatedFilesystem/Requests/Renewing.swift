@@ -39,12 +39,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What a truncation may cut that others would miss.
+    /// What others would miss after a truncation.
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> Loss {
         // What others left is there still, unless it has been written over.
         let isUnchanged = handle.look() == .clean
         if !isUnchanged { keepLeft(beside: handle) }
-        let isBehind = handle.state.withLock { $0.left.take() != nil } || !isUnchanged
+        let left = handle.state.withLock { $0.left.take() }
+        // As long as only readers passed it, what is in the file is its own.
+        let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || endangers(grant, by: claim) { return .contents(grant.keepCause) }
         // Those that read on.
         return grant.basis == .proceeded ? .reading : .nothing

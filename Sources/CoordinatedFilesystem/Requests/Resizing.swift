@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
     ) {
         let claim = request.claim
         let isEndangering = endangers(grant, by: claim)
-        guard isEndangering || engine.suspendedWriter(beside: claim) != nil else {
+        guard isEndangering || node.hasSettledLinks || engine.suspendedWriter(beside: claim) != nil else {
             apply(change, to: node, under: claim, reply: reply)
             return engine.end(claim)
         }
@@ -52,6 +52,7 @@ extension CoordinatedFilesystem {
             }
             defer { engine.end(claim) }
             do throws(StoreError) {
+                try keeper.detachLinks(of: node)
                 if isEndangering {
                     try keeper.keepContents(
                         of: node, because: grant.keepCause, by: request, doubting: isBlurred, before: step)

@@ -29,9 +29,7 @@ extension CoordinatedFilesystem {
         noteBounce(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
         // The window may have closed since it was looked at; then nobody else will answer the question.
-        let isStillOpen = episodes.state.withLock {
-            $0.windows.vacancy(of: name.bytes, in: number, for: actor) != nil
-        }
+        let isStillOpen = episodes.state.withLock { $0.windows.isOpen(vacancy) } && isBeingSaved(vacancy)
         if !isStillOpen { settleLookup(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }
@@ -138,7 +136,7 @@ extension CoordinatedFilesystem {
         work(on: distant) { [self] in closeWindow(vacancy, because: .windowClosed) }
     }
 
-    private func settleLookup(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
+    func settleLookup(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
         answerQuestion(of: serial, by: thread, about: directory)
         expire(serial, of: thread) {}
     }

@@ -144,17 +144,20 @@ final class Keeper: Sendable {
     /// Keeps a file that is about to lose a name while others write to it: what they still write is
     /// kept with it. If it `mustStay`, it is kept whether or not they write anything. Not being able to is logged and does not
     /// stop the step.
+    /// `relatives` of the subject may write to it as well.
     func keepFile(
-        _ node: Node, for writers: [Handle], mustStay: Bool, because cause: KeepCause,
-        by subject: any JournalSubject
+        _ node: Node, for strangers: [Handle], and relatives: [Handle] = [], mustStay: Bool,
+        because cause: KeepCause, by subject: any JournalSubject
     ) {
+        let writers = strangers + relatives
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
             // What is written under its other name would be written to a link here as well; but that is better than nothing.
-            if mustStay, try Self.status(of: descriptor).linkCount > 1 {
+            let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
+            if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
-                    return try keepCopies(of: node, for: writers, because: cause, by: subject)
+                    return try keepCopies(of: node, for: strangers, because: cause, by: subject)
                 } catch {
                     engine.say(
                         "replaced or removed a file that is kept by a link only (\(error))", subject.account)
@@ -167,7 +170,7 @@ final class Keeper: Sendable {
                     closed: Self.closedDirectories(above: node))
             } catch {
                 guard error.isAboutLinks else { throw error }
-                return try keepCopies(of: node, for: writers, because: cause, by: subject)
+                return try keepCopies(of: node, for: strangers, because: cause, by: subject)
             }
             note(id, cause, of: node, by: subject)
             let stamp = Self.settledStamp(of: descriptor)
@@ -201,21 +204,23 @@ final class Keeper: Sendable {
 
     /// A handle closes: a file to which none of its writers has written need not be kept.
     func letGo(of handle: Handle) {
+        // Of who writes to what never was a document only that counts which is written after the file was kept.
+        letGo(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
+    }
+
+    /// Nil: whether the handle has written is seen by the file.
+    private func letGo(of handle: Handle, hasWritten: Bool?) {
         let files = handle.state.withLock { state in
             defer { state.keptFiles = [] }
             return state.keptFiles
         }
         guard !files.isEmpty, let store else { return }
-        // Of who writes to what never was a document only that counts which is written after the file was kept.
-        let hasWritten = handle.isMeasured ? handle.mayHaveWritten : nil
         let status = hasWritten == nil ? handle.node.presentStatus : nil
         for file in files {
             store.noteClosed(file.id, by: handle.id.rawValue)
             switch file.left(byOneThat: hasWritten ?? file.hasChanged(to: status)) {
             case .otherWriters: break
             case .needless: drop(file, of: handle)
-            // Under its other names others may write to it.
-            case .settled where handle.node.presentStatus?.linkCount ?? 2 > 1: detach(file, of: handle.node)
             case .settled: break
             }
         }
@@ -237,23 +242,36 @@ final class Keeper: Sendable {
         store?.noteWriter(of: file.id, Engine.name(of: writer.account), by: writer.id.rawValue)
     }
 
-    /// One more writer opens a file to which the store has links, and which others still write to.
-    func join(_ writer: Handle) {
-        for file in writer.node.state.withLock({ $0.keptFiles }) where file.join() {
+    /// One more writer opens a file. Returns false if the store has a link to it that no writer has any more: that has to get
+    /// contents of its own first.
+    func join(_ writer: Handle) -> Bool {
+        let known = writer.state.withLock { $0.keptFiles }
+        for file in writer.node.state.withLock({ $0.keptFiles }) where !known.contains(where: { $0 === file })
+        {
+            guard file.join() else { return false }
             noteWriter(writer, of: file)
         }
+        return true
     }
 
-    /// Gives a link contents of its own, so that nothing that is written to the file from now on changes what is kept.
-    @discardableResult
-    func detach(_ file: KeptFile, of node: Node) -> StoreError? {
-        do throws(StoreError) {
-            try file.detach { () throws(StoreError) in try store?.detach(file.id) }
-            node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
-            return nil
-        } catch {
-            engine.say("kept \(file.id) by a link that may still change (\(error))", Account { node.path })
-            return error
+    /// A handle that was to write has not come to be open.
+    func letGo(ofUnopened handle: Handle) { letGo(of: handle, hasWritten: false) }
+
+    /// Gives links contents of their own, so that nothing that is written to the file from now on changes what is kept. If that is
+    /// not possible, the file must not be written to.
+    func detachLinks(of node: Node) throws(StoreError) {
+        for file in node.settledLinks {
+            do throws(StoreError) {
+                try file.detach { () throws(StoreError) in try store?.detach(file.id) }
+                node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
+            } catch {
+                let account = Account { node.path }
+                engine.say(
+                    "is kept as \(file.id) by a link that has no contents of its own (\(error))", account)
+                // That will not change, and no program is to be kept from its file for ever.
+                guard error.isForGood else { throw error }
+                node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
+            }
         }
     }
 
@@ -330,6 +348,14 @@ extension Grant {
 }
 
 extension StoreError {
+    /// Whether trying again comes to the same.
+    fileprivate var isForGood: Bool {
+        switch self {
+        case .tooLarge, .readOnly, .noRight, .noSuchEntry, .notAFile: true
+        case .noSpace, .foreign, .inUse, .io: false
+        }
+    }
+
     /// Whether the file itself may be read all the same: it lies on another file system than the store or in another part of
     /// it, has as many links as it can have, or can have one only.
     fileprivate var isAboutLinks: Bool {

@@ -10,10 +10,13 @@ import VersionStore
 final class LeftContents: Sendable {
     private let copy: Mutex<UnfinishedCopy?>
     private let store: VersionStore?
+    /// Why there is no copy of contents that may be missed.
+    let failure: StoreError?
 
-    init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?) {
+    init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?, failure: StoreError? = nil) {
         self.copy = Mutex(copy)
         self.store = store
+        self.failure = failure
     }
 
     deinit {
@@ -34,13 +37,16 @@ extension Keeper {
             }
             return LeftContents(try store.copyInHurry(descriptor.descriptor), in: store)
         } catch {
-            // Too long to be copied, or there is no room: it may be never missed.
-            return LeftContents(nil, in: nil)
+            // Too long to be copied, or there is no room: it may never be missed.
+            return LeftContents(nil, in: nil, failure: error)
         }
     }
 
     /// A writer may have gone over it.
     func keep(_ left: LeftContents, in node: Node, by subject: any JournalSubject) {
+        if let failure = left.failure {
+            engine.say("may have gone over contents that could not be kept (\(failure))", subject.account)
+        }
         guard let store, let copy = left.take() else { return }
         do throws(StoreError) {
             let closed = Self.closedDirectories(above: node)

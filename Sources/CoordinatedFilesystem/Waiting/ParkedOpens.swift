@@ -92,7 +92,12 @@ extension CoordinatedFilesystem {
     /// directory's lock taken. In this order the name is not taken away in between.
     private func sendBack(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         sendAway(open, for: Self.retryExpected)
-        open.state.withLock { $0.hasBeenStale = true }
+        let directory: Node? = open.state.withLock { state in
+            state.hasBeenStale = true
+            return state.handle.node.parent
+        }
+        // So that the kernel asks about the directory on its way back (`awaitSave`).
+        if let directory { connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
     }
@@ -133,11 +138,32 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A thread that was sent back has found nothing under the name that it looks for.
-    func giveUpReturn(of thread: Int32) {
-        guard let open = returns.take(by: thread) else { return }
+    /// A thread has found nothing under a name. Returns whether it was sent back to open something, which it does not come to: the
+    /// kernel has used its one retry.
+    func giveUpReturn(of thread: Int32) -> Bool {
         // One that was interrupted keeps its place.
-        if open.state.withLock({ $0.hasBeenStale }) { giveUp(open) } else { returns.expect(open) }
+        let open = returns.take(by: thread) { open in open.state.withLock { $0.hasBeenStale } }
+        guard let open else { return false }
+        giveUp(open)
+        return true
+    }
+
+    /// A thread that was sent back to open a document asks about its directory, with no lock held. If the document is just missing
+    /// in the middle of a save, the question waits for that: the thread cannot be sent back again.
+    func awaitSave(forReturnOf thread: Int32, to directory: NodeID) {
+        guard let open = returns[thread], open.state.withLock({ $0.hasBeenStale }), bounces[thread] == nil
+        else { return }
+        let number = NodeNumber(directory.rawValue)
+        let vacancy = episodes.state.withLock { state in
+            state.windows.vacancies(in: number, for: nil).first { $0.document == open.item }
+        }
+        guard let vacancy, isBeingSaved(vacancy) else { return }
+        let serial = beginBounce(
+            .lookup(name: vacancy.name, isUnlinked: false), in: directory, by: thread)
+        // It may have been filled since.
+        if !episodes.state.withLock({ $0.windows.isOpen(vacancy) }) {
+            settleLookup(serial, by: thread, in: directory)
+        }
     }
 
     private func giveUp(_ open: PendingOpen) {

@@ -96,6 +96,20 @@ final class Returns<Open: AwaitedOpen>: Sendable {
         return open
     }
 
+    /// The same, if the open is such a one.
+    func take(by thread: Int32, where matches: (Open) -> Bool) -> Open? {
+        guard !isQuiet else { return nil }
+        let open: Open? = opens.withLock { opens in
+            guard let open = opens[thread], matches(open) else { return nil }
+            return opens.removeValue(forKey: thread)
+        }
+        if open != nil { count.subtract(1, ordering: .relaxed) }
+        return open
+    }
+
+    /// The open that a thread is expected back for.
+    subscript(thread: Int32) -> Open? { isQuiet ? nil : opens.withLock { $0[thread] } }
+
     /// Whether a thread is on its way back to a document it found replaced, or an open waits for the document that `mayBe` sent
     /// away.
     func isExpected(at item: ItemID, or mayBe: (Open) -> Bool) -> Bool {
