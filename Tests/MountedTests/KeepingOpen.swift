@@ -237,6 +237,21 @@ extension Mounted.KeepingOpen {
         print("6. under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
     }
 
+    @Test("A program that was passed, then wrote without moving, goes over no other's save unseen")
+    func placing() throws {
+        try Self.withFile { mount, file in
+            let (holder, other) = (try Actor(), try Actor())
+            try holder.must("open", "h", file, "O_RDWR")
+            // It has changed nothing, so it lets the other one pass after `idle`.
+            try other.must("put", file, "one")
+            try holder.must("place", "h", "HOLDER")
+            try other.must("put", file, "another save")
+            try holder.must("place", "h", "HOLDER")
+            try holder.must("close", "h")
+            #expect(try Self.kept(file).contains("another save"))
+        }
+    }
+
     /// Every content that was kept of a file, restored by the command.
     private static func kept(_ file: String) throws -> [String] {
         let place = try Lab.freshDirectory("restored")
