@@ -10,13 +10,17 @@ package struct Departures: Sendable {
         var thread: Int32 = 0
         var directory = NodeNumber(0)
         var count = 0
-        /// The last of them. What they are names of is looked at when a program asks, which is seldom.
-        var names = InlineArray<8, [UInt8]>(repeating: [])
         var last = Instant(nanoseconds: 0)
     }
 
+    private static let threads = 64
+    /// How many names are remembered of each thread.
+    private static let names = 8
+
     /// By the last digits of the threads' numbers: where two collide, the former one is forgotten.
-    private var entries = [Entry](repeating: Entry(), count: 64)
+    private var entries = [Entry](repeating: Entry(), count: Self.threads)
+    /// The last names of each entry. What they are names of is looked at when a program asks, which is seldom.
+    private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
 
     package init() {}
 
@@ -24,37 +28,48 @@ package struct Departures: Sendable {
     package mutating func took(
         _ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant
     ) {
-        let slot = Int(thread) & 63
-        if !isSame(slot, thread, directory, at: now) {
-            (entries[slot].thread, entries[slot].directory, entries[slot].count) = (thread, directory, 0)
+        let slot = Self.slot(of: thread)
+        var entry = entries[slot]
+        if !Self.isSame(entry, thread, directory, at: now) {
+            entry = Entry(thread: thread, directory: directory)
         }
-        entries[slot].names[entries[slot].count & 7] = name
-        entries[slot].count += 1
-        entries[slot].last = now
+        names[slot * Self.names + entry.count % Self.names] = name
+        entry.count += 1
+        entry.last = now
+        entries[slot] = entry
     }
 
     /// A thread has created something, or has linked or renamed something to a name.
     package mutating func filled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
-        let slot = Int(thread) & 63
-        guard entries[slot].thread == thread, entries[slot].directory == directory else { return }
-        for index in 0..<min(8, entries[slot].count) where entries[slot].names[index] == name {
+        let slot = Self.slot(of: thread)
+        let entry = entries[slot]
+        guard entry.thread == thread, entry.directory == directory, entry.count > 0 else { return }
+        let first = slot * Self.names
+        for index in first..<first + min(Self.names, entry.count) where names[index] == name {
             entries[slot].count = 0
+            return
         }
     }
 
     /// Whether a thread has taken so many documents from a directory that none of them is in the middle of a save.
     package func areMany(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
-        let slot = Int(thread) & 63
-        guard isSame(slot, thread, directory, at: now), entries[slot].count > EpisodeLimits.otherDepartures
+        let slot = Self.slot(of: thread)
+        let entry = entries[slot]
+        guard Self.isSame(entry, thread, directory, at: now), entry.count > EpisodeLimits.otherDepartures
         else { return false }
-        let documents = (0..<min(8, entries[slot].count)).count { index in
-            ItemClass(of: entries[slot].names[index], in: .ordinary) != .private
+        let first = slot * Self.names
+        let documents = names[first..<first + min(Self.names, entry.count)].count { name in
+            ItemClass(of: name, in: .ordinary) != .private
         }
         return documents > EpisodeLimits.otherDepartures
     }
 
-    private func isSame(_ slot: Int, _ thread: Int32, _ directory: NodeNumber, at now: Instant) -> Bool {
-        entries[slot].thread == thread && entries[slot].directory == directory
-            && now.since(entries[slot].last) < EpisodeLimits.vacancyIdle
+    private static func slot(of thread: Int32) -> Int { Int(thread) & (threads - 1) }
+
+    private static func isSame(
+        _ entry: Entry, _ thread: Int32, _ directory: NodeNumber, at now: Instant
+    ) -> Bool {
+        entry.thread == thread && entry.directory == directory
+            && now.since(entry.last) < EpisodeLimits.vacancyIdle
     }
 }

@@ -104,11 +104,12 @@ extension CoordinatedFilesystem {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)
         let number = NodeNumber(directory.rawValue)
-        let areMany = episodes.departures.withLock { departures in
-            departures.took(change.name.bytes, from: number, by: thread, at: Engine.now)
-            return departures.areMany(by: thread, from: number, at: Engine.now)
-        }
-        guard areMany, !episodes.isQuiet else { return }
+        let now = Engine.now
+        episodes.departures.withLock { $0.took(change.name.bytes, from: number, by: thread, at: now) }
+        // What the names are of is looked at only where a program may wait.
+        guard !episodes.isQuiet,
+            episodes.departures.withLock({ $0.areMany(by: thread, from: number, at: now) })
+        else { return }
         let given = episodes.state.withLock { state in
             state.windows.vacancies(in: number, for: nil).filter { $0.thread == thread }
         }
