@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
 import Glibc
 import TestSupport
 import Testing
@@ -118,6 +119,28 @@ extension Mounted {
                 #expect(try Self.contentsKept(of: mount) == ["written to its end"])
                 #expect(try Contents.text(of: mount.path + "/second") == "another")
                 checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// What `replaced-saves` prints.
+        private struct Saves: Decodable {
+            let done: [String: Int]
+            let torn: Int
+            let orphans: [String]
+            let failures: [String]
+        }
+
+        @Test("Under programs that save in place and over each other no read is torn and no save is lost")
+        func saves() throws {
+            try MountedDirectory.with { mount in
+                let worker = try Program("python3").run(
+                    Checkout.path("Tests/Workers/replaced-saves"), mount.path, "5", "1")
+                let saves = try JSONDecoder().decode(Saves.self, from: Data(worker.output))
+                print("saves: \(saves.done), of files that were replaced meanwhile \(saves.orphans.count)")
+                #expect(saves.torn == 0)
+                #expect(saves.failures.isEmpty, "\(saves.failures)")
+                let kept = try Set(Self.contentsKept(of: mount).map { String($0.prefix { $0 != " " }) })
+                #expect(saves.orphans.allSatisfy(kept.contains), "\(kept.count) of \(saves.orphans.count)")
             }
         }
 
