@@ -50,7 +50,7 @@ public struct Party: Hashable, Sendable {
     }
 
     private var box: Box
-    /// What is known of the partner.
+    /// The partner, as far as it is known.
     private var second: Box?
     private var common: Common {
         get { box.common }

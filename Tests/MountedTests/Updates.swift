@@ -7,7 +7,7 @@ import Testing
 /// come to the end of the data.
 extension Mounted {
     @Suite struct Updates {
-        /// Nobody yields by time but to readers, and not to them by `hold`.
+        /// No holder yields by time except to readers, and not to them by `hold`.
         static let patient = "wait=120s,hold=60s,idle=60s"
 
         @Test("A writer that has changed nothing lets readers in, and writers when it has closed the file")

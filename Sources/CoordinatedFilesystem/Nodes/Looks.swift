@@ -12,7 +12,7 @@ struct Stand {
     let since: Instant
 }
 
-/// What is seen of an open file when others wait for it.
+/// The engine looks at an open file when others wait for it.
 extension Handle {
     var lookers: SpareWorkers? {
         if node.isDistant || mayHoldStores { return node.threads(for: .looks) }

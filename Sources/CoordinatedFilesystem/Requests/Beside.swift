@@ -82,7 +82,7 @@ extension CoordinatedFilesystem {
     func letGoOfLeft(beside writer: Handle) {
         guard writer.state.withLock({ $0.left != nil }) else { return }
         if writer.mayHaveWritten { return keepLeft(beside: writer) }
-        // What is let go of removes its file, which is nothing to do under the lock.
+        // The copy removes its file when it goes, and that is not done under the lock.
         let left = writer.state.withLock { $0.left.take() }
         withExtendedLifetime(left) {}
     }

@@ -14,7 +14,7 @@ final class ListingTable: Sendable {
         private let isOpen: Atomic<Bool>
         /// Whether the kernel keeps what it is told.
         let isKept: Bool
-        /// What is listed until the directory is read from its beginning for the second time, if it was taken.
+        /// The names as they were at OPENDIR, until the directory is read from its beginning for the second time.
         private let snapshot: Mutex<Snapshot>
 
         private enum Snapshot {

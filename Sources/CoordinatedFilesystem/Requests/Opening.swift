@@ -134,7 +134,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What is kept of the file by a link does not change any more: the link gets contents of its own before the file is written to.
+    /// The contents that a link keeps do not change any more: the link gets its own before the file is written to.
     private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let waiting = makeInterruptible(handle, reply: reply)
         work(on: handle.node, for: .keeping) { [self] in

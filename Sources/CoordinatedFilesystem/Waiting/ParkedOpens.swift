@@ -69,7 +69,7 @@ extension CoordinatedFilesystem {
                 handle.node, flags: handle.flags, hasBeenStale: true, fileClaims: open.fileClaims + 1,
                 reply: reply)
         }
-        // What is written to it is kept, because no program will find it.
+        // The store keeps what the handle writes, because no program will find it.
         handle.state.withLock { $0.writesToOrphan = true }
         finish(handle, grant: grant, reply: reply)
     }

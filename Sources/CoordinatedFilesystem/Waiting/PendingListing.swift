@@ -10,7 +10,7 @@ import Synchronization
 ///     waiting ──filled, given up, or 250 ms──▶ listed
 ///        └──interrupted──▶ answered EINTR
 ///
-/// Whoever takes its reply answers it.
+/// The caller that takes its reply answers it.
 final class PendingListing: Sendable {
     let directory: Node
     let thread: Int32
