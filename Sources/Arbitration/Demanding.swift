@@ -149,8 +149,18 @@ extension Arbiter {
         return true
     }
 
-    /// P9, P10: whether a presenter may be asked to save for somebody who reads.
+    /// P25: whether what works for a presenter waits for the answer of another, for which a party works.
+    private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
+        desk.isDebtor(party)
+            && waits.keys.contains { id in
+                parties[id]?.works(for: record.presenter.party) ?? false && desk.owes(party, to: id)
+            }
+    }
+
+    /// P9, P10, P25: whether a presenter may be asked to save for somebody who reads.
     func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
+        // P25.
+        if holdsUp(party, record) { return false }
         if party.purpose != nil { return true }
         guard party.programClass == .ordinary else { return false }
         // Whoever comes while it is saving waits for that save, however far it has got.

@@ -48,6 +48,14 @@ extension Menu {
                 Form(.handle, Things.read, by: Cast.child), Form(.aware, Things.read, by: Cast.aware("a")),
             ], answers: [.done, .failed], spans: [.milliseconds(30)], depth: 6),
         Menu(
+            name: "P25, P6: presenters that read", setup: [editor, viewer],
+            claims: [
+                Form(.aware, Things.read, by: Cast.aware("a", Cast.editor)),
+                Form(.aware, Things.read, by: Cast.aware("b", Cast.viewer)),
+                Form(.handle, Things.read, by: Cast.stranger), Form(.handle, Things.read, by: Cast.editor),
+                Form(.handle, Things.write, by: Cast.other),
+            ], answers: [.done], spans: [.milliseconds(20)], depth: 5),
+        Menu(
             name: "P15, P22, P20: accesses within accesses", setup: [editor],
             claims: [
                 Form(.aware, Things.write, by: Cast.aware("a", Cast.parent)),

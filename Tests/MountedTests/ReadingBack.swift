@@ -195,15 +195,17 @@ extension Mounted {
             }
         }
 
-        @Test("Two presenters that read the file when it has changed do not wait for each other")
-        func bothRead() throws {
+        @Test(
+            "Two presenters that read the file when it has changed do not wait for each other",
+            arguments: ["--on-relinquish", "--on-save"])
+        func bothRead(option: String) throws {
             try MountedDirectory.with("relinquish=60s", "wait=60s", prepare: Presenters.writeNotes) { mount in
                 let notes = mount.path + "/notes.md"
                 let binary = try Lab.variable("TRUCE_BINARY")
                 let command = "'\(binary)' read '\(notes)' -- cat '\(notes)'; echo heard"
                 let presenters = try (1...2).map { _ in
                     try TruceCommand.start(
-                        "present", notes, "--on-change", command, "--on-relinquish", "true",
+                        "present", notes, "--on-change", command, option, "true",
                         "--on-reacquire", "true")
                 }
                 for presenter in presenters {

@@ -191,13 +191,27 @@ extension NaiveArbiter {
         }
         switch want.ask.request {
         case .save:
-            return !written.isEmpty || presenters.contains { $0.id == id && $0.isOutdated }
+            let presenter = presenters.first { $0.id == id }
+            let isRead = !want.cause.access.isWrite
+            return !written.isEmpty || presenter?.isOutdated ?? false
+                || isRead && (presenter.map { holdsUp(want.cause.party, $0) } ?? false)
         case .relinquishToReader:
             return written.contains { turn in
                 turn.program.isExempt(from: want.cause.party)
                     && turn.asked.contains { $0.request == .relinquishToWriter }
             }
         default: return false
+        }
+    }
+
+    /// P25.
+    func holdsUp(_ reader: Party, _ presenter: NaivePresenter) -> Bool {
+        claims.contains { claim in
+            guard !claim.isHeld, claim.party.map(presenter.isWorkedForBy) ?? false else { return false }
+            return turns.contains { turn in
+                claim.turns.contains(turn.id) && isOpen(turn)
+                    && presenters.contains { $0.id == turn.presenter && $0.isWorkedForBy(reader) }
+            }
         }
     }
 

@@ -141,6 +141,8 @@ extension NaiveArbiter {
                 let isQuiet =
                     !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
+                // P25.
+                if ask.request == .save, !part.access.isWrite, holdsUp(party, presenter) { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
                 if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {

@@ -68,8 +68,7 @@ package struct VacancyTable: Sendable {
     /// Ends the window of a name that something was just created at, renamed or linked to.
     package mutating func fills(_ name: [UInt8], in directory: NodeNumber, by actor: Actor?) -> Fill? {
         guard let vacancy = remove(name, in: directory) else { return nil }
-        let isSave = actor?.isSame(as: vacancy.actor) ?? false
-        return isSave ? .save(vacancy) : .change(vacancy)
+        return vacancy.isSaved(by: actor) ? .save(vacancy) : .change(vacancy)
     }
 
     /// Ends the window if its actor gives the old file its name back, after which nothing has happened.
@@ -86,9 +85,7 @@ package struct VacancyTable: Sendable {
 
     /// Ends and returns the windows whose time is over, oldest first.
     package mutating func expired(at now: Instant) -> [Vacancy] {
-        ended { key, group in
-            group.idleEnd <= now ? .max : group.windows[group.head...].prefix { $0.latestEnd <= now }.count
-        }
+        ended { _, group, vacancy in group.idleEnd <= now || vacancy.latestEnd <= now }
     }
 
     /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
@@ -96,12 +93,14 @@ package struct VacancyTable: Sendable {
     /// But whoever shows the document and was asked is left, and may have one program after another save for
     /// it.
     package mutating func actorExited(_ process: ProcessID) -> [Vacancy] {
-        ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
+        ended { actor, _, vacancy in actor.process == process && vacancy.evidence != .presenter }
     }
 
     /// When `expired` must be asked next.
     package var nextDeadline: Instant? {
-        groups.values.map { group in min(group.idleEnd, group.windows[group.head].latestEnd) }.min()
+        groups.values.map { group in
+            group.windows[group.head...].filter(isOpen).map(\.latestEnd).reduce(group.idleEnd, min)
+        }.min()
     }
 
     /// The actors with open windows, whose end somebody has to notice.
@@ -109,14 +108,11 @@ package struct VacancyTable: Sendable {
 }
 
 extension VacancyTable {
-    /// Removes as many of each group's oldest windows as `count` says, and returns them in order.
-    private mutating func ended(
-        where mayEnd: (Vacancy) -> Bool = { _ in true }, _ count: (Actor, Group) -> Int
-    ) -> [Vacancy] {
+    /// Removes the windows that are over, and returns them in order.
+    private mutating func ended(where isOver: (Actor, Group, Vacancy) -> Bool) -> [Vacancy] {
         var over: [Vacancy] = []
         for (actor, group) in groups {
-            over += group.windows[group.head...].prefix(count(actor, group))
-                .filter { isOpen($0) && mayEnd($0) }
+            over += group.windows[group.head...].filter { isOver(actor, group, $0) && isOpen($0) }
         }
         for vacancy in over { _ = remove(vacancy.name, in: vacancy.directory) }
         return over.sorted(by: Self.isInOrder)

@@ -35,7 +35,8 @@ extension CoordinatedFilesystem {
         }
         let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
         let part = Request.Part(
-            node.item, AccessTable.removing(isSave: save?.evidence != nil), at: places.place(in: directory))
+            node.item, AccessTable.removing(isSave: save?.isCertain ?? false), at: places.place(in: directory)
+        )
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
@@ -181,8 +182,9 @@ extension CoordinatedFilesystem {
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
+                // The document has its name still: those who follow the directory hear of the other one.
                 noteNames(of: node)
-                noteDeletion(of: node, change)
+                noteDeletion(ofUnknown: change)
             }
         }
         // Whoever comes after the answer must find this turn over, and so its news told. Where nobody is told, nobody can come
@@ -199,20 +201,22 @@ extension CoordinatedFilesystem {
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
+        let audience = audience(of: node, in: change.directory, besides: thread)
+        let isUsed = mayBeSaved(node, in: change.directory, for: audience, by: thread)
         let mayBeSave =
-            isPresented || ProgramClasses.unlinksToCreate(program)
+            isUsed || isPresented || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
         let evidence = episodes.change { state in
-            state.windows.touched(by: actor, at: Engine.now)
+            state.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
-                isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
-                at: Engine.now)
+                isPresented: isPresented, isAnswering: isAnswering, isUsed: isUsed, by: actor,
+                program: program, at: Engine.now)
         }
-        return save(by: actor, evidence, of: node, in: change.directory, thread)
+        return Save(by: actor, evidence, for: audience)
     }
 
     /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody

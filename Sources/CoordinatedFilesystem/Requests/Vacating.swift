@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
         let actor = processes.actor(ofThread: thread)
         let number = NodeNumber(directory.id.rawValue)
         let vacancy = episodes.change { state in
-            if let actor { state.windows.touched(by: actor, at: Engine.now) }
+            if let actor { state.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
         guard let vacancy, vacancy.audience == .users, isBeingSaved(vacancy),
@@ -145,11 +145,11 @@ extension CoordinatedFilesystem {
     /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
     func touchWindows(by thread: Int32) {
         guard !episodes.isQuiet, thread > 0, let actor = processes.actor(ofThread: thread) else { return }
-        episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
+        episodes.touched(by: actor)
     }
 
     /// Starts looking after the open windows, unless somebody does already.
-    private func watchWindows() {
+    func watchWindows() {
         let isFirst = episodes.state.withLock { state in
             defer { state.isWatched = true }
             return !state.isWatched
@@ -159,17 +159,11 @@ extension CoordinatedFilesystem {
 
     private func scheduleWatch() {
         engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
-            let actors = episodes.state.withLock { $0.windows.actors }
+            let actors = episodes.state.withLock { Set($0.windows.actors + $0.moved.actors) }
             let gone = actors.filter { !processes.isAlive($0.process) }
-            let (closed, isDone): ([Vacancy], Bool) = episodes.change { state in
-                let closed =
-                    state.windows.expired(at: Engine.now)
-                    + gone.flatMap { state.windows.actorExited($0.process) }
-                state.isWatched = !state.windows.isEmpty
-                return (closed, state.windows.isEmpty)
-            }
+            let closed = episodes.change { $0.end(gone, at: Engine.now) }
             for vacancy in closed { closeAside(vacancy) }
-            if !isDone { scheduleWatch() }
+            if !episodes.state.withLock({ $0.endWatch() }) { scheduleWatch() }
         }
     }
 }
