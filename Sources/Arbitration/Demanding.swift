@@ -151,7 +151,7 @@ extension Arbiter {
 
     /// P25: whether what works for a presenter waits for the answer of another, for which a party works.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
-        desk.isDebtor(party)
+        desk.isDebtor(party) && !party.works(for: record.presenter.party)
             && waits.keys.contains { id in
                 parties[id]?.works(for: record.presenter.party) ?? false && desk.owes(party, to: id)
             }

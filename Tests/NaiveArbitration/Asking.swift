@@ -206,7 +206,8 @@ extension NaiveArbiter {
 
     /// P25.
     func holdsUp(_ reader: Party, _ presenter: NaivePresenter) -> Bool {
-        claims.contains { claim in
+        if presenter.isWorkedForBy(reader) { return false }
+        return claims.contains { claim in
             guard !claim.isHeld, claim.party.map(presenter.isWorkedForBy) ?? false else { return false }
             return turns.contains { turn in
                 claim.turns.contains(turn.id) && isOpen(turn)

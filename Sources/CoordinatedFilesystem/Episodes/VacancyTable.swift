@@ -18,6 +18,8 @@ package struct VacancyTable: Sendable {
 
     private var names: [NodeNumber: [[UInt8]: Vacancy]] = [:]
     private var groups: [Actor: Group] = [:]
+    /// The windows for which only the step speaks, by the files that had their names.
+    private var steps: [NodeNumber: Vacancy] = [:]
     package private(set) var count = 0
 
     package init() {}
@@ -29,6 +31,7 @@ package struct VacancyTable: Sendable {
         _ = remove(vacancy.name, in: vacancy.directory)
         guard count < EpisodeLimits.openVacancies else { return false }
         names[vacancy.directory, default: [:]][vacancy.name] = vacancy
+        if vacancy.evidence == .step { steps[vacancy.oldNode] = vacancy }
         groups[vacancy.actor, default: Group(last: vacancy.opened)].windows.append(vacancy)
         count += 1
         touched(by: vacancy.actor, at: vacancy.opened)
@@ -83,6 +86,14 @@ package struct VacancyTable: Sendable {
         return remove(name, in: directory)
     }
 
+    /// Ends the window of a file that another program than its actor uses by its new name: to that one it has moved.
+    package mutating func moves(_ node: NodeNumber, for actor: Actor?) -> Vacancy? {
+        guard let vacancy = steps[node], !(actor?.isOneProgram(with: vacancy.actor) ?? false) else {
+            return nil
+        }
+        return remove(vacancy.name, in: vacancy.directory)
+    }
+
     /// Ends and returns the windows whose time is over, oldest first.
     package mutating func expired(at now: Instant) -> [Vacancy] {
         ended { _, group, vacancy in group.idleEnd <= now || vacancy.latestEnd <= now }
@@ -121,6 +132,7 @@ extension VacancyTable {
     private mutating func remove(_ name: [UInt8], in directory: NodeNumber) -> Vacancy? {
         guard count > 0, let vacancy = names[directory]?.removeValue(forKey: name) else { return nil }
         if names[directory]?.isEmpty == true { names[directory] = nil }
+        if steps[vacancy.oldNode] == vacancy { steps[vacancy.oldNode] = nil }
         count -= 1
         trim(vacancy.actor)
         return vacancy

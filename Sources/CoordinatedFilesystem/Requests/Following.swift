@@ -99,7 +99,7 @@ extension CoordinatedFilesystem {
     /// The name of a document stays empty: its save was something else.
     func abandonName(of vacancy: Vacancy, by claimant: (any Claimant)?) {
         guard let place = documents.place(of: vacancy.document) else {
-            return tellListeners(of: vacancy, by: claimant)
+            return follow(vacancy, untrackedBy: claimant)
         }
         guard place.awaited != nil else { return }
         if let former = place.former, former.hasName {
@@ -123,12 +123,15 @@ extension CoordinatedFilesystem {
         engine.noteMove(of: vacancy.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// The same for those who follow the directory only.
-    private func tellListeners(of vacancy: Vacancy, by claimant: (any Claimant)?) {
+    /// The same where nobody shows the document. Those who wait for it go where it went, and those who follow the directory hear
+    /// of it.
+    private func follow(_ vacancy: Vacancy, untrackedBy claimant: (any Claimant)?) {
+        let former = nodes[NodeID(vacancy.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
+        if let former, vacancy.evidence == .step { adopt(vacancy.document, by: former) }
         let from = formerPlace(of: vacancy)
         guard engine.isAttended, engine.isHeard(of: vacancy.document, at: from) else { return }
         let party = claimant?.identify() ?? .nobody
-        if let former = nodes[NodeID(vacancy.oldNode.rawValue)], former.hasName {
+        if let former {
             engine.noteMove(of: former.item, Move(from: from, to: namedPlace(of: former)), by: party)
         } else {
             engine.noteDeletion(of: vacancy.document, at: from, by: party)

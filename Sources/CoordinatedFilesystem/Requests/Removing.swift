@@ -29,6 +29,7 @@ extension CoordinatedFilesystem {
         }
         let known = nodes[FileKey(status)]
         if let known { closeOutlived(on: known) }
+        endStep(on: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
@@ -202,7 +203,8 @@ extension CoordinatedFilesystem {
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
         let audience = audience(of: node, in: change.directory, besides: thread)
-        let isUsed = mayBeSaved(node, in: change.directory, for: audience, by: thread)
+        // What nobody presents is better gone at once.
+        let isUsed = isPresented && mayBeSaved(node, in: change.directory, for: audience, by: thread)
         let mayBeSave =
             isUsed || isPresented || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }

@@ -36,7 +36,10 @@ extension CoordinatedFilesystem {
             return
         }
         let node = move.node
-        for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
+        for file in [node, move.target].compactMap(\.self) {
+            closeOutlived(on: file)
+            endStep(on: file, by: from.caller.thread)
+        }
         // A log or a database of two names is one still.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }

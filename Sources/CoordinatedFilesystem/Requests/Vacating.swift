@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -146,6 +147,16 @@ extension CoordinatedFilesystem {
     func touchWindows(by thread: Int32) {
         guard !episodes.isQuiet, thread > 0, let actor = processes.actor(ofThread: thread) else { return }
         episodes.touched(by: actor)
+    }
+
+    /// A program is about to use a file. If another one has just moved it, and it is not known yet whether that is a save, it has
+    /// moved: those who show it hear of that before they are asked for anything.
+    func endStep(on node: Node?, by thread: Int32) {
+        guard let node, node.kind == S_IFREG, !episodes.isQuiet else { return }
+        let number = NodeNumber(node.id.rawValue)
+        let actor = thread > 0 ? processes.actor(ofThread: thread) : nil
+        let vacancy = episodes.change { $0.windows.moves(number, for: actor) }
+        if let vacancy { closeWindow(vacancy, because: .windowClosed) }
     }
 
     /// Starts looking after the open windows, unless somebody does already.
