@@ -15,22 +15,30 @@ extension CoordinatedFilesystem {
         engine.isAttended || node.state.withLock { $0.opens > 0 } || returns.isAwaited(node.item)
     }
 
-    /// Which programs the missing name would concern; nil if none: then it is gone at once, whatever it looks like.
-    func audience(of node: Node, in directory: Node, besides thread: Int32) -> Vacancy.Audience? {
+    /// What looks like a save is one only if it concerns others: else the name is gone at once.
+    func save(
+        by actor: Actor, _ evidence: Vacancy.Evidence?, of node: Node, in directory: Node, _ thread: Int32
+    ) -> Save {
+        guard let evidence, let audience = audience(of: node, in: directory, besides: thread) else {
+            return Save(actor: actor, evidence: nil, audience: .listeners)
+        }
+        return Save(actor: actor, evidence: evidence, audience: audience)
+    }
+
+    private func audience(of node: Node, in directory: Node, besides thread: Int32) -> Vacancy.Audience? {
         if engine.isAttended, engine.isPresented(node.item) { return .users }
         if isUsed(node, besides: thread) { return .users }
         let isHeard = engine.isAttended && engine.isHeard(of: node.item, at: places.place(in: directory))
         return isHeard ? .listeners : nil
     }
 
-    /// Whether taking a document's name away may be the first step of a save though nothing but the step says so. A program that
-    /// holds an access to move or delete it has said what it does.
-    func mayBeSaved(
-        _ node: Node, in directory: Node, for audience: Vacancy.Audience?, by thread: Int32
-    ) -> Bool {
-        guard audience == .users, node.itemClass == .document, !engine.isToBeReplaced(node.item) else {
-            return false
-        }
+    /// Whether taking a document's name away may be the first step of a save though nothing but the step says so. Only those that
+    /// present it lose something if that is not waited for. A program that holds an access to move or delete it has said what it
+    /// does.
+    func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
+        guard engine.isAttended, engine.isPresented(node.item), node.itemClass == .document,
+            !engine.isToBeReplaced(node.item)
+        else { return false }
         let party = processes.currentParty(ofThread: thread)
         return !engine.isWithinAccess(party, of: node.item, at: places.place(in: directory))
     }

@@ -202,11 +202,8 @@ extension CoordinatedFilesystem {
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
-        let audience = audience(of: node, in: change.directory, besides: thread)
-        // What nobody presents is better gone at once.
-        let isUsed = isPresented && mayBeSaved(node, in: change.directory, for: audience, by: thread)
         let mayBeSave =
-            isUsed || isPresented || ProgramClasses.unlinksToCreate(program)
+            isPresented || ProgramClasses.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
@@ -215,10 +212,11 @@ extension CoordinatedFilesystem {
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
-                isPresented: isPresented, isAnswering: isAnswering, isUsed: isUsed, by: actor,
+                isPresented: isPresented, isAnswering: isAnswering,
+                mayBeSaved: isPresented && mayBeSaved(node, in: change.directory, by: thread), by: actor,
                 program: program, at: Engine.now)
         }
-        return Save(by: actor, evidence, for: audience)
+        return save(by: actor, evidence, of: node, in: change.directory, thread)
     }
 
     /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody

@@ -329,9 +329,8 @@ extension CoordinatedFilesystem {
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !episodes.isQuiet }
         let isAnswering = isAnswering(thread, about: node)
-        let audience = audience(of: node, in: move.from.directory, besides: thread)
-        let isUsed = mayBeSaved(node, in: move.from.directory, for: audience, by: thread)
-        guard isBackup || isRemembered || isAnswering || isUsed,
+        let mayBeSaved = mayBeSaved(node, in: move.from.directory, by: thread)
+        guard isBackup || isRemembered || isAnswering || mayBeSaved,
             let actor = processes.actor(ofThread: thread)
         else { return nil }
         noteEndedMakers(besides: actor, of: move.from)
@@ -340,8 +339,8 @@ extension CoordinatedFilesystem {
             return state.recogniser.vacancy(
                 whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
-                isAnswering: isAnswering, isUsed: isUsed, by: actor, at: Engine.now)
+                isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: actor, at: Engine.now)
         }
-        return Save(by: actor, evidence, for: audience)
+        return save(by: actor, evidence, of: node, in: move.from.directory, thread)
     }
 }

@@ -199,13 +199,6 @@ struct Save: Sendable {
     let evidence: Vacancy.Evidence?
     let audience: Vacancy.Audience
 
-    /// What looks like a save is one only if it concerns others.
-    init(by actor: Actor, _ evidence: Vacancy.Evidence?, for audience: Vacancy.Audience?) {
-        self.actor = actor
-        self.evidence = audience == nil ? nil : evidence
-        self.audience = audience ?? .listeners
-    }
-
     /// Whether the step is part of a save, and not what it looks like.
     var isCertain: Bool { evidence.map { $0 != .step } ?? false }
 }
