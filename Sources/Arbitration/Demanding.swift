@@ -149,7 +149,7 @@ extension Arbiter {
         return true
     }
 
-    /// P25: whether what works for a presenter waits for the answer of another, for which a party works.
+    /// P25: whether an access that works for a presenter waits for an answer of another one, for which the party works.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
         desk.isDebtor(party) && !party.works(for: record.presenter.party)
             && waits.keys.contains { id in

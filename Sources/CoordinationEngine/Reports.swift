@@ -86,11 +86,6 @@ extension Engine {
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 
-    /// Whether a program does something to an item while it holds an access to write it that it asked for over the socket.
-    package func isWithinAccess(_ party: Party, of item: ItemID, at place: Place) -> Bool {
-        author(party, nil, of: item, at: place).1 != nil
-    }
-
     /// A symbolic link leads elsewhere now.
     package func noteLeading(of link: ItemID, to item: ItemID, at place: Place) {
         submit(.relinked(link, to: item, at: place))

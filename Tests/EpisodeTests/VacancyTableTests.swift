@@ -11,12 +11,11 @@ private let start = Instant(nanoseconds: 0)
 struct VacancyTableTests {
     private func vacancy(
         _ name: String, by actor: Actor = vim, in directory: NodeNumber = Stage.folder,
-        at opened: Instant = start, audience: Vacancy.Audience = .users,
-        evidence: Vacancy.Evidence = .backupName
+        at opened: Instant = start, audience: Vacancy.Audience = .users
     ) -> Vacancy {
         Vacancy(
             directory: directory, name: Array(name.utf8), document: Stage.document, oldNode: NodeNumber(9),
-            actor: actor, evidence: evidence, audience: audience, opened: opened,
+            actor: actor, evidence: .backupName, audience: audience, opened: opened,
             claim: ClaimID(1))
     }
 
@@ -52,31 +51,6 @@ struct VacancyTableTests {
         #expect(table.nextDeadline == start + .seconds(10))
         #expect(names(table.expired(at: start + .seconds(10))) == ["a"])
         #expect(table.nextDeadline == start + .seconds(11))
-    }
-
-    @Test("a window that only the step speaks for ends after 250 ms, and others of its actor stay")
-    func step() {
-        var table = VacancyTable()
-        open(vacancy("b"), in: &table)
-        open(vacancy("a", evidence: .step), in: &table)
-        #expect(table.nextDeadline == start + .milliseconds(250))
-        table.touched(by: vim, at: start + .milliseconds(200))
-        #expect(table.expired(at: start + .milliseconds(249)) == [])
-        #expect(names(table.expired(at: start + .milliseconds(250))) == ["a"])
-        #expect(table.nextDeadline == start + .milliseconds(2_200))
-    }
-
-    @Test("only the program itself, or its child, saves by a step alone")
-    func stepOfOneProgram() {
-        let child = Stage.program(201, parent: 200, session: 60)
-        let sibling = Stage.program(202, parent: 60, session: 60)
-        for (actor, isSave) in [(vim, true), (child, true), (sibling, false), (stranger, false)] {
-            var table = VacancyTable()
-            let vacated = vacancy("a", evidence: .step)
-            open(vacated, in: &table)
-            let fill = table.fills(Array("a".utf8), in: Stage.folder, by: actor)
-            #expect(fill == (isSave ? .save(vacated) : .change(vacated)), "\(actor)")
-        }
     }
 
     @Test("a child's operation keeps its parent's windows open")

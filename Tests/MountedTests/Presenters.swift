@@ -159,6 +159,26 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A presenter hears nothing when another link of its file is removed, and those that follow the folder do"
+        )
+        func otherLinkRemoved() throws {
+            try MountedDirectory.with(prepare: Self.writeNotes) { mount in
+                try Program("ln").run("notes.md", "other", at: mount.path)
+                let (presenter, folder) = (try Self.present(mount), try Self.present(mount, "."))
+                try Script("cd \"$1\"; rm other; echo more >>notes.md").run(mount.path)
+                try eventually(within: .seconds(10), "the change to be told") {
+                    presenter.text.contains("presenter/didChange") && folder.text.contains("\"notes.md\"")
+                }
+                #expect(
+                    presenter.text.components(separatedBy: "presenter/did").count == 2, "\(presenter.text)")
+                #expect(!presenter.text.contains("Deletion"), "\(presenter.text)")
+                #expect(folder.text.contains("other"), "\(folder.text)")
+                for presenter in [presenter, folder] { try presenter.end() }
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("A presenter keeps its file when another link of it takes the name of something else")
         func otherLinkOverAnother() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in

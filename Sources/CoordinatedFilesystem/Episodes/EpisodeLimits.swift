@@ -10,10 +10,6 @@ package enum EpisodeLimits {
     package static let vacancyIdle: Span = .seconds(2)
     /// How long a vacated name waits in all, however busy its actor is.
     package static let vacancyLongest: Span = .seconds(10)
-    /// How long a name waits that was vacated by a step which may be a move or a removal, however busy its actor is.
-    ///
-    /// Programs that save need less than a millisecond. A longer wait would keep others from hearing of a move.
-    package static let stepWait: Span = .milliseconds(250)
     /// How long after its maker's exit a file still counts as part of a sibling's save.
     ///
     /// Shell pipelines need 25 ms; the rest is margin.

@@ -13,9 +13,6 @@ package struct Vacancy: Hashable, Sendable {
         case program
         /// Its actor works for a presenter of the document that was asked for something and has not answered.
         case presenter
-        /// Nothing but the step: the program may name its backups in a way of its own, or may have moved the document or
-        /// removed it. A short time tells.
-        case step
     }
 
     /// Which programs besides its actor the missing name concerns.
@@ -59,17 +56,7 @@ package struct Vacancy: Hashable, Sendable {
     }
 
     /// When the window ends however busy the actor is.
-    package var latestEnd: Instant {
-        opened + (evidence == .step ? EpisodeLimits.stepWait : EpisodeLimits.vacancyLongest)
-    }
-
-    /// Whether what an actor puts under the name is the document's next contents.
-    ///
-    /// Where the step alone is the evidence, only the same program can mean that: a sibling in one shell is another command.
-    package func isSaved(by actor: Actor?) -> Bool {
-        guard let actor else { return false }
-        return evidence == .step ? actor.isOneProgram(with: self.actor) : actor.isSame(as: self.actor)
-    }
+    package var latestEnd: Instant { opened + EpisodeLimits.vacancyLongest }
 }
 
 /// How a vacated name was filled again.

@@ -18,8 +18,6 @@ package struct VacancyTable: Sendable {
 
     private var names: [NodeNumber: [[UInt8]: Vacancy]] = [:]
     private var groups: [Actor: Group] = [:]
-    /// The windows for which only the step speaks, by the files that had their names.
-    private var steps: [NodeNumber: Vacancy] = [:]
     package private(set) var count = 0
 
     package init() {}
@@ -31,7 +29,6 @@ package struct VacancyTable: Sendable {
         _ = remove(vacancy.name, in: vacancy.directory)
         guard count < EpisodeLimits.openVacancies else { return false }
         names[vacancy.directory, default: [:]][vacancy.name] = vacancy
-        if vacancy.evidence == .step { steps[vacancy.oldNode] = vacancy }
         groups[vacancy.actor, default: Group(last: vacancy.opened)].windows.append(vacancy)
         count += 1
         touched(by: vacancy.actor, at: vacancy.opened)
@@ -71,7 +68,8 @@ package struct VacancyTable: Sendable {
     /// Ends the window of a name that something was just created at, renamed or linked to.
     package mutating func fills(_ name: [UInt8], in directory: NodeNumber, by actor: Actor?) -> Fill? {
         guard let vacancy = remove(name, in: directory) else { return nil }
-        return vacancy.isSaved(by: actor) ? .save(vacancy) : .change(vacancy)
+        let isSave = actor?.isSame(as: vacancy.actor) ?? false
+        return isSave ? .save(vacancy) : .change(vacancy)
     }
 
     /// Ends the window if its actor gives the old file its name back, after which nothing has happened.
@@ -86,17 +84,11 @@ package struct VacancyTable: Sendable {
         return remove(name, in: directory)
     }
 
-    /// Ends the window of a file that another program than its actor uses by its new name: to that one it has moved.
-    package mutating func moves(_ node: NodeNumber, for actor: Actor?) -> Vacancy? {
-        guard let vacancy = steps[node], !(actor?.isOneProgram(with: vacancy.actor) ?? false) else {
-            return nil
-        }
-        return remove(vacancy.name, in: vacancy.directory)
-    }
-
     /// Ends and returns the windows whose time is over, oldest first.
     package mutating func expired(at now: Instant) -> [Vacancy] {
-        ended { _, group, vacancy in group.idleEnd <= now || vacancy.latestEnd <= now }
+        ended { key, group in
+            group.idleEnd <= now ? .max : group.windows[group.head...].prefix { $0.latestEnd <= now }.count
+        }
     }
 
     /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
@@ -104,14 +96,12 @@ package struct VacancyTable: Sendable {
     /// But whoever shows the document and was asked is left, and may have one program after another save for
     /// it.
     package mutating func actorExited(_ process: ProcessID) -> [Vacancy] {
-        ended { actor, _, vacancy in actor.process == process && vacancy.evidence != .presenter }
+        ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
     }
 
     /// When `expired` must be asked next.
     package var nextDeadline: Instant? {
-        groups.values.map { group in
-            group.windows[group.head...].filter(isOpen).map(\.latestEnd).reduce(group.idleEnd, min)
-        }.min()
+        groups.values.map { group in min(group.idleEnd, group.windows[group.head].latestEnd) }.min()
     }
 
     /// The actors with open windows, whose end somebody has to notice.
@@ -119,11 +109,14 @@ package struct VacancyTable: Sendable {
 }
 
 extension VacancyTable {
-    /// Removes the windows that are over, and returns them in order.
-    private mutating func ended(where isOver: (Actor, Group, Vacancy) -> Bool) -> [Vacancy] {
+    /// Removes as many of each group's oldest windows as `count` says, and returns them in order.
+    private mutating func ended(
+        where mayEnd: (Vacancy) -> Bool = { _ in true }, _ count: (Actor, Group) -> Int
+    ) -> [Vacancy] {
         var over: [Vacancy] = []
         for (actor, group) in groups {
-            over += group.windows[group.head...].filter { isOver(actor, group, $0) && isOpen($0) }
+            over += group.windows[group.head...].prefix(count(actor, group))
+                .filter { isOpen($0) && mayEnd($0) }
         }
         for vacancy in over { _ = remove(vacancy.name, in: vacancy.directory) }
         return over.sorted(by: Self.isInOrder)
@@ -132,7 +125,6 @@ extension VacancyTable {
     private mutating func remove(_ name: [UInt8], in directory: NodeNumber) -> Vacancy? {
         guard count > 0, let vacancy = names[directory]?.removeValue(forKey: name) else { return nil }
         if names[directory]?.isEmpty == true { names[directory] = nil }
-        if steps[vacancy.oldNode] == vacancy { steps[vacancy.oldNode] = nil }
         count -= 1
         trim(vacancy.actor)
         return vacancy

@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
-            let creation = Creation(handle, of: change, isNew: !appearance.isSave, status, file: created)
+            let creation = Creation(handle, of: change, isNew: appearance.fill == nil, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, appearance.fill, after: turn, isForced: isForced, reply: reply)
         } catch {
@@ -142,22 +142,17 @@ extension CoordinatedFilesystem {
         }
         let actor = processes.actor(ofThread: caller.thread)
         let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
-        let (fill, moved): (Fill?, MovedDocument?) = episodes.change { state in
+        let fill: Fill? = episodes.change { state in
             if isSide, let actor {
                 state.recogniser.made(name.bytes, in: place, node: number, by: actor, at: Engine.now)
             }
-            if let actor { state.touched(by: actor, at: Engine.now) }
-            let moved = state.moved.fills(name.bytes, in: place, by: actor)
-            return (state.windows.fills(name.bytes, in: place, by: actor), moved)
+            if let actor { state.windows.touched(by: actor, at: Engine.now) }
+            return state.windows.fills(name.bytes, in: place, by: actor)
         }
         guard let fill else {
-            let change = NameChange(name, in: directory, caller: caller)
-            if let moved, takeBack(moved, to: node, as: change) {
-                return Appearance(isDocument: true, isSave: true)
-            }
             return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))
         }
-        return Appearance(fill: fill, isDocument: fillName(of: fill, with: node), isSave: true)
+        return Appearance(fill: fill, isDocument: fillName(of: fill, with: node))
     }
 
     func become(_ caller: Caller) {
@@ -171,8 +166,6 @@ struct Appearance {
     var fill: Fill?
     /// It is a document that was missing.
     let isDocument: Bool
-    /// It is a step of a save, or takes the place of what looked like one, and no new file.
-    var isSave = false
 }
 
 /// A file that was just made, on its way to being open.

@@ -67,10 +67,7 @@ extension CoordinatedFilesystem: DocumentSource {
                 return nil
             }
             correctName(of: found, to: name, in: node, again)
-            if isLast {
-                endStep(on: found, by: 0)
-                foundAwaited(found, as: name, in: node)
-            }
+            if isLast { foundAwaited(found, as: name, in: node) }
             (node, last) = (found, again)
         }
         let item = node.item

@@ -98,16 +98,9 @@ extension CoordinatedFilesystem {
 
     /// The name of a document stays empty: its save was something else.
     func abandonName(of vacancy: Vacancy, by claimant: (any Claimant)?) {
-        guard let place = documents.place(of: vacancy.document) else {
-            return follow(vacancy, untrackedBy: claimant)
-        }
-        guard place.awaited != nil else { return }
+        guard let place = documents.place(of: vacancy.document), place.awaited != nil else { return }
         if let former = place.former, former.hasName {
             follow(vacancy, to: former, by: claimant)
-            guard vacancy.evidence == .step, processes.isAlive(vacancy.actor.process) else { return }
-            let stamp = former.presentStatus.map(Stamp.init)
-            episodes.change { $0.moved.insert(MovedDocument(vacancy, as: stamp), at: Engine.now) }
-            watchWindows()
         } else {
             documents.forgetFormer(of: vacancy.document)
             engine.noteLoss(
@@ -119,59 +112,10 @@ extension CoordinatedFilesystem {
     private func follow(_ vacancy: Vacancy, to node: Node, by claimant: (any Claimant)?) {
         adopt(vacancy.document, by: node)
         noteNames(of: node)
-        let move = Coordination.Move(from: formerPlace(of: vacancy), to: namedPlace(of: node))
-        engine.noteMove(of: vacancy.document, move, by: claimant?.identify() ?? .nobody)
-    }
-
-    /// The same where nobody shows the document. Those who wait for it go where it went, and those who follow the directory hear
-    /// of it.
-    private func follow(_ vacancy: Vacancy, untrackedBy claimant: (any Claimant)?) {
-        let former = nodes[NodeID(vacancy.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
-        if let former, vacancy.evidence == .step { adopt(vacancy.document, by: former) }
-        let from = formerPlace(of: vacancy)
-        guard engine.isAttended, engine.isHeard(of: vacancy.document, at: from) else { return }
-        let party = claimant?.identify() ?? .nobody
-        if let former {
-            engine.noteMove(of: former.item, Move(from: from, to: namedPlace(of: former)), by: party)
-        } else {
-            engine.noteDeletion(of: vacancy.document, at: from, by: party)
-        }
-    }
-
-    /// A document that was taken to have moved is saved after all: the program that moved it has put a file under its name. What
-    /// those who show it wrote meanwhile went into the program's backup, and is kept. Returns false if they have gone.
-    func takeBack(_ moved: MovedDocument, to node: Node, as change: NameChange) -> Bool {
-        let document = moved.vacancy.document
-        guard let place = documents.place(of: document) else { return false }
-        let from: Place
-        if case .node(let former) = place {
-            keepTyped(in: former, since: moved, by: change)
-            from = namedPlace(of: former)
-            documents.vacate(document, awaiting: change.name, in: change.directory, former: former)
-            let orphan = makeItem()
-            engine.vacate(document, orphan: orphan)
-            nodes.renumber(former, as: orphan)
-        } else {
-            from = places.place(in: place.anchor)
-        }
-        adopt(document, by: node)
-        let to = places.place(change.name, in: change.directory)
-        let party = processes.currentParty(ofThread: change.caller.thread)
-        engine.noteMove(of: document, Move(from: from, to: to), by: party)
-        engine.journal.note(.filled, at: Engine.now, by: change.subject, "after it was told to have moved")
-        return true
-    }
-
-    private func keepTyped(in former: Node, since moved: MovedDocument, by change: NameChange) {
-        guard let status = former.presentStatus, let stamp = moved.stamp,
-            !stamp.hasSameContents(as: Stamp(status))
-        else { return }
-        keeper.keepTyped(in: former, of: change.directory.path(of: change.name), by: change.subject)
-    }
-
-    private func namedPlace(of node: Node) -> Place {
         let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-        return parent.map { places.place(name, in: $0) } ?? Place()
+        let move = Coordination.Move(
+            from: formerPlace(of: vacancy), to: parent.map { places.place(name, in: $0) } ?? Place())
+        engine.noteMove(of: vacancy.document, move, by: claimant?.identify() ?? .nobody)
     }
 
     private func formerPlace(of vacancy: Vacancy) -> Place {

@@ -92,7 +92,7 @@ extension CoordinatedFilesystem {
                 noteNames(of: node)
             }
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
-            if !appearance.isSave { noteCreation(of: node, change, under: claim) }
+            if appearance.fill == nil { noteCreation(of: node, change, under: claim) }
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)

@@ -16,7 +16,6 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         if !bounces.isQuiet { bounces.endLook(by: caller.thread) }
         touchWindows(by: caller.thread)
-        endStep(on: node, by: caller.thread)
         let hasBeenStale = bounces.hasReturned(caller.thread, at: Engine.now)
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)

@@ -29,15 +29,13 @@ extension CoordinatedFilesystem {
         }
         let known = nodes[FileKey(status)]
         if let known { closeOutlived(on: known) }
-        endStep(on: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
         let part = Request.Part(
-            node.item, AccessTable.removing(isSave: save?.isCertain ?? false), at: places.place(in: directory)
-        )
+            node.item, AccessTable.removing(isSave: save?.evidence != nil), at: places.place(in: directory))
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
@@ -208,13 +206,12 @@ extension CoordinatedFilesystem {
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
         let evidence = episodes.change { state in
-            state.touched(by: actor, at: Engine.now)
+            state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
-                isPresented: isPresented, isAnswering: isAnswering,
-                mayBeSaved: isPresented && mayBeSaved(node, in: change.directory, by: thread), by: actor,
-                program: program, at: Engine.now)
+                isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
+                at: Engine.now)
         }
         return save(by: actor, evidence, of: node, in: change.directory, thread)
     }

@@ -36,10 +36,7 @@ extension CoordinatedFilesystem {
             return
         }
         let node = move.node
-        for file in [node, move.target].compactMap(\.self) {
-            closeOutlived(on: file)
-            endStep(on: file, by: from.caller.thread)
-        }
+        for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
         // A log or a database of two names is one still.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
@@ -48,7 +45,7 @@ extension CoordinatedFilesystem {
             return carryOut(move, nil, reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(of: move)
-        guard let wanted = self.request(for: move, of: node, isSave: save?.isCertain ?? false) else {
+        guard let wanted = self.request(for: move, of: node, isSave: save?.evidence != nil) else {
             giveUp(former)
             return carryOut(move, nil, reply: reply)
         }
@@ -57,7 +54,7 @@ extension CoordinatedFilesystem {
             isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            let isSave = save?.isCertain ?? false
+            let isSave = save?.evidence != nil
             // A save that begins by putting the document aside, or exchanges it, is going to take that away.
             let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
             let replaced = move.isExchange ? nil : move.target
@@ -242,7 +239,7 @@ extension CoordinatedFilesystem {
     private func fillName(of move: Rename, _ node: Node, _ save: Save?, under claim: ClaimID?) {
         let number = NodeNumber(node.id.rawValue)
         let newPlace = NodeNumber(move.to.directory.id.rawValue)
-        let (rolledBack, fill, moved): (Vacancy?, Fill?, MovedDocument?) = episodes.change { state in
+        let (rolledBack, fill): (Vacancy?, Fill?) = episodes.change { state in
             if move.isUpdate {
                 state.recogniser.forget(number)
             } else {
@@ -252,10 +249,9 @@ extension CoordinatedFilesystem {
             if let back = state.windows.rollsBack(
                 number, to: move.to.name.bytes, in: newPlace, by: save?.actor)
             {
-                return (back, nil, nil)
+                return (back, nil)
             }
-            let moved = state.moved.fills(move.to.name.bytes, in: newPlace, by: save?.actor)
-            return (nil, state.windows.fills(move.to.name.bytes, in: newPlace, by: save?.actor), moved)
+            return (nil, state.windows.fills(move.to.name.bytes, in: newPlace, by: save?.actor))
         }
         if let rolledBack {
             adopt(rolledBack.document, by: node)
@@ -264,8 +260,6 @@ extension CoordinatedFilesystem {
         let isDocument: Bool
         if let fill {
             isDocument = fillName(of: fill, with: node)
-        } else if let moved, moved.vacancy.oldNode != number, takeBack(moved, to: node, as: move.to) {
-            isDocument = true
         } else {
             // If nobody shows what waited, as where the mover itself asked to replace it, the move says it all. Presenters
             // of what was moved are the document's as soon as it is filled.
@@ -327,19 +321,18 @@ extension CoordinatedFilesystem {
         // Its actor may fill a name that it has vacated by this one.
         guard mayConcernOthers(node) || !episodes.isQuiet else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
-        let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !episodes.isQuiet }
+        let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
         let isAnswering = isAnswering(thread, about: node)
-        let mayBeSaved = mayBeSaved(node, in: move.from.directory, by: thread)
-        guard isBackup || isRemembered || isAnswering || mayBeSaved,
-            let actor = processes.actor(ofThread: thread)
-        else { return nil }
+        guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
+            return nil
+        }
         noteEndedMakers(besides: actor, of: move.from)
         let evidence = episodes.change { state in
-            state.touched(by: actor, at: Engine.now)
+            state.windows.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
-                isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: actor, at: Engine.now)
+                isAnswering: isAnswering, by: actor, at: Engine.now)
         }
         return save(by: actor, evidence, of: node, in: move.from.directory, thread)
     }

@@ -16,10 +16,7 @@ extension CoordinatedFilesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        if change.size != nil {
-            closeOutlived(on: node)
-            endStep(on: node, by: reply.caller.thread)
-        }
+        if change.size != nil { closeOutlived(on: node) }
         let caller = reply.caller
         guard let reply = sendBack(caller, fromFile: node, unless: handle != nil, reply) else { return }
         let handle = handle.flatMap { handles[$0] }

@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -18,7 +17,7 @@ extension CoordinatedFilesystem {
         let actor = processes.actor(ofThread: thread)
         let number = NodeNumber(directory.id.rawValue)
         let vacancy = episodes.change { state in
-            if let actor { state.touched(by: actor, at: Engine.now) }
+            if let actor { state.windows.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
         guard let vacancy, vacancy.audience == .users, isBeingSaved(vacancy),
@@ -146,21 +145,11 @@ extension CoordinatedFilesystem {
     /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
     func touchWindows(by thread: Int32) {
         guard !episodes.isQuiet, thread > 0, let actor = processes.actor(ofThread: thread) else { return }
-        episodes.touched(by: actor)
-    }
-
-    /// A program is about to use a file. If another one has just moved it, and it is not known yet whether that is a save, it has
-    /// moved: those who show it hear of that before they are asked for anything.
-    func endStep(on node: Node?, by thread: Int32) {
-        guard let node, node.kind == S_IFREG, !episodes.isQuiet else { return }
-        let number = NodeNumber(node.id.rawValue)
-        let actor = thread > 0 ? processes.actor(ofThread: thread) : nil
-        let vacancy = episodes.change { $0.windows.moves(number, for: actor) }
-        if let vacancy { closeWindow(vacancy, because: .windowClosed) }
+        episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
     }
 
     /// Starts looking after the open windows, unless somebody does already.
-    func watchWindows() {
+    private func watchWindows() {
         let isFirst = episodes.state.withLock { state in
             defer { state.isWatched = true }
             return !state.isWatched
@@ -170,11 +159,17 @@ extension CoordinatedFilesystem {
 
     private func scheduleWatch() {
         engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
-            let actors = episodes.state.withLock { Set($0.windows.actors + $0.moved.actors) }
+            let actors = episodes.state.withLock { $0.windows.actors }
             let gone = actors.filter { !processes.isAlive($0.process) }
-            let closed = episodes.change { $0.end(gone, at: Engine.now) }
+            let (closed, isDone): ([Vacancy], Bool) = episodes.change { state in
+                let closed =
+                    state.windows.expired(at: Engine.now)
+                    + gone.flatMap { state.windows.actorExited($0.process) }
+                state.isWatched = !state.windows.isEmpty
+                return (closed, state.windows.isEmpty)
+            }
             for vacancy in closed { closeAside(vacancy) }
-            if !episodes.state.withLock({ $0.endWatch() }) { scheduleWatch() }
+            if !isDone { scheduleWatch() }
         }
     }
 }

@@ -198,7 +198,4 @@ struct Save: Sendable {
     /// Nil where the name is just taken away.
     let evidence: Vacancy.Evidence?
     let audience: Vacancy.Audience
-
-    /// Whether the step is part of a save, and not what it looks like.
-    var isCertain: Bool { evidence.map { $0 != .step } ?? false }
 }

@@ -11,7 +11,6 @@ final class Episodes: Sendable {
     struct State {
         var recogniser = Recogniser()
         var windows = VacancyTable()
-        var moved = MovedDocuments()
         var isWatched = false
         /// Steps under way that are about to vacate a name, by directory.
         var steps: [NodeNumber: Int] = [:]
@@ -24,7 +23,7 @@ final class Episodes: Sendable {
     private let stepsBegun = Atomic<UInt64>(0)
     private let openWindows = Atomic<Int>(0)
 
-    /// Whether no name is vacated just now, and none that was is expected to be filled, which is what the fast paths ask.
+    /// Whether no name is vacated just now, which is what the fast paths ask.
     var isQuiet: Bool { openWindows.load(ordering: .relaxed) == 0 }
 
     /// Changes the book, and keeps ``isQuiet`` true to it.
@@ -32,15 +31,9 @@ final class Episodes: Sendable {
         state.withLock { state in
             let result = body(&state)
             openWindows.store(
-                state.windows.count + state.moved.count + state.steps.count, ordering: .sequentiallyConsistent
-            )
+                state.windows.count + state.steps.count, ordering: .sequentiallyConsistent)
             return result
         }
-    }
-
-    /// A program does something on the mount, and so is not done with the names that it has vacated.
-    func touched(by actor: Actor) {
-        change { $0.touched(by: actor, at: Engine.now) }
     }
 
     /// A file is gone, or has become a document.
@@ -96,26 +89,5 @@ final class Episodes: Sendable {
     /// Whether a thread leaves so many names empty that none of them is in the middle of a save.
     func areManyDepartures(by vacancy: Vacancy) -> Bool {
         departures.withLock { $0.areMany(by: vacancy.thread, from: vacancy.directory, at: Engine.now) }
-    }
-}
-
-extension Episodes.State {
-    /// See ``Episodes/touched(by:)``.
-    mutating func touched(by actor: Actor, at now: Instant) {
-        windows.touched(by: actor, at: now)
-        moved.touched(by: actor, at: now)
-    }
-
-    /// Ends and returns the windows whose time is over or whose programs are gone.
-    mutating func end(_ gone: Set<Actor>, at now: Instant) -> [Vacancy] {
-        moved.expire(at: now)
-        for actor in gone { moved.actorExited(actor.process) }
-        return windows.expired(at: now) + gone.flatMap { windows.actorExited($0.process) }
-    }
-
-    /// Whether there is nothing left to look after. No look follows then.
-    mutating func endWatch() -> Bool {
-        isWatched = !windows.isEmpty || moved.count > 0
-        return !isWatched
     }
 }

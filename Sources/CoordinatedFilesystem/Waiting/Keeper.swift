@@ -130,22 +130,6 @@ final class Keeper: Sendable {
         }
     }
 
-    /// Keeps what a file holds as contents of a document that it is no more. A failure is logged.
-    func keepTyped(in node: Node, of path: [UInt8], by subject: any JournalSubject) {
-        do throws(StoreError) {
-            guard let store else { throw .readOnly }
-            let descriptor = try Self.descriptor(of: node)
-            let closed = Self.closedDirectories(above: node)
-            let id = try store.keepByCopying(
-                descriptor.descriptor, path: path, cause: .orphan, closed: closed)
-            note(id, .orphan, of: node, by: subject)
-        } catch {
-            engine.say(
-                "saved a document anew, and could not keep what its presenter wrote to its backup (\(error))",
-                subject.account)
-        }
-    }
-
     /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
     func keepWritten(by handle: Handle) {
         guard handle.mayHaveWritten else { return }
