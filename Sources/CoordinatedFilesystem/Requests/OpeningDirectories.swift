@@ -17,7 +17,9 @@ extension CoordinatedFilesystem {
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
-        guard !episodes.isQuiet else { return list(directory, .unused, reply: reply) }
+        // Before it is asked what is missing: a save that begins right after that has begun since this step.
+        let step = episodes.lastStep
+        guard !episodes.isQuiet else { return list(directory, .unused, since: step, reply: reply) }
         list(directory, afterSavesUntil: Engine.now + EpisodeLimits.listingWait, reply: reply)
     }
 
@@ -31,13 +33,16 @@ extension CoordinatedFilesystem {
     /// Opens a directory as soon as no document is missing in it that a living program is saving, or when the time is over.
     private func list(_ directory: Node, afterSavesUntil end: Instant, reply: consuming Reply) {
         let thread = reply.caller.thread
+        let step = episodes.lastStep
         guard thread > 0, Engine.now < end, !ProcessInspection.isKernelThread(thread) else {
-            return list(directory, .over, reply: reply)
+            return list(directory, .over, since: step, reply: reply)
         }
         let actor = processes.actor(ofThread: thread)
         let (missing, isVacating) = episodes.missing(in: directory.id, for: actor)
         let vacancies = missing.filter(isBeingSaved)
-        guard !vacancies.isEmpty || isVacating else { return list(directory, .until(end), reply: reply) }
+        guard !vacancies.isEmpty || isVacating else {
+            return list(directory, .until(end), since: step, reply: reply)
+        }
         episodes.noteListing(of: vacancies, for: actor)
         let token = parking.makeToken()
         reply.tellInterrupts(token)
@@ -94,15 +99,18 @@ extension CoordinatedFilesystem {
         goOnListing(directory.id)
     }
 
-    /// Opens a directory. If a save begins in it meanwhile, and there is time, the listing waits for that first.
-    private func list(_ directory: Node, _ patience: Patience, reply: consuming Reply) {
+    /// Opens a directory. If a save has begun in it since the last step that was looked at, and there is time, the listing waits for
+    /// that first.
+    private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
         guard engine.isAttended, isAnythingPresented(in: directory) else {
             return listAsItIs(directory, reply: reply)
         }
+        var step = step
         for _ in 0..<Self.mostLooks {
-            let before = episodes.lastStep
             guard let listing = takeSnapshot(of: directory) else { break }
-            if episodes.lastStep == before { return answer(with: listing, names: .passing, reply: reply) }
+            let last = episodes.lastStep
+            if last == step { return answer(with: listing, names: .passing, reply: reply) }
+            step = last
             guard !episodes.isQuiet else { continue }
             switch patience {
             case .unused:
