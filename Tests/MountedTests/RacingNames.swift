@@ -13,7 +13,10 @@ extension Mounted {
                 try Self.race(in: mount.path)
                 // The kernel sends a request a second time, and no third time. If other programs have the file again by then, the
                 // request waits under the kernel's locks. A writer needs the same locks, so the request goes ahead over it.
-                checkForced(try mount.status(), except: [.proceeded])
+                let status = try mount.status()
+                checkForced(status, except: [.proceeded])
+                #expect(
+                    status.counters.proceeded <= status.counters.parkedUnderLock, "\(status.journalText())")
             }
         }
 
