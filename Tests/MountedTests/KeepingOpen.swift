@@ -237,18 +237,19 @@ extension Mounted.KeepingOpen {
         print("6. under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
     }
 
-    @Test("A program that was passed, then wrote without moving, goes over no other's save unseen")
-    func placing() throws {
+    @Test(
+        "A program that was passed, then wrote without moving, goes over no other's save unseen",
+        arguments: [("new", saves: 3), ("kept", saves: 1)])
+    func placing(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
-            let (holder, other) = (try Actor(), try Actor())
-            try holder.must("open", "h", file, "O_RDWR")
-            // It has changed nothing, so it lets the other one pass after `idle`.
-            try other.must("put", file, "one")
-            try holder.must("place", "h", "HOLDER")
-            try other.must("put", file, "another save")
-            try holder.must("place", "h", "HOLDER")
-            try holder.must("close", "h")
-            #expect(try Self.kept(file).contains("another save"))
+            let worker = Checkout.path("Tests/Workers/placed-writes")
+            // The one that keeps the file open has changed nothing at first, so it lets the other one pass after `idle`.
+            let saved = try Program("python3")
+                .run(worker, file, "5", "\(saves)", descriptor, within: .seconds(60)).text
+            #expect(saved.split(separator: "\n").count == 5 * saves)
+            let lost = Set(saved.split(separator: "\n").map(String.init)).subtracting(try Self.kept(file))
+            let journal = try mount.status().journalText()
+            #expect(lost.isEmpty, "\(journal)")
         }
     }
 

@@ -80,6 +80,10 @@ final class Handle: Claimant {
         var stand: Stand?
         /// What others have left in the file while this handle had changed nothing.
         var left: LeftContents?
+        /// What its writer left in the file at close(2).
+        var leaving: Leaving?
+        /// While that is being kept, the closers that wait for it.
+        var closers: [@Sendable () -> Void]?
         /// Noted when somebody met the claim; the program may be gone when it is told of.
         var program: [UInt8]?
         var party: Party?

@@ -118,7 +118,7 @@ extension CoordinatedFilesystem {
             let isOpen = reply.created(
                 node.id, generation: node.generation, mountsBelow.shown(creation.status),
                 names: validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
-                backing: backing, flushing: handle.isToldAtClose)
+                backing: backing, flushing: handle.hasErrorsAtClose)
             guard !isOpen else { return }
             close(handle)
             nodes.forget(node.id, lookups: 1)

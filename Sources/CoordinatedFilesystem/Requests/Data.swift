@@ -87,14 +87,21 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Where the file system may be far away, close(2) tells what became of writes that it had put off.
+    /// close(2) is answered when what the writer leaves is kept. Where the file system may be far away, it tells what became of
+    /// writes that were put off.
     func flush(_ handle: HandleID, reply: consuming Reply) {
-        guard let handle = handles[handle], handle.isToldAtClose else { return reply.succeed() }
-        answer(reply, about: handle, for: .syncing) { () throws(Errno) in
-            // One that had to go has been flushed.
-            if let file = handle.file { try file.file.flush() }
-            if let owed = handle.takeOwedError() { throw owed }
-            return { (reply: consuming Reply) in reply.succeed() }
+        guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
+        let thread = reply.caller.thread
+        let parked = Parked(reply)
+        keepLeft(atCloseOf: handle, by: thread) { [self] in
+            guard let reply = parked.take() else { return }
+            guard handle.hasErrorsAtClose else { return reply.succeed() }
+            answer(reply, about: handle, for: .syncing) { () throws(Errno) in
+                // One that had to go has been flushed.
+                if let file = handle.file { try file.file.flush() }
+                if let owed = handle.takeOwedError() { throw owed }
+                return { (reply: consuming Reply) in reply.succeed() }
+            }
         }
     }
 
@@ -266,7 +273,7 @@ extension Handle: DescriptorKeeper {
 
     /// What a distant file system has put off and cannot do is told to whoever closes the file.
     private func flush(_ file: SharedFile) {
-        guard isToldAtClose else { return }
+        guard hasErrorsAtClose else { return }
         do throws(Errno) { try file.file.flush() } catch { state.withLock { $0.owedError = error } }
     }
 

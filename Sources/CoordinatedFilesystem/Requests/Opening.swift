@@ -227,14 +227,15 @@ extension CoordinatedFilesystem {
             node.noteOpened()
             let isOpen: Bool
             switch route {
-            case .backing(let backing): isOpen = reply.opened(handle.id, backing: backing)
+            case .backing(let backing):
+                isOpen = reply.opened(handle.id, backing: backing, flushing: isToldAtClose(handle))
             case .daemon:
                 let isMappable = !handle.state.withLock { $0.isAppendOnly }
                 let keeps = mayKeepContents(for: handle)
                 if !keeps { doubtSize(for: handle) }
                 isOpen = reply.opened(
                     handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps,
-                    flushing: handle.isToldAtClose)
+                    flushing: isToldAtClose(handle))
             }
             if !isOpen {
                 // The kernel has not dropped what it has.
@@ -345,6 +346,10 @@ extension CoordinatedFilesystem {
         guard !unchanged.isEmpty else { return leave(handle) }
         // It is among the file's writers until then: what it wrote is not taken for theirs.
         handle.node.threads(for: .readers).run { [self] in
+            if let left = handle.left {
+                noteWriting(by: unchanged, after: left, of: handle)
+                return leave(handle)
+            }
             let hasChanged = handle.truncates || mayHaveWritten(handle)
             let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
             guard !still.isEmpty else { return leave(handle) }
@@ -375,7 +380,7 @@ extension CoordinatedFilesystem {
         work(on: handle.node, for: .keeping) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if mayHaveWritten, writesBesideOthers(handle) { keeper.keepLeft(in: handle.node, by: handle) }
+            if mayHaveWritten, writesBesideOthers(handle) { keepVersion(leftBy: handle) }
             end(handle)
             keeper.letGoOfGrown(by: handle)
         }
@@ -401,7 +406,7 @@ extension CoordinatedFilesystem {
                 if isOrphans(handle) {
                     keeper.keepWritten(by: handle)
                 } else {
-                    keeper.keepLeft(in: handle.node, by: handle)
+                    keepVersion(leftBy: handle)
                     keeper.letGoOfGrown(by: handle)
                 }
             }
@@ -420,9 +425,6 @@ extension Handle {
     private static let execution: Int32 = 0x20
 
     var isForExecution: Bool { flags & Self.execution != 0 }
-
-    /// Whether close(2) has something to tell that no write did.
-    var isToldAtClose: Bool { mayWrite && !node.changesOnlyHere }
 
     /// The flags the file below is opened with; those that were acted on already are left out.
     ///

@@ -18,8 +18,10 @@ package enum Admittance: Hashable, Sendable {
         // document be another file.
         case _ where basis != .free: self = .lookAgain
         case (true, false): self = .claimAgain
+        // The claim was about the document, and waited for no writer of this file.
+        case (false, false): self = .lookAgain
         // Reading what lost its name just now is what a moment earlier would have given.
-        case (false, _): self = isChange ? .lookAgain : .open
+        case (false, true): self = isChange ? .lookAgain : .open
         }
     }
 }

@@ -120,14 +120,29 @@ final class Keeper: Sendable {
 
     /// Keeps what somebody leaves behind while a suspended handle may still write to the same file.
     ///
-    /// Nothing can be refused any more: a failure is logged.
-    func keepLeft(in node: Node, by subject: (any JournalSubject)?) {
+    /// Nothing can be refused any more: a failure is logged. What is the same as a version that was kept for the subject before is not
+    /// kept again. Returns the version.
+    @discardableResult
+    func keepLeft(
+        in node: Node, by subject: (any JournalSubject)?, after former: KeptID? = nil
+    ) -> KeptID? {
         do throws(StoreError) {
-            try keepContents(of: node, because: .suspendedWriter, by: subject)
+            if let former, try holds(node, former) { return former }
+            return try keep(node, because: .suspendedWriter, by: subject)
         } catch {
             let account = subject?.account ?? Account { node.path }
             engine.say("left contents that could not be kept (\(error))", account)
+            return nil
         }
+    }
+
+    /// Whether a file holds what a version holds, byte by byte.
+    private func holds(_ node: Node, _ version: KeptID) throws(StoreError) -> Bool {
+        guard let store else { return false }
+        let copy = try store.copyInHurry(Self.descriptor(of: node).descriptor)
+        let isSame = store.isSame(copy, as: version)
+        store.discard(copy)
+        return isSame
     }
 
     /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
