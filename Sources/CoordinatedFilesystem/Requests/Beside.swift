@@ -67,11 +67,9 @@ extension CoordinatedFilesystem {
     /// Those that have changed nothing have not changed the times either that are set now.
     func keepBaselines(of node: Node, over step: () throws(Errno) -> Void) throws(Errno) {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.look() == .clean }
-        let closed = handles.writers(on: node).filter { $0.left?.isStill(in: node) ?? false }
         try step()
-        guard !unchanged.isEmpty || !closed.isEmpty, let status = node.presentStatus else { return }
+        guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         for writer in unchanged { noteBaseline(of: writer, status) }
-        for writer in closed { writer.hasNewTimes(Stamp(status)) }
     }
 
     /// A writer that had changed nothing has gone over what others left in the file, or may have.

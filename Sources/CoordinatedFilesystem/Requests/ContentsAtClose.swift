@@ -73,37 +73,17 @@ extension CoordinatedFilesystem {
     private func isOpener(_ thread: Int32, of handle: Handle) -> Bool {
         thread == handle.thread || processes.process(ofOpener: thread) == handle.process
     }
-
-    /// A writer has closed the file, and what it left was kept then. Writers that are measured by that have written since if the file is
-    /// another now, and no other writer was there to do so.
-    func noteWriting(by unchanged: [Handle], after left: Leaving, of handle: Handle) {
-        let node = handle.node
-        guard !left.isStill(in: node) else { return }
-        let others = handles.writers(on: node).filter { writer in
-            writer !== handle && !unchanged.contains { $0 === writer }
-        }
-        guard others.isEmpty else { return }
-        for writer in unchanged where writer.look() != .clean {
-            writer.hasWritten()
-            keepLeft(beside: writer)
-        }
-    }
 }
 
 /// What a file looked like when its writer was last answered at close(2).
 struct Leaving {
-    var stamp: Stamp
+    let stamp: Stamp
     /// Whether the stamp tells each later change.
     let isSure: Bool
     /// How often the contents were copied.
     let count: Int
     /// What was kept last of them as a version.
     var version: KeptID?
-
-    /// Whether nothing was written since, as far as the stamp tells.
-    func isStill(in node: Node) -> Bool {
-        node.presentStatus.map { stamp.hasSameContents(as: Stamp($0)) } ?? false
-    }
 }
 
 extension Handle {
@@ -114,11 +94,8 @@ extension Handle {
     /// Whether close(2) has errors to tell that no write told.
     var hasErrorsAtClose: Bool { mayWrite && !node.changesOnlyHere }
 
-    /// What was left at the last close(2), unless that was not looked at any more.
-    var left: Leaving? {
-        guard let left = state.withLock({ $0.leaving }), left.count <= Self.mostLeavings else { return nil }
-        return left
-    }
+    /// Whether all that it left was kept at close(2). What comes after that is not this writer's.
+    var hasLeft: Bool { state.withLock { $0.leaving.map { $0.count <= Self.mostLeavings } ?? false } }
 
     /// Returns whether something may be left that was not kept at a close(2) before.
     fileprivate func leaves(_ status: FileStatus, isSure: Bool, hasWritten: Bool) -> Bool {
@@ -145,7 +122,4 @@ extension Handle {
     fileprivate func endsLeaving() -> [@Sendable () -> Void] {
         state.withLock { $0.closers.take() ?? [] }
     }
-
-    /// The times of the file are set, and nothing is written.
-    func hasNewTimes(_ stamp: Stamp) { state.withLock { $0.leaving?.stamp = stamp } }
 }

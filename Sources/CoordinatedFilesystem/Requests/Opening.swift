@@ -346,10 +346,7 @@ extension CoordinatedFilesystem {
         guard !unchanged.isEmpty else { return leave(handle) }
         // It is among the file's writers until then: what it wrote is not taken for theirs.
         handle.node.threads(for: .readers).run { [self] in
-            if let left = handle.left {
-                noteWriting(by: unchanged, after: left, of: handle)
-                return leave(handle)
-            }
+            if handle.hasLeft { return leave(handle) }
             let hasChanged = handle.truncates || mayHaveWritten(handle)
             let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
             guard !still.isEmpty else { return leave(handle) }
