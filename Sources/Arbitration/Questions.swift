@@ -8,6 +8,13 @@ extension Arbiter {
 
     public func isPresented(_ item: ItemID) -> Bool { desk.presented[item] != nil }
 
+    /// Whether a party works for a presenter of an item.
+    public func isPresented(_ item: ItemID, by party: Party) -> Bool {
+        (desk.presented[item] ?? []).contains { id in
+            desk.records[id].map { party.works(for: $0.presenter.party) } ?? false
+        }
+    }
+
     /// Whether anything in a directory is presented.
     public func isAnythingPresented(in directory: ItemID) -> Bool { desk.byDirectory[directory] != nil }
 

@@ -20,6 +20,11 @@ extension Engine {
 
     package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
 
+    /// Whether a program works for a presenter of an item.
+    package func isPresented(_ item: ItemID, by party: Party) -> Bool {
+        state.withLock { $0.arbiter.isPresented(item, by: party) }
+    }
+
     /// Whether anything in a directory is presented.
     package func isAnythingPresented(in directory: ItemID) -> Bool {
         isAttended && state.withLock { $0.arbiter.isAnythingPresented(in: directory) }
@@ -84,6 +89,11 @@ extension Engine {
         guard isAttended, party.process != nil else { return (party, claim) }
         let around = state.withLock { $0.arbiter.write(around: party, of: item, at: place) }
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
+    }
+
+    /// Whether a program does something to an item while it holds an access to write it that it asked for over the socket.
+    package func isWithinAccess(_ party: Party, of item: ItemID, at place: Place) -> Bool {
+        author(party, nil, of: item, at: place).1 != nil
     }
 
     /// A symbolic link leads elsewhere now.

@@ -77,6 +77,8 @@ struct SideNameTests {
         #expect(SideName(of: bytes("index.lock"), in: .gitDirectory)?.isAmbiguous == false)
         #expect(SideName(of: bytes("index.lock"))?.isAmbiguous == true)
         #expect(ItemClass(of: bytes("HEAD.lock"), in: .gitDirectory) == .private)
+        #expect(ItemClass(of: bytes("tmp_obj_Xq7sd2"), in: .gitDirectory) == .private)
+        #expect(ItemClass(of: bytes("tmp_obj_Xq7sd2")) == .document)
         #expect(ItemClass(of: bytes("Cargo.lock")) == .document)
     }
 

@@ -11,11 +11,12 @@ private let start = Instant(nanoseconds: 0)
 struct VacancyTableTests {
     private func vacancy(
         _ name: String, by actor: Actor = vim, in directory: NodeNumber = Stage.folder,
-        at opened: Instant = start, audience: Vacancy.Audience = .users
+        at opened: Instant = start, audience: Vacancy.Audience = .users,
+        evidence: Vacancy.Evidence = .backupName
     ) -> Vacancy {
         Vacancy(
             directory: directory, name: Array(name.utf8), document: Stage.document, oldNode: NodeNumber(9),
-            actor: actor, evidence: .backupName, audience: audience, opened: opened,
+            actor: actor, evidence: evidence, audience: audience, opened: opened,
             claim: ClaimID(1))
     }
 
@@ -51,6 +52,61 @@ struct VacancyTableTests {
         #expect(table.nextDeadline == start + .seconds(10))
         #expect(names(table.expired(at: start + .seconds(10))) == ["a"])
         #expect(table.nextDeadline == start + .seconds(11))
+    }
+
+    @Test("a window that only the step speaks for ends after 250 ms, and others of its actor stay")
+    func step() {
+        var table = VacancyTable()
+        open(vacancy("b"), in: &table)
+        open(vacancy("a", evidence: .removal), in: &table)
+        #expect(table.nextDeadline == start + .milliseconds(250))
+        table.touched(by: vim, at: start + .milliseconds(200))
+        #expect(table.expired(at: start + .milliseconds(249)) == [])
+        #expect(names(table.expired(at: start + .milliseconds(250))) == ["a"])
+        #expect(table.nextDeadline == start + .milliseconds(2_200))
+    }
+
+    @Test("only the program itself, or its child, saves by a step alone")
+    func stepOfOneProgram() {
+        let child = Stage.program(201, parent: 200, session: 60)
+        let sibling = Stage.program(202, parent: 60, session: 60)
+        for (actor, isSave) in [(vim, true), (child, true), (sibling, false), (stranger, false)] {
+            var table = VacancyTable()
+            let vacated = vacancy("a", evidence: .removal)
+            open(vacated, in: &table)
+            let fill = table.fills(Array("a".utf8), in: Stage.folder, by: actor)
+            #expect(fill == (isSave ? .save(vacated) : .change(vacated)), "\(actor)")
+        }
+    }
+
+    @Test("where only the step speaks for a save, a directory or a link in its place is none")
+    func otherKind() {
+        for evidence in [Vacancy.Evidence.removal, .move, .backupName] {
+            var table = VacancyTable()
+            let vacated = vacancy("a", evidence: evidence)
+            open(vacated, in: &table)
+            let fill = table.fills(Array("a".utf8), in: Stage.folder, by: vim, isFile: false)
+            #expect(fill == (evidence == .backupName ? .save(vacated) : .change(vacated)))
+        }
+    }
+
+    @Test("the window of a document that was moved ends when it stays there, and no other window does")
+    func stays() {
+        var table = VacancyTable()
+        let stays = { (table: inout VacancyTable, number: UInt64) in
+            table.stays(NodeNumber(number)).map { String(decoding: $0.name, as: UTF8.self) }
+        }
+        open(vacancy("a", evidence: .move), in: &table)
+        let elsewhere = stays(&table, 8)
+        #expect(elsewhere == nil)
+        let moved = stays(&table, 9)
+        #expect(moved == "a")
+        #expect(table.isEmpty)
+        for evidence in [Vacancy.Evidence.removal, .backupName] {
+            open(vacancy("a", evidence: evidence), in: &table)
+            let other = stays(&table, 9)
+            #expect(other == nil)
+        }
     }
 
     @Test("a child's operation keeps its parent's windows open")

@@ -10,6 +10,10 @@ package enum EpisodeLimits {
     package static let vacancyIdle: Span = .seconds(2)
     /// How long a vacated name waits in all, however busy its actor is.
     package static let vacancyLongest: Span = .seconds(10)
+    /// How long a name waits that was vacated by a step which may be a move or a removal, however busy its actor is.
+    ///
+    /// Programs that save need less than a millisecond. A longer wait would keep others from hearing of a move.
+    package static let stepWait: Span = .milliseconds(250)
     /// How long after its maker's exit a file still counts as part of a sibling's save.
     ///
     /// Shell pipelines need 25 ms; the rest is margin.
@@ -18,6 +22,8 @@ package enum EpisodeLimits {
     ///
     /// Being forgotten costs a document one window, never its contents.
     package static let rememberedFiles = 4096
+    /// How many moves of presented documents are remembered in case the programs fill the names.
+    package static let movedDocuments = 64
     /// How many names may be vacated at once; beyond it no window opens and the plain truth is shown.
     package static let openVacancies = 4096
     /// How many more documents a program may take from a directory before no name that it left empty is waited for.

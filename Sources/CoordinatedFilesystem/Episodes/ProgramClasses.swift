@@ -21,6 +21,9 @@ package enum ProgramClasses {
     /// again. What it moves there it unlinks as well: of a document that is put to those who show it when the program has ended.
     package static func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { comm == mover }
 
+    /// Whether the program removes files and puts nothing in their place.
+    package static func removesFiles(_ comm: [UInt8]) -> Bool { removers.hasRow(for: comm) }
+
     /// Whether the program starts or takes in processes that have nothing to do with each other.
     ///
     /// A process that asked to be given the orphans below itself (`PR_SET_CHILD_SUBREAPER`) can see that of itself
@@ -73,6 +76,9 @@ private let unlinkers = NameTable([
 ])
 
 private let mover = Array("mv".utf8)
+
+/// What is asked before they remove a file, and not after.
+private let removers = NameTable(["rm", "unlink", "find", "shred", "rmdir", "gio", "trash*"])
 
 /// Service managers, and what looks after containers.
 private let adopters = NameTable([

@@ -64,30 +64,31 @@ extension Recogniser {
     /// Pattern C: whether renaming a file away begins a save, so that its name waits to be filled.
     ///
     /// `isAnswering` says that the actor was asked about the document as one who shows it, most likely to
-    /// save it.
+    /// save it; `mayBeSaved` that the step alone may mean a save.
     package func vacancy(
         whenRenaming name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, to newName: [UInt8],
-        isRegularFile: Bool, isAnswering: Bool = false, by actor: Actor?, at now: Instant
+        isRegularFile: Bool, isAnswering: Bool = false, mayBeSaved: Bool = false, by actor: Actor?,
+        at now: Instant
     ) -> Vacancy.Evidence? {
         guard isRegularFile, let actor, isDocument(name, node, for: actor) else { return nil }
         if SideName.isRotationShaped(newName, of: name) { return nil }
         if SideName.isBackupShaped(newName, of: name) { return .backupName }
         if hasSideFile(for: name, node, in: directory, by: actor, at: now) { return .sideFile }
-        return isAnswering ? .presenter : nil
+        return isAnswering ? .presenter : mayBeSaved ? .move : nil
     }
 
     /// Pattern D: whether unlinking a file begins a save, so that its name waits to be filled.
     package func vacancy(
         whenUnlinking name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, isRegularFile: Bool,
-        isPresented: Bool = false, isAnswering: Bool = false, by actor: Actor?, program: [UInt8],
-        at now: Instant
+        isPresented: Bool = false, isAnswering: Bool = false, mayBeSaved: Bool = false, by actor: Actor?,
+        program: [UInt8], at now: Instant
     ) -> Vacancy.Evidence? {
         guard isRegularFile, let actor, isDocument(name, node, for: actor) else { return nil }
         if ProgramClasses.unlinksToCreate(program) { return .program }
         // Where nobody is told, what is moved away is better gone at once.
         if isPresented, ProgramClasses.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: actor, at: now) { return .sideFile }
-        return isAnswering ? .presenter : nil
+        return isAnswering ? .presenter : mayBeSaved ? .removal : nil
     }
 
     /// Side and lock files are made and removed all the time; nobody waits for their names.

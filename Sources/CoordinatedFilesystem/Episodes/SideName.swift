@@ -44,6 +44,8 @@ package struct SideName: Hashable, Sendable {
     package init?(of name: [UInt8], in place: Place = .ordinary) {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) {
             self.init(kind: .lock, certainty: .alone)
+        } else if place == .gitDirectory, NamePattern.gitTemp.matches(name) {
+            self.init(kind: .temp, certainty: .alone)
         } else if let row = certainNames.first(for: name) ?? passingNames.first(for: name) {
             self = row.meaning
         } else {
@@ -53,7 +55,9 @@ package struct SideName: Hashable, Sendable {
 
     /// Whether no document is called this; asked at every open, and so without the ambiguous rows.
     package static func isUnambiguous(_ name: [UInt8], in place: Place = .ordinary) -> Bool {
-        if place == .gitDirectory, NamePattern.gitLock.matches(name) { return true }
+        if place == .gitDirectory, NamePattern.gitLock.matches(name) || NamePattern.gitTemp.matches(name) {
+            return true
+        }
         return certainNames.hasRow(for: name)
     }
 
@@ -116,6 +120,8 @@ extension SideName {
 
 extension NamePattern {
     fileprivate static let gitLock = NamePattern("*.lock")
+    /// Objects, packs and their indexes before they have their own names.
+    fileprivate static let gitTemp = NamePattern("tmp_*")
 }
 
 /// One row of the table below.

@@ -13,6 +13,14 @@ package struct Vacancy: Hashable, Sendable {
         case program
         /// Its actor works for a presenter of the document that was asked for something and has not answered.
         case presenter
+        /// Nothing but the step, by which a presented document was moved: the program may name its backups in a way of its own.
+        /// The document goes with the file until the program fills the name (``MovedDocuments``).
+        case move
+        /// Nothing but the step, by which a presented document was removed.
+        case removal
+
+        /// Whether the program may just as well have moved or removed the document: a short time tells.
+        package var isStepAlone: Bool { self == .move || self == .removal }
     }
 
     /// Which programs besides its actor the missing name concerns.
@@ -56,7 +64,17 @@ package struct Vacancy: Hashable, Sendable {
     }
 
     /// When the window ends however busy the actor is.
-    package var latestEnd: Instant { opened + EpisodeLimits.vacancyLongest }
+    package var latestEnd: Instant {
+        opened + (evidence.isStepAlone ? EpisodeLimits.stepWait : EpisodeLimits.vacancyLongest)
+    }
+
+    /// Whether what an actor puts under the name is the document's next contents.
+    ///
+    /// Where the step alone is the evidence, only the same program can mean that: a sibling in one shell is another command.
+    package func isSaved(by actor: Actor?) -> Bool {
+        guard let actor else { return false }
+        return evidence.isStepAlone ? actor.isOneProgram(with: self.actor) : actor.isSame(as: self.actor)
+    }
 }
 
 /// How a vacated name was filled again.

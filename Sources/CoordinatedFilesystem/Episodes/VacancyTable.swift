@@ -18,6 +18,8 @@ package struct VacancyTable: Sendable {
 
     private var names: [NodeNumber: [[UInt8]: Vacancy]] = [:]
     private var groups: [Actor: Group] = [:]
+    /// The windows of documents that were moved, by their files.
+    private var moves: [NodeNumber: Vacancy] = [:]
     package private(set) var count = 0
 
     package init() {}
@@ -29,6 +31,7 @@ package struct VacancyTable: Sendable {
         _ = remove(vacancy.name, in: vacancy.directory)
         guard count < EpisodeLimits.openVacancies else { return false }
         names[vacancy.directory, default: [:]][vacancy.name] = vacancy
+        if vacancy.evidence == .move { moves[vacancy.oldNode] = vacancy }
         groups[vacancy.actor, default: Group(last: vacancy.opened)].windows.append(vacancy)
         count += 1
         touched(by: vacancy.actor, at: vacancy.opened)
@@ -66,9 +69,13 @@ package struct VacancyTable: Sendable {
     }
 
     /// Ends the window of a name that something was just created at, renamed or linked to.
-    package mutating func fills(_ name: [UInt8], in directory: NodeNumber, by actor: Actor?) -> Fill? {
+    ///
+    /// Where only the step speaks for a save, nothing but a file can be the next contents.
+    package mutating func fills(
+        _ name: [UInt8], in directory: NodeNumber, by actor: Actor?, isFile: Bool = true
+    ) -> Fill? {
         guard let vacancy = remove(name, in: directory) else { return nil }
-        let isSave = actor?.isSame(as: vacancy.actor) ?? false
+        let isSave = vacancy.isSaved(by: actor) && (isFile || !vacancy.evidence.isStepAlone)
         return isSave ? .save(vacancy) : .change(vacancy)
     }
 
@@ -84,11 +91,14 @@ package struct VacancyTable: Sendable {
         return remove(name, in: directory)
     }
 
+    /// Ends the window of a document that was moved, because it stays where it is now.
+    package mutating func stays(_ node: NodeNumber) -> Vacancy? {
+        moves[node].flatMap { remove($0.name, in: $0.directory) }
+    }
+
     /// Ends and returns the windows whose time is over, oldest first.
     package mutating func expired(at now: Instant) -> [Vacancy] {
-        ended { key, group in
-            group.idleEnd <= now ? .max : group.windows[group.head...].prefix { $0.latestEnd <= now }.count
-        }
+        ended { _, group, vacancy in group.idleEnd <= now || vacancy.latestEnd <= now }
     }
 
     /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
@@ -96,12 +106,14 @@ package struct VacancyTable: Sendable {
     /// But whoever shows the document and was asked is left, and may have one program after another save for
     /// it.
     package mutating func actorExited(_ process: ProcessID) -> [Vacancy] {
-        ended(where: { $0.evidence != .presenter }) { actor, _ in actor.process == process ? .max : 0 }
+        ended { actor, _, vacancy in actor.process == process && vacancy.evidence != .presenter }
     }
 
     /// When `expired` must be asked next.
     package var nextDeadline: Instant? {
-        groups.values.map { group in min(group.idleEnd, group.windows[group.head].latestEnd) }.min()
+        groups.values.map { group in
+            group.windows[group.head...].filter(isOpen).map(\.latestEnd).reduce(group.idleEnd, min)
+        }.min()
     }
 
     /// The actors with open windows, whose end somebody has to notice.
@@ -109,14 +121,11 @@ package struct VacancyTable: Sendable {
 }
 
 extension VacancyTable {
-    /// Removes as many of each group's oldest windows as `count` says, and returns them in order.
-    private mutating func ended(
-        where mayEnd: (Vacancy) -> Bool = { _ in true }, _ count: (Actor, Group) -> Int
-    ) -> [Vacancy] {
+    /// Removes the windows that are over, and returns them in order.
+    private mutating func ended(where isOver: (Actor, Group, Vacancy) -> Bool) -> [Vacancy] {
         var over: [Vacancy] = []
         for (actor, group) in groups {
-            over += group.windows[group.head...].prefix(count(actor, group))
-                .filter { isOpen($0) && mayEnd($0) }
+            over += group.windows[group.head...].filter { isOver(actor, group, $0) && isOpen($0) }
         }
         for vacancy in over { _ = remove(vacancy.name, in: vacancy.directory) }
         return over.sorted(by: Self.isInOrder)
@@ -125,6 +134,7 @@ extension VacancyTable {
     private mutating func remove(_ name: [UInt8], in directory: NodeNumber) -> Vacancy? {
         guard count > 0, let vacancy = names[directory]?.removeValue(forKey: name) else { return nil }
         if names[directory]?.isEmpty == true { names[directory] = nil }
+        if moves[vacancy.oldNode] == vacancy { moves[vacancy.oldNode] = nil }
         count -= 1
         trim(vacancy.actor)
         return vacancy

@@ -165,6 +165,28 @@ package final class Documents: Sendable {
         }
     }
 
+    /// A file is given a name under which a document waits: the document is at its node from now on. Returns which document; of two
+    /// files that come at once only one is it.
+    func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
+        guard !awaitsNothing else { return nil }
+        return change { state, released in
+            guard let file = state.waiter(for: Name(name, in: directory)) else { return nil }
+            released += move(file, to: .node(node), in: &state)
+            return file.state.withLock { $0.item }
+        }
+    }
+
+    /// A document that waits for a file is at a node from now on. Returns false if it waits no longer.
+    func settleAwaited(_ item: ItemID, at node: Node) -> Bool {
+        change { state, released in
+            guard let file = state.files[item], file.state.withLock({ $0.place }).awaited != nil else {
+                return false
+            }
+            released += move(file, to: .node(node), in: &state)
+            return true
+        }
+    }
+
     /// Nobody looks for the former file of a document any more that waits for its name.
     func forgetFormer(of item: ItemID) {
         change { state, released in

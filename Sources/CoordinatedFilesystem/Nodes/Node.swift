@@ -78,6 +78,8 @@ final class Node: DescriptorKeeper {
         /// Whether data may bypass us at all; nil until it was looked at.
         var mayBypass: Bool?
         var itemClass: ItemClass?
+        /// Names that it has besides the one that it is known by, as far as the kernel has asked for them.
+        var otherNames: [OtherName] = []
 
         init(parent: Node?, name: NameBytes, item: ItemID) {
             self.parent = parent
@@ -338,12 +340,44 @@ final class Node: DescriptorKeeper {
         let former: Node? = state.withLock { state in
             guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
             if state.name != name || state.parent == nil { state.itemClass = known == .private ? nil : known }
+            if isOneOfSeveral { state.noteFormerName(nowCalled: name, in: parent) }
             state.name = name
             state.hasName = true
             return state.parent.replace(with: parent)
         }
         withExtendedLifetime(former) {}
     }
+
+    /// It has this name, too.
+    func noteOtherName(_ name: NameBytes, in directory: Node) {
+        state.withLock { state in
+            guard !state.hasName || state.parent !== directory || state.name != name else { return }
+            state.add(OtherName(name: name, directory: directory))
+        }
+    }
+
+    /// It has lost a name that it was not known by.
+    func lostOtherName(_ name: NameBytes, in directory: Node) {
+        let lost: [OtherName] = state.withLock { state in
+            guard !state.otherNames.isEmpty else { return [] }
+            let lost = state.otherNames.filter { $0.directory === directory && $0.name == name }
+            state.otherNames.removeAll { $0.directory === directory && $0.name == name }
+            return lost
+        }
+        withExtendedLifetime(lost) {}
+    }
+
+    /// The name that it was known by is gone: if it has another one, it is known by that from now on.
+    func takeOtherName() {
+        let former: Node? = state.withLock { state in
+            guard !state.hasName, let other = state.otherNames.popLast() else { return nil }
+            (state.name, state.hasName) = (other.name, true)
+            return state.parent.replace(with: other.directory)
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    var otherNames: [OtherName] { state.withLock { $0.otherNames } }
 
     /// Its last known name now belongs to nobody, or to another file.
     func lostName() { state.withLock { $0.hasName = false } }
@@ -418,6 +452,27 @@ final class Node: DescriptorKeeper {
             next = parent
         }
         return false
+    }
+}
+
+/// One of several names of a file.
+struct OtherName: Sendable {
+    let name: NameBytes
+    let directory: Node
+}
+
+extension Node.State {
+    /// So many names of one file are told of when the file is changed.
+    private static let mostNames = 16
+
+    fileprivate mutating func add(_ other: OtherName) {
+        let isKnown = otherNames.contains { $0.directory === other.directory && $0.name == other.name }
+        if !isKnown, otherNames.count < Self.mostNames { otherNames.append(other) }
+    }
+
+    fileprivate mutating func noteFormerName(nowCalled name: NameBytes, in directory: Node) {
+        otherNames.removeAll { $0.directory === directory && $0.name == name }
+        if hasName, let parent { add(OtherName(name: self.name, directory: parent)) }
     }
 }
 

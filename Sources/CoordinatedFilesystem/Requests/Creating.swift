@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
-            let creation = Creation(handle, of: change, isNew: appearance.fill == nil, status, file: created)
+            let creation = Creation(handle, of: change, isNew: !appearance.isSave, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, appearance.fill, after: turn, isForced: isForced, reply: reply)
         } catch {
@@ -146,13 +146,19 @@ extension CoordinatedFilesystem {
             if isSide, let actor {
                 state.recogniser.made(name.bytes, in: place, node: number, by: actor, at: Engine.now)
             }
-            if let actor { state.windows.touched(by: actor, at: Engine.now) }
-            return state.windows.fills(name.bytes, in: place, by: actor)
+            if let actor { state.touched(by: actor, at: Engine.now) }
+            return state.windows.fills(name.bytes, in: place, by: actor, isFile: node.kind == S_IFREG)
         }
-        guard let fill else {
-            return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))
+        if takeBack(name, in: directory, with: node, by: actor, caller) {
+            return Appearance(fill: fill, isDocument: true, isSave: true)
         }
-        return Appearance(fill: fill, isDocument: fillName(of: fill, with: node))
+        guard let fill, fill.vacancy.evidence != .move else {
+            let isAwaited = fillAwaited(name, in: directory, with: node, by: party)
+            return Appearance(fill: fill, isDocument: isAwaited)
+        }
+        let isDocument = fillName(of: fill, with: node)
+        if case .save = fill { return Appearance(fill: fill, isDocument: isDocument, isSave: true) }
+        return Appearance(fill: fill, isDocument: isDocument, isSave: isDocument)
     }
 
     func become(_ caller: Caller) {
@@ -166,6 +172,8 @@ struct Appearance {
     var fill: Fill?
     /// It is a document that was missing.
     let isDocument: Bool
+    /// It is a step of a save, and no new file.
+    var isSave = false
 }
 
 /// A file that was just made, on its way to being open.

@@ -32,6 +32,25 @@ extension CoordinatedFilesystem {
         return isHeard ? .listeners : nil
     }
 
+    /// Whether taking a document's name away may be the first step of a save though nothing but the step says so. Only those that
+    /// present it lose something if that is not waited for. A program that holds an access to move or delete it has said what it
+    /// does.
+    func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
+        guard engine.isAttended, engine.isPresented(node.item), node.itemClass == .document,
+            !engine.isToBeReplaced(node.item)
+        else { return false }
+        let party = processes.currentParty(ofThread: thread)
+        return !engine.isWithinAccess(party, of: node.item, at: places.place(in: directory))
+    }
+
+    /// The same of a move.
+    func mayBeSaved(_ move: Rename, by thread: Int32) -> Bool {
+        // What two programs present is one document from then on, whichever of them saves.
+        if let target = move.target, documents.isTracked(target.item) { return false }
+        return mayBeSaved(move.node, in: move.from.directory, by: thread)
+            && !ProgramClasses.replacesFromElsewhere(processes.program(ofThread: thread))
+    }
+
     /// Whether a program that is no relative of a thread's has a document open, or waits for it.
     private func isUsed(_ node: Node, besides thread: Int32) -> Bool {
         let users = engine.claimants(on: node.item, atMost: Self.mostUsers)

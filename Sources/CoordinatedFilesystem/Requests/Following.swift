@@ -42,6 +42,10 @@ extension CoordinatedFilesystem {
     /// A vacated name was filled again. Returns whether by the document.
     func fillName(of fill: Fill, with node: Node) -> Bool {
         switch fill {
+        // The document has a file; see ``takeBack(_:in:with:by:_:)``.
+        case .save(let vacancy) where vacancy.evidence == .move,
+            .change(let vacancy) where vacancy.evidence == .move:
+            return false
         case .save(let vacancy):
             adopt(vacancy.document, by: node)
             return true
@@ -65,8 +69,38 @@ extension CoordinatedFilesystem {
     ) -> Bool {
         guard !documents.awaitsNothing else { return false }
         if node.kind == S_IFDIR { findAwaited(below: node, called: name, in: directory, by: party) }
-        guard let document = documents.awaiting(name, in: directory) else { return false }
+        guard let document = documents.fill(name, in: directory, with: node) else { return false }
         adopt(document, by: node)
+        return true
+    }
+
+    /// A program has put something under the name of a presented document that it moved a moment ago. If that is a file, the program
+    /// has saved the document: the document gets its name back, and the file that was moved is a backup. Returns whether it did.
+    func takeBack(_ name: NameBytes, in directory: Node, with node: Node, by actor: Actor?, _ caller: Caller)
+        -> Bool
+    {
+        let place = NodeNumber(directory.id.rawValue)
+        let moved = episodes.change {
+            $0.moved.fills(name.bytes, in: place, by: actor, isFile: node.kind == S_IFREG, at: Engine.now)
+        }
+        // A document that others present has come from elsewhere: it stays what it is.
+        guard let moved, processes.isAlive(moved.actor.process), !documents.isTracked(node.item),
+            let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
+            engine.isPresented(backup.item)
+        else { return false }
+        let document = backup.item
+        let (backupName, parent) = backup.state.withLock { ($0.name, $0.parent) }
+        guard let parent else { return false }
+        keepWritten(to: backup, since: moved, by: NameSubject(name, in: directory, thread: caller.thread))
+        _ = fillAwaited(name, in: directory, with: node) { .nobody }
+        takeOver(node, from: backup)
+        engine.placePresenters(of: node.item)
+        noteNames(of: node)
+        let aside = NameChange(backupName, in: parent, caller: caller)
+        let move = Coordination.Move(
+            from: places.place(backupName, in: parent), to: places.place(name, in: directory))
+        engine.noteMove(of: document, move, by: processes.currentParty(ofThread: caller.thread))
+        noteCreation(of: backup, aside)
         return true
     }
 
@@ -98,7 +132,10 @@ extension CoordinatedFilesystem {
 
     /// The name of a document stays empty: its save was something else.
     func abandonName(of vacancy: Vacancy, by claimant: (any Claimant)?) {
-        guard let place = documents.place(of: vacancy.document), place.awaited != nil else { return }
+        guard let place = documents.place(of: vacancy.document) else {
+            return follow(vacancy, untrackedBy: claimant)
+        }
+        guard place.awaited != nil else { return }
         if let former = place.former, former.hasName {
             follow(vacancy, to: former, by: claimant)
         } else {
@@ -110,12 +147,32 @@ extension CoordinatedFilesystem {
 
     /// What looked like a save was a move.
     private func follow(_ vacancy: Vacancy, to node: Node, by claimant: (any Claimant)?) {
+        // Another file may have been given its name meanwhile.
+        guard documents.settleAwaited(vacancy.document, at: node) else { return }
         adopt(vacancy.document, by: node)
         noteNames(of: node)
-        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-        let move = Coordination.Move(
-            from: formerPlace(of: vacancy), to: parent.map { places.place(name, in: $0) } ?? Place())
+        let move = Coordination.Move(from: formerPlace(of: vacancy), to: namedPlace(of: node))
         engine.noteMove(of: vacancy.document, move, by: claimant?.identify() ?? .nobody)
+    }
+
+    /// The same where nobody shows the document. Those who wait for it go where it went, and those who follow the directory hear
+    /// of it.
+    private func follow(_ vacancy: Vacancy, untrackedBy claimant: (any Claimant)?) {
+        let former = nodes[NodeID(vacancy.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
+        if let former { adopt(vacancy.document, by: former) }
+        let from = formerPlace(of: vacancy)
+        guard engine.isAttended, engine.isHeard(of: vacancy.document, at: from) else { return }
+        let party = claimant?.identify() ?? .nobody
+        if let former {
+            engine.noteMove(of: former.item, Move(from: from, to: namedPlace(of: former)), by: party)
+        } else {
+            engine.noteDeletion(of: vacancy.document, at: from, by: party)
+        }
+    }
+
+    private func namedPlace(of node: Node) -> Place {
+        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+        return parent.map { places.place(name, in: $0) } ?? Place()
     }
 
     private func formerPlace(of vacancy: Vacancy) -> Place {

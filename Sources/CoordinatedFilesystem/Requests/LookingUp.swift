@@ -90,7 +90,10 @@ extension CoordinatedFilesystem {
     ) {
         guard !node.isCalled(name, in: directory) else { return }
         let isOtherLink = status.linkCount > 1 && !status.isDirectory
-        guard !isOtherLink || !node.keepsName(insteadOf: name, in: directory) else { return }
+        guard !isOtherLink || !node.keepsName(insteadOf: name, in: directory) else {
+            if engine.isAttended { node.noteOtherName(name, in: directory) }
+            return
+        }
         do throws(Errno) {
             guard FileKey(try directory.status(of: name)) == node.key else { return }
             if !isOtherLink { surroundings?.noteFormerName(of: node, ifOther: name, in: directory) }

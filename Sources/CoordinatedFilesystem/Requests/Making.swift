@@ -89,10 +89,11 @@ extension CoordinatedFilesystem {
             let node = nodes.introduce(status, as: name, in: directory)
             if status.linkCount > 1 {
                 keepBaselines(of: node)
+                node.noteOtherName(name, in: directory)
                 noteNames(of: node)
             }
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
-            if appearance.fill == nil { noteCreation(of: node, change, under: claim) }
+            if !appearance.isSave { noteCreation(of: node, change, under: claim) }
             if appearance.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
             if let fill = appearance.fill { closeWindow(fill.vacancy, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)

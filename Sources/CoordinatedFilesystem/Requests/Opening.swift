@@ -16,6 +16,8 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         if !bounces.isQuiet { bounces.endLook(by: caller.thread) }
         touchWindows(by: caller.thread)
+        let isChange = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
+        noteUse(of: node, by: caller.thread, isChange: isChange)
         let hasBeenStale = bounces.hasReturned(caller.thread, at: Engine.now)
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
@@ -358,6 +360,7 @@ extension CoordinatedFilesystem {
     }
 
     private func leave(_ handle: Handle) {
+        noteUse(by: handle)
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         if handle.mayWrite { letGoOfLeft(beside: handle) }

@@ -29,13 +29,15 @@ extension CoordinatedFilesystem {
         }
         let known = nodes[FileKey(status)]
         if let known { closeOutlived(on: known) }
+        noteUse(of: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
         let part = Request.Part(
-            node.item, AccessTable.removing(isSave: save?.evidence != nil), at: places.place(in: directory))
+            node.item, AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate),
+            at: places.place(in: directory))
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
@@ -55,15 +57,16 @@ extension CoordinatedFilesystem {
         // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
         if status.isDirectory { return isDirectory && engine.isAttended && node.isEmptyDirectory }
         guard status.isRegularFile else { return false }
+        guard engine.isAttended else { return true }
         // Swap, lock and backup files are nobody's documents, and nobody is asked about them. But a backup may be the
         // document of before, which somebody goes on writing to.
-        if engine.isAttended, change.isPrivate { return node.state.withLock { $0.opens > 0 } }
-        guard engine.isAttended, status.linkCount > 1, !node.isCalled(change.name, in: change.directory)
-        else {
-            return true
+        if change.isPrivate {
+            return node.itemClass != .database && node.state.withLock { $0.opens > 0 }
         }
-        // Those who show a file know it by one of its names, and keep that.
-        return !engine.isPresented(node.item)
+        let isPresented = engine.isPresented(node.item)
+        if node.itemClass == .database { return isPresented }
+        // The contents stay under another name, and those who show a file know it by one of its names.
+        return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
     }
 
     /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
@@ -205,13 +208,16 @@ extension CoordinatedFilesystem {
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
+        let mayBeSaved =
+            !ProgramClasses.removesFiles(program) && engine.bounds.policy != .fail
+            && mayBeSaved(node, in: change.directory, by: thread)
         let evidence = episodes.change { state in
-            state.windows.touched(by: actor, at: Engine.now)
+            state.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
-                isPresented: isPresented, isAnswering: isAnswering, by: actor, program: program,
-                at: Engine.now)
+                isPresented: isPresented, isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: actor,
+                program: program, at: Engine.now)
         }
         return save(by: actor, evidence, of: node, in: change.directory, thread)
     }
@@ -244,7 +250,8 @@ extension CoordinatedFilesystem {
     /// A node is no longer called this.
     func lost(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
         let isCalledSo = node.state.withLock { $0.parent === directory && $0.name == name }
-        if isCalledSo { node.lostName() }
+        if isCalledSo { node.lostName() } else { node.lostOtherName(name, in: directory) }
+        if isCalledSo, !wasLast { node.takeOtherName() }
         if wasLast { nodes.retire(node) }
         if wasLast, node.kind == S_IFDIR { documents.lost(node, called: name, in: directory) }
         episodes.forgetFile(NodeNumber(node.id.rawValue))

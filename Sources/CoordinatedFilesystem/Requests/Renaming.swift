@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
         }
         let node = move.node
         for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
+        noteUse(of: move, by: from.caller.thread)
         // A log or a database of two names is one still.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
@@ -45,7 +46,7 @@ extension CoordinatedFilesystem {
             return carryOut(move, nil, reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(of: move)
-        guard let wanted = self.request(for: move, of: node, isSave: save?.evidence != nil) else {
+        guard let wanted = self.request(for: move, of: node, isSave: save?.keepsName ?? false) else {
             giveUp(former)
             return carryOut(move, nil, reply: reply)
         }
@@ -54,7 +55,7 @@ extension CoordinatedFilesystem {
             isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            let isSave = save?.evidence != nil
+            let isSave = save?.keepsName ?? false
             // A save that begins by putting the document aside, or exchanges it, is going to take that away.
             let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
             let replaced = move.isExchange ? nil : move.target
@@ -202,8 +203,8 @@ extension CoordinatedFilesystem {
         let thread = move.from.caller.thread
         // A file that is followed is known by one of its names; another one's move concerns nobody.
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
-        let isMoved = isKnown && save?.evidence == nil
-        if let save, let evidence = save.evidence {
+        let isMoved = isKnown && !(save?.keepsName ?? false)
+        if let save, save.keepsName, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another.
             openWindow(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.actor,
@@ -224,7 +225,12 @@ extension CoordinatedFilesystem {
                 if !isKnown { noteCreation(of: node, move.to, under: claim) }
             }
         }
-        if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+        if isKnown {
+            rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        } else {
+            node.noteOtherName(move.to.name, in: move.to.directory)
+        }
+        node.lostOtherName(move.from.name, in: move.from.directory)
         documents.moved(node)
         if isUpdate {
             engine.placePresenters(of: node.item)
@@ -232,7 +238,21 @@ extension CoordinatedFilesystem {
         } else if isMoved {
             tellMove(of: node, from: move.from, to: move.to, under: claim)
         }
+        if isMoved, let save, save.evidence == .move {
+            openWindow(ofMoved: node, called: move.from, by: save.actor)
+        }
         fillName(of: move, node, save, under: claim)
+    }
+
+    /// Both files are used, unless one goes back to the name that it had a moment ago.
+    private func noteUse(of move: Rename, by thread: Int32) {
+        guard !episodes.isQuiet else { return }
+        let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
+        let isReturn = episodes.state.withLock {
+            $0.moved.isReturn(of: number, to: move.to.name.bytes, in: place)
+        }
+        if !isReturn || move.isExchange { noteUse(of: move.node, by: thread) }
+        noteUse(of: move.target, by: thread)
     }
 
     /// What a file that was renamed comes to under its new name.
@@ -251,14 +271,20 @@ extension CoordinatedFilesystem {
             {
                 return (back, nil)
             }
-            return (nil, state.windows.fills(move.to.name.bytes, in: newPlace, by: save?.actor))
+            let fill = state.windows.fills(
+                move.to.name.bytes, in: newPlace, by: save?.actor, isFile: move.status.isRegularFile)
+            return (nil, fill)
         }
         if let rolledBack {
-            adopt(rolledBack.document, by: node)
+            if rolledBack.evidence != .move { adopt(rolledBack.document, by: node) }
             return closeWindow(rolledBack, because: .rolledBack)
         }
+        let isTakenBack = takeBack(
+            move.to.name, in: move.to.directory, with: node, by: save?.actor, move.from.caller)
         let isDocument: Bool
-        if let fill {
+        if isTakenBack {
+            isDocument = true
+        } else if let fill, fill.vacancy.evidence != .move {
             isDocument = fillName(of: fill, with: node)
         } else {
             // If nobody shows what waited, as where the mover itself asked to replace it, the move says it all. Presenters
@@ -321,18 +347,21 @@ extension CoordinatedFilesystem {
         // Its actor may fill a name that it has vacated by this one.
         guard mayConcernOthers(node) || !episodes.isQuiet else { return nil }
         let isBackup = SideName.isBackupShaped(move.to.name.bytes, of: move.from.name.bytes)
-        let isRemembered = episodes.state.withLock { $0.recogniser.count > 0 || !$0.windows.isEmpty }
-        let isAnswering = isAnswering(thread, about: node)
-        guard isBackup || isRemembered || isAnswering, let actor = processes.actor(ofThread: thread) else {
-            return nil
+        let isRemembered = episodes.state.withLock {
+            $0.recogniser.count > 0 || !$0.windows.isEmpty || !$0.moved.isEmpty
         }
+        let mayBeSaved = mayBeSaved(move, by: thread)
+        let isAnswering = isAnswering(thread, about: node)
+        guard isBackup || isRemembered || isAnswering || mayBeSaved,
+            let actor = processes.actor(ofThread: thread)
+        else { return nil }
         noteEndedMakers(besides: actor, of: move.from)
         let evidence = episodes.change { state in
-            state.windows.touched(by: actor, at: Engine.now)
+            state.touched(by: actor, at: Engine.now)
             return state.recogniser.vacancy(
                 whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
-                isAnswering: isAnswering, by: actor, at: Engine.now)
+                isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: actor, at: Engine.now)
         }
         return save(by: actor, evidence, of: node, in: move.from.directory, thread)
     }

@@ -16,7 +16,10 @@ extension CoordinatedFilesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        if change.size != nil { closeOutlived(on: node) }
+        if change.size != nil {
+            closeOutlived(on: node)
+            noteUse(of: node, by: reply.caller.thread)
+        }
         let caller = reply.caller
         guard let reply = sendBack(caller, fromFile: node, unless: handle != nil, reply) else { return }
         let handle = handle.flatMap { handles[$0] }

@@ -16,10 +16,19 @@ extension CoordinatedFilesystem {
         of node: Node, _ access: Access, under claim: ClaimID? = nil, by party: () -> Party
     ) {
         guard engine.isAttended, node.itemClass != .private else { return }
+        // A file without a name is nobody's: what is told of a name says that it is there.
+        guard node.hasName else { return }
         let (item, place) = (node.item, self.place(of: node))
-        guard engine.isHeard(of: item, at: place) else { return }
+        guard engine.isHeard(of: item, at: place) || !node.otherNames.isEmpty else { return }
         let stamp = stamp(of: node, item)
-        engine.noteChange(of: item, at: place, by: party(), access, under: claim, stamp: stamp)
+        let by = party()
+        engine.noteChange(of: item, at: place, by: by, access, under: claim, stamp: stamp)
+        // Those who follow a directory know the file by the name that it has there.
+        for other in node.otherNames {
+            let place = places.place(other.name, in: other.directory)
+            guard engine.isHeard(of: item, at: place) else { continue }
+            engine.noteChange(of: item, at: place, by: by, access, under: claim, stamp: stamp)
+        }
     }
 
     /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
@@ -70,6 +79,8 @@ extension CoordinatedFilesystem {
         }
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory))
+        // A helper file's name is not known to those who follow the directory: the file appears to them.
+        if from.isPrivate, !node.state.withLock({ $0.isFollowed }) { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.leaving = left.item
             // By then whoever goes on with the name follows it.
@@ -149,7 +160,15 @@ extension CoordinatedFilesystem {
 
 extension NameChange {
     /// Whether the name is that of a program's own helper file, which is nobody else's business.
-    var isPrivate: Bool { ItemClass(of: name.bytes) == .private }
+    ///
+    /// So are the files that a database keeps beside itself, which come and go with each commit.
+    var isPrivate: Bool {
+        switch Node.itemClass(of: name, in: directory) {
+        case .private: true
+        case .database: ItemClass.isDatabaseCompanion(name.bytes)
+        case .document, .log, .background: false
+        }
+    }
 }
 
 extension Handle {

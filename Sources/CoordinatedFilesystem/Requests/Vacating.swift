@@ -2,6 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -17,7 +18,7 @@ extension CoordinatedFilesystem {
         let actor = processes.actor(ofThread: thread)
         let number = NodeNumber(directory.id.rawValue)
         let vacancy = episodes.change { state in
-            if let actor { state.windows.touched(by: actor, at: Engine.now) }
+            if let actor { state.touched(by: actor, at: Engine.now) }
             return state.windows.vacancy(of: name.bytes, in: number, for: actor)
         }
         guard let vacancy, vacancy.audience == .users, isBeingSaved(vacancy),
@@ -85,12 +86,85 @@ extension CoordinatedFilesystem {
         watchWindows()
     }
 
+    /// A presented document was moved, and went with its file. Until the program fills the name, or has not done so for a moment, others
+    /// wait for it.
+    func openWindow(ofMoved node: Node, called change: NameChange, by actor: Actor) {
+        let place = NodeNumber(change.directory.id.rawValue)
+        let vacancy = Vacancy(
+            directory: place, name: change.name.bytes, document: node.item,
+            oldNode: NodeNumber(node.id.rawValue), actor: actor, evidence: .move,
+            thread: change.caller.thread, opened: Engine.now, claim: engine.makeClaimID())
+        let contents = stamp(of: node)
+        let forgotten: Fill? = episodes.change { state in
+            state.moved.add(
+                MovedDocuments.Entry(
+                    vacancy.name, in: place, of: vacancy.oldNode, by: actor, at: vacancy.opened,
+                    contents: contents))
+            let forgotten = state.windows.fills(vacancy.name, in: place, by: nil)
+            // If there are too many, nobody waits for the name; it can be filled all the same.
+            _ = state.windows.open(vacancy)
+            return forgotten
+        }
+        if let forgotten { closeWindow(forgotten.vacancy, because: .windowClosed) }
+        watchWindows()
+    }
+
+    /// A program is about to use a file. If that is a presented document which was moved a moment ago, it has moved for that program, and
+    /// stays where it is. It stays, too, if the program that moved it changes it or takes it away: no backup is changed. What its
+    /// presenters do to it says nothing: they were told that it has moved.
+    func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
+        guard let node, !episodes.isQuiet, isMovedDocument(node),
+            thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
+        else { return }
+        let actor = isChange || thread <= 0 ? nil : processes.actor(ofThread: thread)
+        leaveMoved(node, for: actor)
+    }
+
+    /// The same of what was written through a handle that is closed.
+    func noteUse(by handle: Handle) {
+        guard !episodes.isQuiet, handle.mayWrite, isMovedDocument(handle.node), mayHaveWritten(handle),
+            !engine.isPresented(handle.node.item, by: handle.identify())
+        else { return }
+        leaveMoved(handle.node, for: nil)
+    }
+
+    private func stamp(of node: Node) -> Stamp? {
+        do throws(Errno) { return Stamp(try node.descriptor().descriptor.status()) } catch { return nil }
+    }
+
+    /// What presenters have written to a file since they were told that the document is there stays there: it is kept as a version, since
+    /// they show the document under its former name again. A moment later, because a copy takes time.
+    func keepWritten(to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject) {
+        if let contents = stamp(of: backup), let former = entry.contents, contents.hasSameContents(as: former)
+        {
+            return
+        }
+        work(on: backup, for: .keeping) { [keeper] in
+            keeper.keepAside(backup, because: .presenter, by: subject)
+        }
+    }
+
+    private func isMovedDocument(_ node: Node) -> Bool {
+        let number = NodeNumber(node.id.rawValue)
+        return node.kind == S_IFREG && episodes.state.withLock { $0.moved.contains(number) }
+    }
+
+    private func leaveMoved(_ node: Node, for actor: Actor?) {
+        let number = NodeNumber(node.id.rawValue)
+        let vacancy = episodes.change { state in
+            state.moved.stays(number, for: actor) ? state.windows.stays(number) : nil
+        }
+        if let vacancy { closeWindow(vacancy, because: .windowClosed) }
+    }
+
     /// A window closed: the document's claim ends and whoever looked the name up looks again.
     func closeWindow(_ vacancy: Vacancy, because step: JournalEntry.Step) {
-        let claimant = engine.claimant(of: vacancy.claim)
-        engine.journal.note(step, at: Engine.now, claim: vacancy.claim, by: claimant)
-        if step == .windowClosed { abandonName(of: vacancy, by: claimant) }
-        engine.end(vacancy.claim)
+        if vacancy.evidence != .move {
+            let claimant = engine.claimant(of: vacancy.claim)
+            engine.journal.note(step, at: Engine.now, claim: vacancy.claim, by: claimant)
+            if step == .windowClosed { abandonName(of: vacancy, by: claimant) }
+            engine.end(vacancy.claim)
+        }
         let directory = NodeID(vacancy.directory.rawValue)
         episodes.state.withLock { _ = $0.listed.removeValue(forKey: vacancy.claim) }
         for (thread, serial) in bounces.lookups(of: vacancy.name, in: directory) {
@@ -145,7 +219,7 @@ extension CoordinatedFilesystem {
     /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
     func touchWindows(by thread: Int32) {
         guard !episodes.isQuiet, thread > 0, let actor = processes.actor(ofThread: thread) else { return }
-        episodes.change { $0.windows.touched(by: actor, at: Engine.now) }
+        episodes.change { $0.touched(by: actor, at: Engine.now) }
     }
 
     /// Starts looking after the open windows, unless somebody does already.
@@ -159,14 +233,15 @@ extension CoordinatedFilesystem {
 
     private func scheduleWatch() {
         engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
-            let actors = episodes.state.withLock { $0.windows.actors }
+            let actors = episodes.state.withLock { $0.windows.actors + $0.moved.actors }
             let gone = actors.filter { !processes.isAlive($0.process) }
             let (closed, isDone): ([Vacancy], Bool) = episodes.change { state in
                 let closed =
                     state.windows.expired(at: Engine.now)
                     + gone.flatMap { state.windows.actorExited($0.process) }
-                state.isWatched = !state.windows.isEmpty
-                return (closed, state.windows.isEmpty)
+                state.moved.expire(at: Engine.now, gone: gone.map(\.process))
+                state.isWatched = !state.windows.isEmpty || !state.moved.isEmpty
+                return (closed, !state.isWatched)
             }
             for vacancy in closed { closeAside(vacancy) }
             if !isDone { scheduleWatch() }

@@ -198,4 +198,7 @@ struct Save: Sendable {
     /// Nil where the name is just taken away.
     let evidence: Vacancy.Evidence?
     let audience: Vacancy.Audience
+
+    /// Whether the document stays with its name, and does not go with the file.
+    var keepsName: Bool { evidence.map { $0 != .move } ?? false }
 }

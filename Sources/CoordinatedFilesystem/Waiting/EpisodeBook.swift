@@ -11,11 +11,18 @@ final class Episodes: Sendable {
     struct State {
         var recogniser = Recogniser()
         var windows = VacancyTable()
+        var moved = MovedDocuments()
         var isWatched = false
         /// Steps under way that are about to vacate a name, by directory.
         var steps: [NodeNumber: Int] = [:]
         /// The processes whose listings have waited for a window, by the claim of the window.
         var listed: [ClaimID: Set<ProcessID>] = [:]
+
+        /// Tells of any operation of an actor on the mount, which may not have done saving yet.
+        mutating func touched(by actor: Actor, at now: Instant) {
+            windows.touched(by: actor, at: now)
+            moved.touched(by: actor, at: now)
+        }
     }
 
     let state = Mutex(State())
@@ -31,7 +38,8 @@ final class Episodes: Sendable {
         state.withLock { state in
             let result = body(&state)
             openWindows.store(
-                state.windows.count + state.steps.count, ordering: .sequentiallyConsistent)
+                state.windows.count + state.steps.count + state.moved.count, ordering: .sequentiallyConsistent
+            )
             return result
         }
     }
