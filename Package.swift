@@ -50,6 +50,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
     ],
     targets: [
         // The pure middle: no I/O, no clock, no thread, no Foundation.
@@ -64,6 +65,12 @@ let package = Package(
         .target(name: "CLinux"),
         room("LinuxSystem", imports: ["CLinux"]),
         room("FuseBridge", imports: ["CFuse", "LinuxSystem"]),
+
+        // The rules that are shipped, and the files that change them. What is shipped is part of the binary, which may be all there is.
+        .target(
+            name: "ConfigurationFiles",
+            dependencies: ["Coordination", "LinuxSystem", .product(name: "TOMLKit", package: "TOMLKit")],
+            resources: [.embedInCode("truce.toml")], swiftSettings: rules),
 
         // How clients find a mount, and its daemon.
         room("ControlClient", imports: ["LinuxSystem"]),
@@ -96,7 +103,8 @@ let package = Package(
         .executableTarget(
             name: "truce",
             dependencies: [
-                "ControlClient", "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
+                "ConfigurationFiles", "ControlClient", "ControlProtocol", "ControlServer",
+                "CoordinatedFilesystem", "Coordination",
                 "CoordinationEngine", "FuseBridge", "LinuxSystem", "VersionStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -125,7 +133,12 @@ let package = Package(
             exclude: ["Scenarios"], settings: quick),
         tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["CTestSupport", "LinuxSystem", "TestSupport"]),
-        tests("EpisodeTests", of: ["CoordinatedFilesystem", "Coordination", "FuseBridge", "LinuxSystem"]),
+        tests(
+            "EpisodeTests",
+            of: ["ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "FuseBridge", "LinuxSystem"]),
+        tests(
+            "ConfigurationFileTests",
+            of: ["ConfigurationFiles", "Coordination", "LinuxSystem"]),
         tests("VersionStoreTests", of: ["VersionStore", "Coordination", "LinuxSystem"]),
         .executableTarget(
             name: "ArbitrationBenchmark",

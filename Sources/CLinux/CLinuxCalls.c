@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "CLinux.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/ioprio.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,4 +67,16 @@ int clinux_may_create(int32_t thread) {
     for (size_t index = 0; index < sizeof looking_calls / sizeof *looking_calls; index++)
         if (looking_calls[index] == number) return 0;
     return 1;
+}
+
+int clinux_has_lowest_priority(int32_t process) {
+    if (process <= 0) return 0;
+    // -1 is a nice value as well.
+    errno = 0;
+    int nice = getpriority(PRIO_PROCESS, (id_t)process);
+    if (errno == 0 && nice >= 19) return 1;
+    int policy = sched_getscheduler(process);
+    if (policy >= 0 && (policy & ~SCHED_RESET_ON_FORK) == SCHED_IDLE) return 1;
+    long priority = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, process);
+    return priority >= 0 && IOPRIO_PRIO_CLASS((unsigned long)priority) == IOPRIO_CLASS_IDLE;
 }

@@ -9,14 +9,16 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var counters: CountersForm
     /// Nil in place, where there is no way around the mount.
     package var around: AroundForm?
+    package var rules: RulesForm?
     package var waiting: [WaitingForm]
     package var journal: [StepForm]
 
     package init(
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
-        around: AroundForm? = nil, waiting: [WaitingForm], journal: [StepForm]
+        around: AroundForm? = nil, rules: RulesForm? = nil, waiting: [WaitingForm], journal: [StepForm]
     ) {
         self.around = around
+        self.rules = rules
         self.mount = mount
         self.pid = pid
         self.version = version
@@ -86,6 +88,47 @@ package struct AroundForm: Hashable, Sendable, Codable {
     package var losses: UInt64 = 0
 
     package init() {}
+}
+
+/// What is known of programs by their names.
+package struct RulesForm: Hashable, Sendable, Codable {
+    package struct File: Hashable, Sendable, Codable {
+        /// `shipped` for what is part of the program.
+        package var path: String
+        /// Why nothing that it says is in force, if so.
+        package var problem: String?
+
+        package init(path: String, problem: String? = nil) {
+            self.path = path
+            self.problem = problem
+        }
+    }
+
+    package struct Program: Hashable, Sendable, Codable {
+        /// Of ``ProgramTable``.
+        package var table: String
+        package var name: String
+        /// No for a program that the table does not apply to.
+        package var belongs: Bool
+        /// The path of the file that says so.
+        package var from: String
+
+        package init(table: String, name: String, belongs: Bool, from: String) {
+            self.table = table
+            self.name = name
+            self.belongs = belongs
+            self.from = from
+        }
+    }
+
+    /// The later ones decide before the former.
+    package var files: [File]
+    package var programs: [Program]
+
+    package init(files: [File], programs: [Program]) {
+        self.files = files
+        self.programs = programs
+    }
 }
 
 package struct ActorForm: Hashable, Sendable, Codable {

@@ -7,6 +7,8 @@ import CoordinationEngine
 extension StatusForm {
     init(_ report: StatusReport, mount: ControlledMount, pid: Int32) throws {
         var room = ListRoom()
+        let programs = try room.half(of: report.rules.programs.lazy.map(RulesForm.Program.init))
+        let files = report.rules.files.map { RulesForm.File(path: $0.path, problem: $0.problem) }
         let waiting = try room.half(of: report.waiting.lazy.map(WaitingForm.init))
         // The latest.
         let journal = try room.fill(with: report.journal.reversed().lazy.map(StepForm.init))
@@ -14,7 +16,9 @@ extension StatusForm {
             mount: mount.form, pid: pid, version: mount.version,
             options: OptionsForm(report.options, dataPath: report.dataPath),
             counters: CountersForm(report.counters),
-            around: report.surroundings.map { AroundForm($0) }, waiting: waiting, journal: journal.reversed())
+            around: report.surroundings.map { AroundForm($0) },
+            rules: RulesForm(files: files, programs: programs), waiting: waiting,
+            journal: journal.reversed())
     }
 }
 
@@ -70,6 +74,15 @@ extension AroundForm {
         self.init()
         (watch, shortage) = (report.means, report.shortage)
         (changes, losses) = (report.changes, report.losses)
+    }
+}
+
+extension RulesForm.Program {
+    init(_ program: RulesReport.Program) {
+        let rule = program.rule
+        self.init(
+            table: rule.table.rawValue, name: String(decoding: rule.name, as: UTF8.self),
+            belongs: rule.belongs, from: program.source)
     }
 }
 

@@ -26,7 +26,7 @@ final class CoordinatedFilesystem: Filesystem {
     let bounces = Bounces()
     let returns = Returns<PendingOpen>()
     let parking: Parking
-    let episodes = Episodes()
+    let episodes: Episodes
     let keeper: Keeper
     /// Makes files as the requester, where the thread at hand cannot.
     let makers: WorkerPool
@@ -59,7 +59,10 @@ final class CoordinatedFilesystem: Filesystem {
         self.connection = connection
         self.configuration = configuration
         self.agreement = agreement
-        processes = Processes(using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle)
+        let programs = ProgramClasses(configuration.programs)
+        processes = Processes(
+            using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle, knowing: programs)
+        episodes = Episodes(knowing: programs)
         parking = Parking(timers: engine.timers, counters: engine.counters)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {

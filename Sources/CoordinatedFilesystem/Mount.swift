@@ -21,6 +21,10 @@ package struct MountConfiguration: Sendable {
     package var replacesDeadMount = false
     package var sourceName = ""
     package var socketPath: String?
+    /// What is known of programs by their names; of several rules that fit the first one decides.
+    package var programs: [ProgramRule] = []
+    /// The same for people, with where it is from.
+    package var rules = RulesReport()
     package init() {}
 }
 
@@ -143,6 +147,7 @@ package final class Mount: StatusSource {
         options.isInPlace = configuration.isInPlace
         var report = engine.report(options: options, dataPath: filesystem.dataPath)
         report.surroundings = filesystem.surroundings?.watchReport
+        report.rules = configuration.rules
         return report
     }
 }

@@ -29,6 +29,8 @@ package struct StatusReport: Hashable, Sendable {
     package var counters: Counters
     /// Nil in place, where there is no way around the mount.
     package var surroundings: SourceWatchReport?
+    /// What is known of programs, and from where.
+    package var rules = RulesReport()
     /// Claims that wait now, the oldest first.
     package var waiting: [WaitingClaim]
     /// The last steps, in the order in which they were taken.
@@ -44,6 +46,36 @@ package struct StatusReport: Hashable, Sendable {
         self.waiting = waiting
         self.journal = journal
     }
+}
+
+/// The files that rules are from, and the rules.
+package struct RulesReport: Hashable, Sendable {
+    package struct File: Hashable, Sendable {
+        package let path: String
+        /// Why nothing that it says is in force, if so.
+        package let problem: String?
+
+        package init(path: String, problem: String?) {
+            self.path = path
+            self.problem = problem
+        }
+    }
+
+    package struct Program: Hashable, Sendable {
+        package let rule: ProgramRule
+        package let source: String
+
+        package init(rule: ProgramRule, source: String) {
+            self.rule = rule
+            self.source = source
+        }
+    }
+
+    /// The later ones decide before the former.
+    package var files: [File] = []
+    package var programs: [Program] = []
+
+    package init() {}
 }
 
 /// How changes around a mount are noticed.

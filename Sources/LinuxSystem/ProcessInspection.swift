@@ -95,6 +95,11 @@ package enum ProcessInspection {
         return found.process
     }
 
+    /// Whether the kernel runs a process last of all: at nice 19, by SCHED_IDLE or in the I/O class idle. No if that cannot be seen.
+    package static func hasLowestPriority(_ process: Int32) -> Bool {
+        clinux_has_lowest_priority(process) == 1
+    }
+
     package static func status(ofThread thread: Int32) -> ThreadStatus? {
         file("status", of: thread).map(threadStatus)
     }

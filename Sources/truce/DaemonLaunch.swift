@@ -57,7 +57,7 @@ struct DaemonLaunch: ~Copyable {
 
     /// What the daemon needs of ours: no more than it can be held to.
     private static var environment: [String] {
-        ["PATH", "XDG_RUNTIME_DIR", "TZ", "LANG"].compactMap { name in
+        ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "TZ", "LANG"].compactMap { name in
             truce.environment(name).map { "\(name)=\($0)" }
         }
     }
@@ -98,8 +98,12 @@ struct DaemonLaunch: ~Copyable {
                 "'\(target.mountpoint.shown)' was mounted, but its daemon ended at once (see its log)")
         }
         var client = try DaemonClient(to: mount)
-        let data = try client.status().options.dataPath
+        let answer = try client.status()
+        for problem in answer.rules?.problems ?? [] {
+            LineOutput.write("truce: \(problem)\n", to: STDERR_FILENO)
+        }
         guard !isQuiet else { return }
+        let data = answer.options.dataPath
         // Before the first file is opened nobody knows.
         let note = data == "undecided" ? "" : "; data: \(data)"
         LineOutput.write(target.readyLine(pid: child) + note + "\n", to: STDOUT_FILENO)

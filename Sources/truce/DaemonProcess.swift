@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ConfigurationFiles
 import ControlClient
 import ControlServer
 import CoordinatedFilesystem
@@ -55,6 +56,9 @@ struct DaemonProcess: Sendable {
         listening socket: borrowing ControlSocket, announce: () throws -> Void
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
+        // Before the mount, which may cover the user's directory.
+        let rules = Rules(userFile: Rules.userFile(environment: environment), of: geteuid())
+        for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
         let kept = try target.keptContents(of: store, in: source)
         let tree = SourceTree(
@@ -64,7 +68,7 @@ struct DaemonProcess: Sendable {
         do throws(MountError) {
             mount = try CoordinatedFilesystem.Mount(
                 mirroring: source, at: target.mountpoint,
-                configuration: target.configuration(socketPath: socket.path), store: store, log: log)
+                configuration: target.configuration(socketPath: socket.path, rules), store: store, log: log)
         } catch {
             store.discardIfNew(in: root)
             throw CommandFailure(.failed, error.message)

@@ -11,7 +11,7 @@ struct Doctor: ParsableCommand {
 
     static var configuration: CommandConfiguration {
         CommandConfiguration(
-            abstract: "Says what is odd about a mount: dead daemons, and ways around it.",
+            abstract: "Says what is odd about a mount: dead daemons, ways around it, and wrong rules.",
             discussion: """
                 Exit code 5 if anything is. What goes around a mount in place is older than it, or is reached by \
                 another mount of the same directory: its changes take no turns, and nobody is told of them.
@@ -99,6 +99,8 @@ private struct Examination: Encodable {
     var inPlace: Bool
     var dead: Bool
     var around: AroundForm?
+    /// What is wrong in files with rules, which were left out when the mount was made.
+    var rules: [String] = []
     var opened: [Opened] = []
     var ways: [Way] = []
     /// How many processes may not be looked at, and whether there may be more that are not even listed.
@@ -123,7 +125,10 @@ private struct Examination: Encodable {
         }
         dead = isDead
         guard !dead else { return }
-        if let status { (inPlace, around) = (status.options.inPlace, status.around) }
+        if let status {
+            (inPlace, around) = (status.options.inPlace, status.around)
+            rules = status.rules?.problems ?? []
+        }
         denied = status == nil
         if inPlace { try look(around: mount, in: table, servedBy: status?.pid) }
     }
@@ -193,6 +198,7 @@ extension Examination {
                 "its daemon has died: 'truce mount' puts a new one in its place, 'truce unmount' takes it away"
             )
         }
+        findings += rules
         findings += opened.map(\.sentence)
         findings += ways.map(\.sentence)
         if let around, around.watch == "none" || around.shortage != nil {

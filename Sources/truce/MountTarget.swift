@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import ConfigurationFiles
 import ControlClient
 import ControlServer
 import CoordinatedFilesystem
+import CoordinationEngine
 import Glibc
 import LinuxSystem
 import VersionStore
 
 /// What the other rooms are told about a mount.
 extension MountPlan.Target {
-    func configuration(socketPath: String) -> MountConfiguration {
+    func configuration(socketPath: String, _ rules: Rules) -> MountConfiguration {
         var configuration = MountConfiguration()
         configuration.bounds = options.bounds
         configuration.allowOther = options.allowOther
@@ -21,7 +23,19 @@ extension MountPlan.Target {
         configuration.replacesDeadMount = replacesDeadMount
         configuration.sourceName = source
         configuration.socketPath = socketPath
+        configuration.programs = rules.programs
+        configuration.rules = report(of: rules)
         return configuration
+    }
+
+    /// The rules for people, and for the control socket.
+    private func report(of rules: Rules) -> RulesReport {
+        var report = RulesReport()
+        report.files = rules.sources.map { RulesReport.File(path: $0.path, problem: $0.complaint) }
+        report.programs = rules.sources.flatMap { source in
+            source.programs.map { RulesReport.Program(rule: $0, source: source.path) }
+        }
+        return report
     }
 
     var controlled: ControlledMount {

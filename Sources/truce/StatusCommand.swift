@@ -37,6 +37,7 @@ extension StatusForm {
         lines.append("daemon: pid \(pid), truce \(version); data: \(options.dataPath)")
         if let around { lines.append(around.text) }
         lines.append("options: \(optionWords.joined(separator: ", "))")
+        if let rules { lines.append("rules: \(rules.filesText)") }
         lines.append(contentsOf: counterLines)
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")

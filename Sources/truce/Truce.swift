@@ -20,7 +20,8 @@ package struct Truce: ParsableCommand {
                 """,
             version: versions,
             subcommands: [
-                Mount.self, Unmount.self, Status.self, Why.self, Ps.self, Doctor.self, Kept.self, Read.self,
+                Mount.self, Unmount.self, Status.self, ShowRules.self, Why.self, Ps.self, Doctor.self,
+                Kept.self, Read.self,
                 Write.self, Present.self, Socket.self, Serve.self,
             ])
     }

@@ -122,6 +122,9 @@ extension MessageSamples {
 
     private static let status = StatusForm(
         mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(), around: around,
+        rules: RulesForm(
+            files: [RulesForm.File(path: "/f", problem: "p")],
+            programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),
         waiting: [
             WaitingForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])

@@ -54,7 +54,7 @@ struct AnsweringTests {
 
     @Test("What names and side files say comes first")
     func namedEvidence() {
-        var recogniser = Recogniser()
+        var recogniser = Recogniser(knowing: .shipped)
         let document = NodeNumber(7)
         let vacancy = { (recogniser: Recogniser, name: String) in
             recogniser.vacancy(

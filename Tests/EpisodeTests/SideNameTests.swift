@@ -114,7 +114,7 @@ struct SideNameTests {
         arguments: [
             "report.txt~", "report.txt.~3~", "report.txt.bak", "report.txt.orig", "report.txt_original",
             "report.txt.dpkg-old", ".bak.0.report.txt", "tilde-backup-a1B2c3", "report.txt___jb_old___",
-            "report.txt.~qpdf-orig", "report.txt.rej", "report.txt.1",
+            "report.txt.~qpdf-orig", "report.txt.rej", "report.txt.1", "report.txta1B2c3.bck",
         ])
     func backups(name: String) {
         #expect(SideName.isBackupShaped(bytes(name), of: bytes("report.txt")))
@@ -188,30 +188,37 @@ struct ClassTests {
 
     @Test("background and watching programs, as 15 bytes of comm name them")
     func readers() {
-        for name in ["restic", "borg", "updatedb.plocat", "tracker-miner-f", "baloo_file_extr"] {
-            #expect(ProgramClasses.programClass(of: bytes(name)) == .background, "\(name)")
+        let background = [
+            "restic", "borg", "updatedb.plocat", "tracker-miner-f", "baloo_file_extr", "duplicity",
+            "rdiff-backup",
+            "bup", "bup-index", "recollindex",
+        ]
+        for name in background {
+            #expect(ProgramClasses.shipped.programClass(of: bytes(name)) == .background, "\(name)")
         }
         for name in ["gopls", "totem-video-thu"] {
-            #expect(ProgramClasses.programClass(of: bytes(name)) == .watcher, "\(name)")
+            #expect(ProgramClasses.shipped.programClass(of: bytes(name)) == .watcher, "\(name)")
         }
         for name in ["vim", "cat", "borgmatic", "resticprofile", "tar"] {
-            #expect(ProgramClasses.programClass(of: bytes(name)) == .ordinary, "\(name)")
+            #expect(ProgramClasses.shipped.programClass(of: bytes(name)) == .ordinary, "\(name)")
         }
     }
 
     @Test("programs that unlink to create")
     func unlinkers() {
         let programs = [
-            "git", "git-checkout", "tar", "unzip", "install", "ld", "ld.bfd", "collect2", "go",
+            "git", "git-checkout", "tar", "unzip", "install", "ld", "ld.bfd", "collect2", "go", "rust-lld",
+            "7z",
+            "recode", "hx",
         ]
         for name in programs {
-            #expect(ProgramClasses.unlinksToCreate(bytes(name)), "\(name)")
+            #expect(ProgramClasses.shipped.unlinksToCreate(bytes(name)), "\(name)")
         }
         for name in ["rm", "mv", "gitk", "vim", "ldd", "gofmt", "target"] {
-            #expect(!ProgramClasses.unlinksToCreate(bytes(name)), "\(name)")
+            #expect(!ProgramClasses.shipped.unlinksToCreate(bytes(name)), "\(name)")
         }
         for (name, replaces) in [("mv", true), ("mvn", false), ("git", false)] {
-            #expect(ProgramClasses.replacesFromElsewhere(bytes(name)) == replaces, "\(name)")
+            #expect(ProgramClasses.shipped.replacesFromElsewhere(bytes(name)) == replaces, "\(name)")
         }
     }
 }

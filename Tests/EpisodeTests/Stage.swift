@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+import ConfigurationFiles
 import CoordinatedFilesystem
 import Coordination
+
+extension ProgramClasses {
+    static let shipped = ProgramClasses(Rules.shipped.programs)
+}
 
 /// A folder, a clock and some programs, so that a test reads like a trace.
 struct Stage {
     static let folder = NodeNumber(1)
     static let document = ItemID(7)
 
-    var recogniser = Recogniser()
+    var recogniser = Recogniser(knowing: .shipped)
     var vacancies = VacancyTable()
     var now = Instant(nanoseconds: 1_000_000_000)
     /// What everybody was told so far.

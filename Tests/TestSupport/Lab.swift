@@ -65,8 +65,8 @@ package enum TruceCommand {
         try command(arguments, environment).attempt(within: bound)
     }
 
-    static func runAll(_ arguments: [String]) throws {
-        _ = try command(arguments, [:]).attempt(within: .seconds(60)).succeeding()
+    static func runAll(_ arguments: [String], with environment: [String: String]) throws {
+        _ = try command(arguments, environment).attempt(within: .seconds(60)).succeeding()
     }
 
     private static func command(_ arguments: [String], _ environment: [String: String]) throws -> Command {

@@ -14,15 +14,18 @@ package final class MountedDirectory: Sendable {
     private let source: Int32
     private let dataPath: Lab.DataPath
     private let options: [String]
+    /// What the command that mounts finds in its environment, besides our own.
+    private let environment: [String: String]
     private let daemon = Mutex<Int32?>(nil)
 
     /// Mounts, runs the body, unmounts and checks that this worked. After a failure nothing is left mounted, either.
     @discardableResult
     package static func with<Result>(
-        _ options: String..., prepare: (_ source: String) throws -> Void = { _ in },
+        _ options: String..., environment: [String: String] = [:],
+        prepare: (_ source: String) throws -> Void = { _ in },
         body: (MountedDirectory) throws -> Result
     ) throws -> Result {
-        let mount = try MountedDirectory(options)
+        let mount = try MountedDirectory(options, environment: environment)
         do {
             try prepare(mount.path)
             try mount.mount()
@@ -36,7 +39,10 @@ package final class MountedDirectory: Sendable {
     }
 
     /// The directory, not mounted yet.
-    package init(_ options: [String] = [], in parent: String? = nil) throws {
+    package init(
+        _ options: [String] = [], in parent: String? = nil, environment: [String: String] = [:]
+    ) throws {
+        self.environment = environment
         path = try Lab.freshDirectory("mount", in: parent)
         dataPath = try Lab.dataPath
         self.options = options + (dataPath == .daemon ? ["data=daemon"] : [])
@@ -62,7 +68,7 @@ package final class MountedDirectory: Sendable {
             try Script("ulimit -n \"$1\"; shift; \"$@\"").attempt(arguments: ["\(limit)", binary] + words)
                 .succeeding()
         } else {
-            try TruceCommand.runAll(words)
+            try TruceCommand.runAll(words, with: environment)
         }
         let status = try status()
         daemon.withLock { $0 = status.pid }

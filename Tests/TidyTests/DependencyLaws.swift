@@ -6,6 +6,7 @@
 /// - FuseBridge alone imports CFuse, LinuxSystem alone CLinux.
 /// - Foundation is there for JSON and dates only, FoundationEssentials where that is enough: VersionStore writes its
 ///   log as JSON lines, and the command shows when something was kept.
+/// - ConfigurationFiles alone reads TOML, and hands over values.
 /// - CoordinatedFilesystem and ControlServer never import each other: they meet in the engine.
 enum DependencyLaws {
     static let pureRooms: Set<String> = ["Coordination", "Arbitration"]
@@ -30,13 +31,14 @@ enum DependencyLaws {
             "NIOPosix", "Logging", "Synchronization",
         ],
         "ControlClient": ["LinuxSystem", "Glibc", "Synchronization"],
+        "ConfigurationFiles": ["Coordination", "LinuxSystem", "TOMLKit", "Glibc"],
         "FileCoordination": [
             "CArchive", "ControlClient", "ControlProtocol", "Coordination", "LinuxSystem", "Foundation",
             "NIOCore", "NIOPosix", "Synchronization",
         ],
         "truce": [
-            "ControlClient", "ControlProtocol", "ControlServer", "CoordinatedFilesystem", "Coordination",
-            "CoordinationEngine",
+            "ConfigurationFiles", "ControlClient", "ControlProtocol", "ControlServer",
+            "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
             "FuseBridge", "LinuxSystem", "VersionStore", "ArgumentParser", "FoundationEssentials", "Glibc",
             "Synchronization",
         ],

@@ -108,6 +108,8 @@ int clinux_pidfd_look(int descriptor, struct clinux_thread *out);
 int clinux_makes_name(int32_t thread);
 // Whether a thread waits in a call that opens a file and may create it: 0 if it does not, else 1, as where that cannot be seen.
 int clinux_may_create(int32_t thread);
+// Whether the kernel runs a process last of all: nice 19, SCHED_IDLE, or the I/O class idle; of its first thread.
+int clinux_has_lowest_priority(int32_t process);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
 int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
 int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever

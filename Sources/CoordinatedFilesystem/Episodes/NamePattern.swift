@@ -62,8 +62,11 @@ package struct NamePattern: Sendable {
     /// Whether the pattern says which document the name belongs to.
     package let namesDocument: Bool
 
-    package init(_ text: String) {
-        pieces = Self.parse(Array(text.utf8))
+    package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
+
+    /// The same of text that may be cut off in the middle of a character.
+    package init(bytes text: [UInt8]) {
+        pieces = Self.parse(text)
         leastLength = pieces.reduce(0) { $0 + $1.leastLength }
         prefix = pieces.first?.literal ?? []
         suffix = pieces.last?.literal ?? []

@@ -8,8 +8,9 @@ package import Coordination
 /// closes the user's window.
 package struct Recogniser: Sendable {
     private var files = MadeFiles()
+    private let programs: ProgramClasses
 
-    package init() {}
+    package init(knowing programs: ProgramClasses) { self.programs = programs }
 
     /// How many files are remembered.
     package var count: Int { files.count }
@@ -84,9 +85,9 @@ extension Recogniser {
         program: [UInt8], at now: Instant
     ) -> Vacancy.Evidence? {
         guard isRegularFile, let actor, isDocument(name, node, for: actor) else { return nil }
-        if ProgramClasses.unlinksToCreate(program) { return .program }
+        if programs.unlinksToCreate(program) { return .program }
         // Where nobody is told, what is moved away is better gone at once.
-        if isPresented, ProgramClasses.replacesFromElsewhere(program) { return .program }
+        if isPresented, programs.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: actor, at: now) { return .sideFile }
         return isAnswering ? .presenter : mayBeSaved ? .removal : nil
     }

@@ -212,6 +212,8 @@ private let sideNames: [SideNameRow] = [
     SideNameRow(.backup, .alone, "tilde-backup-{R}"),
     SideNameRow(.backup, .alone, "{D}___jb_old___"),
     SideNameRow(.backup, .besideDocument, "{D}.{N}"),
+    // Helix.
+    SideNameRow(.backup, .besideDocument, "{D}{R}.bck"),
     SideNameRow(.backup, .whileMakerLives, "{D}.rej"),
 ]
 

@@ -136,7 +136,9 @@ final class Handle: Claimant {
         self.isClaimed = isClaimed
         self.processes = processes
         writesToShared = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
-        process = isClaimed || flags & O_ACCMODE != O_RDONLY ? processes.process(ofOpener: thread) : 0
+        process =
+            isClaimed || flags & O_ACCMODE != O_RDONLY
+            ? processes.process(ofOpener: thread, ofDocument: isClaimed) : 0
         opened = Engine.now
     }
 

@@ -48,7 +48,7 @@ extension CoordinatedFilesystem {
         // What two programs present is one document from then on, whichever of them saves.
         if let target = move.target, documents.isTracked(target.item) { return false }
         return mayBeSaved(move.node, in: move.from.directory, by: thread)
-            && !ProgramClasses.replacesFromElsewhere(processes.program(ofThread: thread))
+            && !processes.programs.replacesFromElsewhere(processes.program(ofThread: thread))
     }
 
     /// Whether a program that is no relative of a thread's has a document open, or waits for it.

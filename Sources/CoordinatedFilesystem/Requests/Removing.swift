@@ -204,12 +204,12 @@ extension CoordinatedFilesystem {
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
         let mayBeSave =
-            isPresented || ProgramClasses.unlinksToCreate(program)
+            isPresented || processes.programs.unlinksToCreate(program)
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
         let mayBeSaved =
-            !ProgramClasses.removesFiles(program) && engine.bounds.policy != .fail
+            !processes.programs.removesFiles(program) && engine.bounds.policy != .fail
             && mayBeSaved(node, in: change.directory, by: thread)
         let evidence = episodes.change { state in
             state.touched(by: actor, at: Engine.now)

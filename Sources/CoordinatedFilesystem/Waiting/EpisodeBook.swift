@@ -9,7 +9,7 @@ import Synchronization
 /// **Lock rule.** Only values change under it; whoever has to be told is told by the caller, afterwards.
 final class Episodes: Sendable {
     struct State {
-        var recogniser = Recogniser()
+        var recogniser: Recogniser
         var windows = VacancyTable()
         var moved = MovedDocuments()
         var isWatched = false
@@ -25,10 +25,14 @@ final class Episodes: Sendable {
         }
     }
 
-    let state = Mutex(State())
+    let state: Mutex<State>
     let departures = Mutex(Departures())
     private let stepsBegun = Atomic<UInt64>(0)
     private let openWindows = Atomic<Int>(0)
+
+    init(knowing programs: ProgramClasses) {
+        state = Mutex(State(recogniser: Recogniser(knowing: programs)))
+    }
 
     /// Whether no name is vacated just now, which is what the fast paths ask.
     var isQuiet: Bool { openWindows.load(ordering: .relaxed) == 0 }

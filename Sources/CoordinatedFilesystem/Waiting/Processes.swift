@@ -35,6 +35,12 @@ final class Processes: Sendable {
         var moment = Instant(nanoseconds: 0)
     }
 
+    private struct Openers {
+        /// By the last digits of the threads' numbers.
+        var known = [Opener](repeating: Opener(), count: 64)
+        var pace = OpeningPace()
+    }
+
     /// What counts of somebody's ancestor.
     private struct Ancestor {
         let terminal: Int32
@@ -54,12 +60,15 @@ final class Processes: Sendable {
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
     private let recent = Mutex(Recent())
-    /// By the last digits of their numbers.
-    private let openers = Mutex([Opener](repeating: Opener(), count: 64))
+    private let openers = Mutex(Openers())
+    private let lowered = LoweredPrograms()
+    let programs: ProgramClasses
     /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
     private let latest = Mutex(Party.nobody)
 
-    init(using mount: MountEntry, counters: LiveCounters, readerIdle: Span) {
+    init(using mount: MountEntry, counters: LiveCounters, readerIdle: Span, knowing programs: ProgramClasses)
+    {
+        self.programs = programs
         (mountNumber, device) = (UInt64(mount.id), mount.device)
         self.counters = counters
         self.readerIdle = readerIdle
@@ -74,14 +83,36 @@ final class Processes: Sendable {
 
     /// The process of a thread that opens a file: nobody can be asked any more when it has ended, and the program goes on with
     /// the file. One that opens many is asked about once in a while, which takes a microsecond or two; 0 if it is not known.
-    func process(ofOpener thread: Int32) -> Int32 {
+    ///
+    /// `ofDocument` says that the thread opens a document just now: a program that opens many of them in a short time is looked at
+    /// (``LoweredPrograms``).
+    func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
         guard thread > 0 else { return 0 }
         let (slot, now) = (Int(thread) & 63, Engine.now)
-        let known = openers.withLock { $0[slot] }
-        if known.thread == thread, now.since(known.moment) < Self.memory { return known.process }
+        let (known, isQuick) = openers.withLock { openers -> (Int32?, Bool) in
+            let known = openers.known[slot]
+            guard known.thread == thread, now.since(known.moment) < Self.memory else { return (nil, false) }
+            return (known.process, ofDocument && openers.pace.note(known.process, at: now))
+        }
+        if let known {
+            if isQuick { opensMany(known) }
+            return known
+        }
         guard let process = ProcessInspection.process(ofThread: thread) else { return 0 }
-        openers.withLock { $0[slot] = Opener(thread: thread, process: process, moment: now) }
+        let isQuickNow = openers.withLock { openers in
+            openers.known[slot] = Opener(thread: thread, process: process, moment: now)
+            return ofDocument && openers.pace.note(process, at: now)
+        }
+        if isQuickNow { opensMany(process) }
         return process
+    }
+
+    private func opensMany(_ process: Int32) {
+        guard ProcessInspection.hasLowestPriority(process), let found = threads.find(process),
+            found.process == process, lowered.insert(found.id)
+        else { return }
+        // What was said of it a moment ago is not true any more.
+        recent.withLock { if $0.process == found.id { $0 = Recent() } }
     }
 
     /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
@@ -96,12 +127,17 @@ final class Processes: Sendable {
         let family = family(from: found.parent)
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
-            programClass: ProgramClasses.programClass(of: leader.program), program: leader.program,
+            programClass: programClass(of: found.id, called: leader.program), program: leader.program,
             user: found.user, session: leader.session, terminals: [leader.terminal] + family.map(\.terminal))
         party.thread = thread
         party.share(with: latest.withLock { $0 })
         latest.withLock { $0 = party }
         return party
+    }
+
+    private func programClass(of process: ProcessID, called program: [UInt8]) -> ProgramClass {
+        let named = programs.programClass(of: program)
+        return named == .ordinary && lowered.contains(process) ? .background : named
     }
 
     /// The party of a thread that is in a request just now.
@@ -201,7 +237,7 @@ final class Processes: Sendable {
         guard let status = ProcessInspection.status(ofProcess: found.process), status.started == found.started
         else { return nil }
         let ancestor = Ancestor(
-            terminal: status.terminal, isManager: ProgramClasses.adoptsOrphans(status.program),
+            terminal: status.terminal, isManager: programs.adoptsOrphans(status.program),
             isInit: known?.isInit ?? ProcessInspection.isInit(found.process), moment: now)
         ancestors.withLock { ancestors in
             if ancestors.count >= Self.rememberedAncestors { ancestors = [:] }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where in the text of a file a key stands.
+///
+/// The parser of TOML tells the lines of wrong syntax only. So a key is looked for once more, in the ways in which it is mostly
+/// written; where it is written otherwise, the line is that of the table it is in.
+struct SourceLines {
+    private struct Place {
+        let keys: [String]
+        let line: Int
+    }
+
+    private let lines: [Substring]
+    private let places: [Place]
+
+    init(_ text: String) {
+        lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        var (table, places): ([String], [Place]) = ([], [])
+        for (number, line) in zip(1..., lines) {
+            let code = line.drop { $0 == " " || $0 == "\t" }
+            if code.hasPrefix("["), let end = code.firstIndex(of: "]") {
+                table = Self.keys(in: code[..<end].drop { $0 == "[" })
+                places.append(Place(keys: table, line: number))
+            } else if let sign = code.firstIndex(of: "="), !code.hasPrefix("#") {
+                places.append(Place(keys: table + Self.keys(in: code[..<sign]), line: number))
+            }
+        }
+        self.places = places
+    }
+
+    /// The line of a key, or of a text in its value.
+    func line(of keys: [String], value: String? = nil) -> Int {
+        var wanted = keys[...]
+        while !wanted.isEmpty {
+            if let place = places.first(where: { $0.keys.starts(with: wanted) }) {
+                return value.flatMap { line(of: $0, from: place.line) } ?? place.line
+            }
+            wanted.removeLast()
+        }
+        return 1
+    }
+
+    private func line(of value: String, from first: Int) -> Int? {
+        zip(first..., lines[(first - 1)...]).first { _, line in
+            line.contains("\"\(value)\"") || line.contains("'\(value)'")
+        }?.0
+    }
+
+    private static func keys(in text: some StringProtocol) -> [String] {
+        text.split(separator: ".").map { part in
+            String(part.filter { !$0.isWhitespace && $0 != "\"" && $0 != "'" })
+        }
+    }
+}

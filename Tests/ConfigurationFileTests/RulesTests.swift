@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import ConfigurationFiles
+import Coordination
+import Glibc
+import Testing
+
+@Suite struct RulesTests {
+    /// A directory of the test's own, with files in it.
+    private final class Folder {
+        let path: String
+
+        init() {
+            var template = Array("/tmp/truce-rules-XXXXXX".utf8CString)
+            let bytes = mkdtemp(&template) == nil ? [] : template.dropLast().map(UInt8.init)
+            path = String(decoding: bytes, as: UTF8.self)
+        }
+
+        deinit {
+            for name in ["system", "user", "link"] { unlink(path + "/" + name) }
+            rmdir(path)
+        }
+
+        func write(_ name: String, _ text: String, mode: mode_t = 0o644) -> String {
+            let path = self.path + "/" + name
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode)
+            _ = Glibc.write(descriptor, text, text.utf8.count)
+            fchmod(descriptor, mode)
+            close(descriptor)
+            return path
+        }
+    }
+
+    private let folder = Folder()
+    private let user = geteuid()
+
+    private func load(system: String, user file: String?) -> Rules {
+        Rules(system: system, userFile: file, of: user, systemOwner: user)
+    }
+
+    private func problem(_ path: String, of user: UInt32? = nil) -> String {
+        let rules = Rules(system: "/nowhere", userFile: path, of: user ?? self.user)
+        return rules.problems.first ?? ""
+    }
+
+    @Test("The user's file decides before the administrator's, and that before what is shipped")
+    func order() {
+        let rules = load(
+            system: folder.write(
+                "system", "[programs.background]\nnot = [\"rsync\"]\nnames = [\"a\"]"),
+            user: folder.write("user", "[programs.background]\nnames = [\"rsync\"]"))
+        let names = rules.programs.filter { $0.table == .background }.prefix(3).map { rule in
+            (rule.belongs ? "" : "not ") + String(decoding: rule.name, as: UTF8.self)
+        }
+        #expect(names == ["rsync", "not rsync", "a"])
+        #expect(
+            rules.sources.map(\.path) == ["shipped", folder.path + "/system", folder.path + "/user"])
+    }
+
+    @Test("A file that is wrong is left out as a whole, the others are in force, and the problem names it")
+    func wrong() {
+        let user = folder.write("user", "[programs.background]\nnames = [\"a\"]\nnam = []")
+        let rules = load(
+            system: folder.write("system", "[programs.background]\nnames = [\"b\"]"), user: user)
+        #expect(!rules.programs.contains { $0.name == Array("a".utf8) })
+        #expect(rules.programs.contains { $0.name == Array("b".utf8) })
+        #expect(rules.programs.contains { $0.name == Array("restic".utf8) })
+        #expect(rules.problems.count == 1)
+        #expect(rules.problems[0].hasPrefix("\(user):3: unknown key 'nam'"))
+        #expect(rules.problems[0].hasSuffix("nothing of that file is in force"))
+    }
+
+    @Test("Files that are missing are no problem")
+    func missing() {
+        let rules = load(system: folder.path + "/system", user: folder.path + "/user/below")
+        #expect(rules.sources.map(\.path) == ["shipped"])
+        #expect(rules.problems == [])
+    }
+
+    @Test("A link, a directory, what others may write, another user's and what is too long are not read")
+    func untrusted() {
+        let right = folder.write("user", "[programs]")
+        #expect(problem(right) == "")
+        symlink(right, folder.path + "/link")
+        #expect(problem(folder.path + "/link").contains("symbolic link"))
+        #expect(problem(folder.path).contains("not a regular file"))
+        #expect(problem("/dev/null").contains("not a regular file"))
+        #expect(problem(folder.write("user", "", mode: 0o664)).contains("chmod go-w"))
+        #expect(problem(folder.write("user", "", mode: 0o646)).contains("chmod go-w"))
+        let long = String(repeating: "#", count: RuleFile.longest + 1)
+        #expect(problem(folder.write("user", long)).contains("256 KiB"))
+        #expect(problem(folder.write("user", String(long.dropLast()))) == "")
+        if user == 0 {
+            chown(folder.path + "/user", 65534, 65534)
+            #expect(problem(folder.path + "/user").contains("belongs to user 65534"))
+            #expect(problem(folder.path + "/user", of: 65534) == "")
+            #expect(problem(folder.path + "/user", of: 1000).contains("belongs to user 65534"))
+        }
+        // Whoever has a FIFO there must not make a mount wait.
+        unlink(folder.path + "/user")
+        mkfifo(folder.path + "/user", 0o600)
+        #expect(problem(folder.path + "/user").contains("not a regular file"))
+    }
+
+    @Test(
+        "The environment says where the user's file is",
+        arguments: [
+            (["XDG_CONFIG_HOME": "/x", "HOME": "/h"], "/x/truce/truce.toml"),
+            (["HOME": "/h"], "/h/.config/truce/truce.toml"),
+            (["XDG_CONFIG_HOME": "x", "HOME": "/h"], "/h/.config/truce/truce.toml"),
+            (["XDG_CONFIG_HOME": "", "HOME": "h"], nil), ([:], nil),
+        ] as [([String: String], String?)])
+    func places(environment: [String: String], path: String?) {
+        #expect(Rules.userFile { environment[$0] } == path)
+    }
+}
