@@ -49,15 +49,14 @@ extension Arbiter {
         (desk.inquiries[id]?.turns ?? []).compactMap { desk.turns[$0] }.filter { $0.presenter == record.id }
     }
 
-    /// P15: whether what a claim deletes is to be moved by an aware access within which it is made.
+    /// P15: whether what a claim deletes may yet be moved by an aware access within which it is made.
     ///
     /// A program that moves what `rename(2)` does not deletes the former file and announces the move.
     private func isMovedInstead(_ part: Request.Part, of claim: Claim) -> Bool {
         guard part.access == .write(.forDeleting), !claim.isAware else { return false }
         return aware.contains { id in
-            guard let outer = claims[id], outer.isHeld, areExempt(outer, claim) else { return false }
-            return outer.firstOfParts { $0.item == part.item && $0.access == .write(.forMoving) ? true : nil }
-                ?? false
+            guard let outer = claims[id], areExempt(outer, claim) else { return false }
+            return mayMove(id, part.item)
         }
     }
 

@@ -56,6 +56,13 @@ extension Arbiter {
         return writer ?? (isOnePurpose ? latest : nil)
     }
 
+    /// P15: whether what is deleted within an aware access may yet turn out to be moved by it.
+    public func mayMove(_ claim: ClaimID, _ item: ItemID) -> Bool {
+        guard let access = claims[claim], access.nature == .aware, access.isHeld, !access.isFullySuspended
+        else { return false }
+        return access.firstOfParts { $0.item == item && $0.access.mayMove ? true : nil } ?? false
+    }
+
     /// Handles that the program of an aware access, or a child of it, has open within it, as far as presenters are let in only
     /// when they are closed, too (N3), or are told of what was written through them (N1): the oldest first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
@@ -213,5 +220,12 @@ extension Arbiter {
         if desk.isEmpty { return false }
         if desk.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
         return tree.ancestors(of: item, at: place).contains { desk.presented[$0] != nil }
+    }
+}
+
+extension Access {
+    /// P15.
+    fileprivate var mayMove: Bool {
+        self == .write(.updating) || self == .write(.forMerging) || self == .write(.forMoving)
     }
 }

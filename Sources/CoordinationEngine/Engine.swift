@@ -39,6 +39,8 @@ package final class Engine: Sendable {
         var presenters: [PresenterID: PresenterEntry] = [:]
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closings: [ClaimID: Closing] = [:]
+        /// By the access within which they happened; see ``UndecidedDeletion``.
+        var undecided: [ClaimID: [UndecidedDeletion]] = [:]
         /// Whose holders are being looked at.
         var lookedAt: Set<ClaimID> = []
         /// Empty between two events; kept for its storage.
@@ -188,6 +190,7 @@ package final class Engine: Sendable {
             // Whoever ends a claim before it answers ends it again when all is done.
             guard let entry = ending.entry else { return ending }
             ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
+            state.decideDeletions(within: claim, at: now)
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
             if state.effects.isEmpty { return ending }
@@ -248,6 +251,7 @@ package final class Engine: Sendable {
 
     /// Another file is the document from now on; see `Event.replaced`.
     package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
+        noteReturn(of: document, or: incoming)
         submit(.replaced(document: document, incoming: incoming, orphan: orphan))
     }
 

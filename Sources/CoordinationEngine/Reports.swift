@@ -51,6 +51,10 @@ extension Engine {
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
+        // There was another one under its name, and that is not there any more.
+        if let (former, access) = takeDeletion(of: item) {
+            submit(.deleted(item, at: former.place, by: former.party, under: access))
+        }
         submit(.created(item, at: place, by: party, under: claim))
     }
 
@@ -66,18 +70,21 @@ extension Engine {
     /// The item is called something else now, or is elsewhere.
     package func noteMove(of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil) {
         let (party, claim) = author(party, claim, of: item, at: move.from)
+        _ = takeDeletion(of: item)
         submit(.moved(item, move, by: party, under: claim))
     }
 
     package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
+        if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 
     /// What was vacated like a document that is saved turned out to be deleted.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
-        let (party, _) = author(party, nil, of: item, at: place)
+        let (party, claim) = author(party, nil, of: item, at: place)
+        if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.lost(item, at: place, by: party))
     }
 

@@ -18,7 +18,56 @@ extension Stage {
 }
 
 extension Catalogue {
-    static let moving: [Scene] = followed + cancelled
+    static let moving: [Scene] = followed + announced + cancelled
+
+    /// A document is saved in another format: the file under its former name is deleted, and another one is it then.
+    private static let announced: [Scene] = ["write f", "write f,forMerging"].flatMap { wanted in
+        [
+            Scene(nil, "within '\(wanted)' a deletion that is announced as a move is none", .mount) { stage in
+                let (a, b) = (try stage.player("A"), try stage.player("B"))
+                try a.present("P", "f")
+                try b.hold("w", "\(wanted) write other/h,forReplacing")
+                try asked(a, wanted)
+                try b.act("w", "put other/h text")
+                try b.act("w", "delete f")
+                try stage.silence(a, "P")
+                try b.act("w", "announce f other/h")
+                try b.end("w")
+                try a.expect("P", "didMove other/h", "reacquired")
+                try b.once("v", "write other/h", "put other/h new")
+                try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
+                try stage.silence(a, "P")
+            },
+            Scene(nil, "within '\(wanted)' a deletion that is never announced is put when it ends", .mount) {
+                stage in
+                let (a, b) = (try stage.player("A"), try stage.player("B"))
+                try a.present("P", "f")
+                try b.hold("w", wanted)
+                try asked(a, wanted)
+                try b.act("w", "delete f")
+                try stage.silence(a, "P")
+                try b.end("w")
+                try a.expect("P", "deletion", "reacquired")
+                try stage.silence(a, "P")
+            },
+            Scene(nil, "within '\(wanted)' what is deleted and made again has changed", .mount) { stage in
+                let (a, b) = (try stage.player("A"), try stage.player("B"))
+                try a.present("P", "f")
+                try b.hold("w", wanted)
+                try asked(a, wanted)
+                try b.act("w", "delete f")
+                try b.act("w", "put f new")
+                try b.end("w")
+                try a.expect("P", "didChange", "reacquired")
+                try stage.silence(a, "P")
+            },
+        ]
+    }
+
+    private static func asked(_ player: Player, _ wanted: String) throws {
+        try player.expect("P", "relinquishToWriter")
+        if wanted.hasSuffix("forMerging") { try player.expect("P", "save") }
+    }
 
     private static let followed: [Scene] = [
         Scene(26, "a reader that waits follows what is moved", .mount) { stage in

@@ -7,6 +7,7 @@ extension Mounted {
     @Suite struct Packages {
         enum Kind: String, CaseIterable {
             case named = "letter.textbundle"
+            case weak = "letter.WEAKPKG"
             case marked = "album"
         }
 

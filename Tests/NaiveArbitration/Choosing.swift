@@ -184,12 +184,14 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: what is deleted within an aware access that is to move it.
+    /// P15: what is deleted within an aware access that may move it.
     private func isMovedInstead(_ part: Request.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
         if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
+        let moving: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
         return claims.contains { other in
-            other.nature == .aware && other.isHeld && (other.party?.isExempt(from: party) ?? false)
-                && other.parts.contains { $0.item == part.item && $0.access == .write(.forMoving) }
+            other.nature == .aware && other.isHeld && !other.isFullySuspended
+                && (other.party?.isExempt(from: party) ?? false)
+                && other.parts.contains { $0.item == part.item && moving.contains($0.access) }
         }
     }
 

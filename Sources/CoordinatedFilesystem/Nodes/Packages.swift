@@ -13,6 +13,8 @@ enum Packages {
         [
             // TextEdit, Markdown editors, Scrivener, Ulysses.
             "rtfd", "textbundle", "scriv", "ulysses",
+            // Weak packages: each of their files has versions of its own, and all are locked as one.
+            "weakpkg",
             // Pages, Numbers and Keynote; OmniGraffle and OmniOutliner.
             "pages", "numbers", "key", "graffle", "oo3",
             // GarageBand, Logic, Final Cut, Photos.

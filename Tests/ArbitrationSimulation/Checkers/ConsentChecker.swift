@@ -30,7 +30,7 @@ struct ConsentChecker: Checker {
     private var refused: [PresenterID: Int] = [:]
     /// P15: claims that were made within others at some time, and who has relinquished to those.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
-    /// P15: what those others were to move.
+    /// P15: what those others might move.
     private var moving: [ClaimID: Set<ItemID>] = [:]
     /// P12: items for which somebody was listed since it answered last; excused ones need not be listed again.
     private var listed: [PresenterID: Set<ItemID>] = [:]
@@ -82,7 +82,8 @@ struct ConsentChecker: Checker {
                         && turn.causes.contains { Ledger.areOneProgram($0, cover.party ?? .nobody) }
                 }
                 covered[claim.id, default: []].formUnion(relinquished.map(\.presenter))
-                let moved = cover.parts.filter { $0.access == .write(.forMoving) }
+                let moves: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
+                let moved = cover.parts.filter { moves.contains($0.access) }
                 moving[claim.id, default: []].formUnion(moved.map(\.item))
             }
         }
@@ -222,7 +223,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: it is deleted within an access that moves it.
+    /// P15: it is deleted within an access that may move it.
     private func isMovedInstead(_ part: Request.Part, of claim: Ledger.Entry) -> Bool {
         part.access == .write(.forDeleting) && claim.nature != .aware && !claim.isBatch
             && moving[claim.id]?.contains(part.item) ?? false

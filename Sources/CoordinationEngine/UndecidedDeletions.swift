@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+/// A document was deleted within an access that may yet announce that it was moved (P15): it is not told of as deleted before that
+/// access ends.
+struct UndecidedDeletion {
+    var item: ItemID
+    let place: Place
+    let party: Party
+    /// Another file is the document now.
+    var isBack = false
+}
+
+extension Engine {
+    /// Whether it is not to be told yet that an item was deleted; `claim` is the access within which that happened.
+    func postponeDeletion(
+        of item: ItemID, at place: Place, by party: Party, within claim: ClaimID?
+    ) -> Bool {
+        guard let claim else { return false }
+        return state.withLock { state in
+            guard state.arbiter.mayMove(claim, item) else { return false }
+            // An access has few items, and each is here once.
+            state.undecided[claim, default: []].removeAll { $0.item == item }
+            state.undecided[claim]?.append(UndecidedDeletion(item: item, place: place, party: party))
+            return true
+        }
+    }
+
+    /// What is known of the deletion of an item that was moved after all, or made again, and within which access it happened.
+    func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
+        guard isAttended else { return nil }
+        return state.withLock { state in
+            if state.undecided.isEmpty { return nil }
+            for (claim, deletions) in state.undecided {
+                guard let index = deletions.firstIndex(where: { $0.item == item }) else { continue }
+                state.undecided[claim]?.remove(at: index)
+                if deletions.count == 1 { state.undecided[claim] = nil }
+                return (deletions[index], claim)
+            }
+            return nil
+        }
+    }
+
+    /// Another file is the document, and goes by the number of either.
+    func noteReturn(of document: ItemID, or incoming: ItemID) {
+        guard isAttended else { return }
+        state.withLock { state in
+            if state.undecided.isEmpty { return }
+            for claim in state.undecided.keys {
+                state.undecided[claim] = state.undecided[claim]?.map { deletion in
+                    guard deletion.item == document || deletion.item == incoming else { return deletion }
+                    var deletion = deletion
+                    (deletion.item, deletion.isBack) = (document, true)
+                    return deletion
+                }
+            }
+        }
+    }
+}
+
+extension Engine.State {
+    /// An access is about to end: what is still deleted was deleted in earnest.
+    mutating func decideDeletions(within claim: ClaimID, at now: Instant) {
+        if undecided.isEmpty { return }
+        for deletion in undecided.removeValue(forKey: claim) ?? [] where !deletion.isBack {
+            arbiter.handle(
+                .lost(deletion.item, at: deletion.place, by: deletion.party), at: now, into: &effects)
+        }
+    }
+}
