@@ -69,6 +69,7 @@ public struct Arbiter: Sendable {
         case .ended(let claim): if endAlone(claim) { return } else { end(claim, &effects) }
         case .identified(let claim, let party): identify(claim, as: party)
         case .observed(let claim, let observation): observe(claim, observation, &effects)
+        case .locked(let claim): noteLock(of: claim)
         case .withdrawn(let claim): withdraw(claim, &effects)
         case .forced(let claim): force(claim, &effects)
         case .vacated(let document, let orphan): vacate(document, orphan)

@@ -22,6 +22,8 @@ struct Claim: Sendable {
 
     let id: ClaimID
     let nature: Request.Nature
+    /// X6, Y10.
+    var conduct: Request.Conduct
     private(set) var first: Request.Part
     /// Nil for a claim whose one stake is the item of its one part.
     private var extra: Extra?
@@ -49,6 +51,7 @@ struct Claim: Sendable {
     init(_ request: Request) {
         id = request.claim
         nature = request.nature
+        conduct = request.nature == .handle ? request.conduct : []
         first = request.first
         isAsked = request.nature == .episode
         wentOver = request.nature == .nameChange || request.nature == .episode
@@ -96,6 +99,19 @@ struct Claim: Sendable {
     func isWriting(_ resource: Resource) -> Bool? {
         firstOfStakes { $0.resource == resource ? $0.isWrite : nil }
     }
+
+    /// X6: whether both may have the item at once, whoever they are.
+    func isAtEase(beside other: Claim) -> Bool {
+        guard !(conduct.isEmpty && other.conduct.isEmpty), nature == .handle, other.nature == .handle,
+            first.item == other.first.item
+        else { return false }
+        if conduct.contains(.locks), other.conduct.contains(.locks) { return true }
+        return conduct.contains(.appends) && other.isPrefixEnough
+            || other.conduct.contains(.appends) && isPrefixEnough
+    }
+
+    /// Whether it bears that the item becomes longer.
+    private var isPrefixEnough: Bool { conduct.contains(.appends) || onlyReads }
 
     /// S1 to S3. An empty list means the one stake that each claim with one part has.
     mutating func setStakes(_ stakes: [Stake]) {

@@ -57,12 +57,39 @@ extension Arbiter {
     private mutating func begin(contest holder: Claim, by contestant: ClaimID?) {
         // Y2, Y7.
         let firstLook = holder.nature == .handle ? now + bounds.glance : nil
-        let hold = holder.isAware ? bounds.holdAware : bounds.hold
         let since = beginning(of: holder)
         contests[holder.id] = Contest(
-            since: since, end: since + hold, outset: now + bounds.outset, contestant: contestant,
+            since: since, end: since + longestHold(of: holder), outset: now + bounds.outset,
+            contestant: contestant,
             nextLook: firstLook, lastChange: now)
         rearm(holder.id)
+    }
+
+    private func longestHold(of holder: Claim) -> Span {
+        // Y10.
+        if holder.conduct.contains(.locks) { return min(bounds.idle, bounds.hold) }
+        return holder.isAware ? bounds.holdAware : bounds.hold
+    }
+
+    /// X6, Y10: who waited for it because of what it does may not have to any more, and who still does waits for a shorter time.
+    mutating func noteLock(of id: ClaimID) {
+        guard let claim = claims[id], claim.nature == .handle, !claim.conduct.contains(.locks) else { return }
+        claims[id]?.conduct.insert(.locks)
+        if claim.isHeld {
+            if var contest = contests[id], let holder = claims[id] {
+                contest.end = contest.since + longestHold(of: holder)
+                contests[id] = contest
+                rearm(id)
+            }
+            shaken.append(id)
+        } else {
+            unsettled.append(id)
+            shakeContested(by: claim)
+        }
+        // D2: what it holds, or waits for, may hold up fewer than before.
+        if let party = parties[id] { suspectRelatives(of: party) }
+        if !hungOn.isEmpty { suspects += hungOn }
+        releaseWatchers(of: id)
     }
 
     /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
@@ -74,7 +101,7 @@ extension Arbiter {
         let take = { (id: ClaimID) in
             guard let contest = contests[id], contest.since < since, let other = claims[id],
                 other.isAware == holder.isAware, holder.shares(stakeWith: other),
-                holder.within.contains(id) || areExempt(other, holder)
+                holder.within.contains(id) || areOfOneProgram(other, holder)
             else { return }
             since = contest.since
         }

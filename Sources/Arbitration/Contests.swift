@@ -5,8 +5,8 @@ import Coordination
 struct Contest: Sendable {
     /// From when on it counts for that (Y6).
     let since: Instant
-    /// When everybody passes (Y6).
-    let end: Instant
+    /// When everybody passes (Y6, Y10).
+    var end: Instant
     /// From when on a writer that has changed nothing lets readers pass, though it has read nothing either (Y9).
     let outset: Instant
     /// One who is kept out; nil if a presenter alone waits for it to be over.

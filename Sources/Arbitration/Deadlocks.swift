@@ -102,7 +102,8 @@ extension Arbiter {
             return false
         }
         if claim.within.contains(holder.id) { return true }
-        guard areExempt(holder, claim), let party = parties[holder.id], let other = parties[claim.id] else {
+        guard areOfOneProgram(holder, claim), let party = parties[holder.id], let other = parties[claim.id]
+        else {
             return false
         }
         return

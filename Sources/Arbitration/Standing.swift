@@ -120,7 +120,7 @@ extension Arbiter {
         if keepsOut(holder, claim, asWriter: isWrite) { return true }
         // X4, after G4.
         return holder.suspension != nil && claim.nature != .nameChange && holderWrites && isWrite
-            && !(holder.isIdentified && claim.isIdentified)
+            && !(holder.isIdentified && claim.isIdentified) && !holder.isAtEase(beside: claim)
     }
 
     /// Whether a holder keeps out a claim that it meets on a stake to write or to read.
@@ -138,8 +138,13 @@ extension Arbiter {
         }
     }
 
-    /// X1, X5.
+    /// X1, X5, X6.
     func areExempt(_ one: Claim, _ other: Claim) -> Bool {
+        one.isAtEase(beside: other) || areOfOneProgram(one, other)
+    }
+
+    /// X1, X5.
+    func areOfOneProgram(_ one: Claim, _ other: Claim) -> Bool {
         guard one.isIdentified, other.isIdentified, let party = parties[one.id],
             let otherParty = parties[other.id]
         else { return false }

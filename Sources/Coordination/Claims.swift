@@ -39,6 +39,17 @@ public struct Request: Hashable, Sendable {
         }
     }
 
+    /// What lets two handles of one item be held beside each other, though one of them writes.
+    public struct Conduct: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// It only makes the item longer: what others have read or appended stays as it is.
+        public static let appends = Self(rawValue: 1)
+        /// Its program locks the file itself, or may be expected to.
+        public static let locks = Self(rawValue: 2)
+    }
+
     /// What few requests have.
     private struct Extra: Hashable, Sendable {
         var rest: [Part] = []
@@ -48,6 +59,8 @@ public struct Request: Hashable, Sendable {
 
     public let claim: ClaimID
     public let nature: Nature
+    /// Of a handle.
+    public let conduct: Conduct
     public let first: Part
     // One or none; in an array, because nearly all requests have none and are copied often.
     private var extra: [Extra] = []
@@ -70,9 +83,12 @@ public struct Request: Hashable, Sendable {
     /// Whether it has one part and no ties.
     public var isSimple: Bool { extra.isEmpty }
 
-    public init(_ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = []) {
+    public init(
+        _ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = [], conduct: Conduct = []
+    ) {
         self.claim = claim
         self.nature = nature
+        self.conduct = conduct
         self.first = first
         if !rest.isEmpty { extra = [Extra(rest: rest)] }
     }
@@ -92,7 +108,8 @@ public struct Request: Hashable, Sendable {
 
 /// What was seen when a contested holder was looked at.
 public enum Observation: Hashable, Sendable {
-    /// A writer under which nothing has changed since its grant, and that has nothing to lose: it only appends.
+    /// A writer under which nothing has changed since its grant, and that has nothing to lose: it only appends, or the file that its
+    /// program locks is empty.
     case clean
     /// A writer under which nothing has changed since its grant. A position above zero shows that it has read; one that cannot
     /// be seen is always the same, and is not.

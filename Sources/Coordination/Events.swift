@@ -7,6 +7,8 @@ public enum Event: Hashable, Sendable {
     indirect case identified(ClaimID, Party)
     /// Follows ``Effect/observe(_:)``. The claim may have ended meanwhile.
     case observed(ClaimID, Observation)
+    /// The program of a handle was seen to lock the file, or is expected to.
+    case locked(ClaimID)
     /// The handle was released, or the request was carried out.
     case ended(ClaimID)
     /// The claimant no longer waits: it was interrupted, or died.

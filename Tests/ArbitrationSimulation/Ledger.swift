@@ -14,6 +14,8 @@ struct Ledger {
         let arrived: Instant
         /// Which event it was.
         let number: Int
+        /// X6, Y10.
+        var conduct: Request.Conduct
         var isHeld = false
         /// D3: it goes before others that wait.
         var passes = false
@@ -89,7 +91,9 @@ extension Ledger {
         noteLife(event)
         switch event {
         case .claimed(let request):
-            let entry = Entry(request: request, parts: request.parts, arrived: self.now, number: number)
+            let entry = Entry(
+                request: request, parts: request.parts, arrived: self.now, number: number,
+                conduct: request.conduct)
             let stakes = stakes(entry)
             claims[request.claim] = entry
             claims[request.claim]?.stakes = stakes
@@ -98,6 +102,7 @@ extension Ledger {
         // Who waits is refused in answer, and forgotten with that.
         case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
         case .forced(let id): claims[id]?.wasForced = true
+        case .locked(let id): if claims[id]?.nature == .handle { claims[id]?.conduct.insert(.locks) }
         case .vacated(let document, let orphan): moveHandles(document, to: orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
         case .placed(let item, let directory): directories[item] = directory

@@ -55,7 +55,13 @@ extension Player {
             }
         if chance.isLucky(10) { return create(by: program()) }
         guard let part = part(land.files, access) else { return }
-        claim(Request(nextClaim(), .handle, part), by: program(), .use)
+        claim(Request(nextClaim(), .handle, part, conduct: conduct(access)), by: program(), .use)
+    }
+
+    private mutating func conduct(_ access: Access) -> Request.Conduct {
+        var conduct: Request.Conduct = chance.isLucky(15) ? .locks : []
+        if access == .write(.forMerging), chance.isLucky(40) { conduct.insert(.appends) }
+        return conduct
     }
 
     private mutating func create(by party: Party) {
@@ -230,7 +236,8 @@ extension Player {
     /// What nobody expects, and nobody may mind.
     mutating func sendStray() {
         let (claim, question) = (ClaimID(lastClaim + 1_000), QuestionID(UInt64(chance.below(2_000))))
-        switch chance.below(6) {
+        switch chance.below(7) {
+        case 6: tell(.locked(claim))
         case 0: tell(.ended(claim))
         case 1: tell(.withdrawn(claim))
         case 2: tell(.forced(claim))

@@ -92,6 +92,7 @@ extension Player {
             return tell(
                 .observed(claim, isAtEnd ? .finishing(position: position) : .reading(position: position)))
         }
+        if chance.isLucky(10) { tell(.locked(claim)) }
         if stamps[claim] == nil, chance.isLucky(45) {
             let position = Int64(chance.isLucky(70) ? 0 : chance.below(3))
             if chance.isLucky(70) { return tell(.observed(claim, .unchanged(position: position))) }

@@ -88,8 +88,20 @@ extension Ledger {
     }
 
     func areExempt(_ one: Entry, _ other: Entry) -> Bool {
+        if areAtEase(one, other) { return true }
         guard let party = one.party, let otherParty = other.party else { return false }
         return party.isExempt(from: otherParty)
+    }
+
+    /// X6.
+    private func areAtEase(_ one: Entry, _ other: Entry) -> Bool {
+        guard one.nature == .handle, other.nature == .handle, one.parts[0].item == other.parts[0].item else {
+            return false
+        }
+        let isPrefixEnough = { (entry: Entry) in entry.conduct.contains(.appends) || entry.onlyReads }
+        return one.conduct.contains(.locks) && other.conduct.contains(.locks)
+            || one.conduct.contains(.appends) && isPrefixEnough(other)
+            || other.conduct.contains(.appends) && isPrefixEnough(one)
     }
 
     func keepsOut(_ holder: Entry, _ claim: Entry, certain: Bool) -> Bool {
@@ -103,7 +115,9 @@ extension Ledger {
 
     /// X4.
     func isHeldBack(_ claim: Entry, by holder: Entry, certain: Bool) -> Bool {
-        guard holder.suspension != nil, holder.party == nil || claim.party == nil else { return false }
+        guard holder.suspension != nil, holder.party == nil || claim.party == nil,
+            !areExempt(holder, claim)
+        else { return false }
         return meet(holder, claim, certain: certain, onBoth: true)
     }
 

@@ -76,7 +76,8 @@ extension Performance {
 
     private func allows(_ event: Event) -> Bool {
         switch event {
-        case .identified(let claim, _), .observed(let claim, _): return ledger.claims[claim] != nil
+        case .identified(let claim, _), .observed(let claim, _), .locked(let claim):
+            return ledger.claims[claim] != nil
         case .placed(let item, let directory):
             return directory.parent.map { ledger.directories[$0] != nil } ?? (item.rawValue == 1)
         case .forgotten(let item): return isUnused(item)

@@ -20,6 +20,8 @@ package enum Command {
             let within = request.within.map { " \($0.rawValue)" }.joined()
             return "claim \(request.claim.rawValue) \(request.nature.rawValue)"
                 + request.parts.map { " " + part($0) }.joined()
+                + (request.conduct.contains(.appends) ? " appends" : "")
+                + (request.conduct.contains(.locks) ? " locks" : "")
                 + (within.isEmpty ? "" : " within" + within)
                 + (request.answering.map { " answering \($0)" } ?? "")
                 + (party.map { " by " + text(of: $0) } ?? "")
@@ -84,6 +86,7 @@ package enum Command {
         case .identified(let claim, let party): return "identified \(claim.rawValue) \(text(of: party))"
         case .observed(let claim, let observation):
             return "observed \(claim.rawValue) \(text(of: observation))"
+        case .locked(let claim): return "locked \(claim.rawValue)"
         case .ended(let claim): return "end \(claim.rawValue)"
         case .withdrawn(let claim): return "withdraw \(claim.rawValue)"
         case .forced(let claim): return "force \(claim.rawValue)"

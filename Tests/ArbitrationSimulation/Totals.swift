@@ -52,6 +52,7 @@ package struct Totals: Sendable, CustomStringConvertible {
         case .moved(let item, _, _, _):
             count(ledger.directories[item] == nil ? "fact: file moved" : "fact: directory moved")
         case .tick: if let wake = ledger.wake, wake < ledger.now { count("fact: late tick") }
+        case .locked: count("fact: locked")
         case .identified, .observed, .ended: break
         }
     }
@@ -59,6 +60,8 @@ package struct Totals: Sendable, CustomStringConvertible {
     private mutating func count(_ request: Request) {
         count("claim")
         count("claim: \(request.nature.rawValue)")
+        if request.conduct.contains(.appends) { count("claim that appends") }
+        if request.conduct.contains(.locks) { count("claim that locks") }
         if request.parts.count > 2 { count("claim of many parts") }
         if !request.within.isEmpty { count("claim within another") }
         if request.answering != nil { count("claim made to answer") }

@@ -17,6 +17,7 @@ import Coordination
 ///     relinked @7 to @2 in @5
 ///     advance 250ms                         ticks at every moment the arbiter asked for
 ///     late 250ms                            one tick, when it is over
+///     claim 4 handle forMerging @1 appends by 100, locked 4
 ///     pass 250ms                            no tick at all
 ///     beside 3                              asks for the suspended writer
 ///     clean 3, overruled 3                  asks whether it yielded clean, or somebody was let in since
@@ -54,6 +55,7 @@ package struct World {
             shown[try words.claim()] = try words.observation()
             return []
         case "observed": return tell(.observed(try words.claim(), try words.observation()))
+        case "locked": return tell(.locked(try words.claim()))
         case "end": return tell(.ended(try words.claim()))
         case "withdraw": return tell(.withdrawn(try words.claim()))
         case "force": return tell(.forced(try words.claim()))
@@ -166,10 +168,12 @@ package struct World {
         guard let nature = Request.Nature(rawValue: try words.next()) else { throw Unreadable() }
         let first = try words.part()
         var rest: [Request.Part] = []
-        while let word = words.peek, !["within", "answering", "by"].contains(word) {
+        while let word = words.peek, !["appends", "locks", "within", "answering", "by"].contains(word) {
             rest.append(try words.part())
         }
-        var request = Request(claim, nature, first, rest)
+        var conduct: Request.Conduct = try words.follows("appends") ? .appends : []
+        if try words.follows("locks") { conduct.insert(.locks) }
+        var request = Request(claim, nature, first, rest, conduct: conduct)
         if try words.follows("within") {
             while let word = words.peek, UInt64(word) != nil { request.within.append(try words.claim()) }
         }

@@ -151,7 +151,8 @@ private func brief(_ event: Event) -> String {
         let parts = request.parts.map { "\($0.access) \($0.item)\(describe($0.place))" }
         let inside = request.within.isEmpty ? "" : " within \(request.within)"
         let answering = request.answering.map { " answering \($0)" } ?? ""
-        return "claim \(request.claim) \(request.nature) \(parts)\(inside)\(answering)"
+        let conduct = request.conduct.isEmpty ? "" : " conduct \(request.conduct.rawValue)"
+        return "claim \(request.claim) \(request.nature) \(parts)\(conduct)\(inside)\(answering)"
     case .identified(let claim, let party): return "identified \(claim) \(brief(party))"
     case .presented(let presenter):
         let item = presenter.item.map(\.description) ?? "nothing"

@@ -94,6 +94,20 @@ extension Menu {
             ],
             spans: [.milliseconds(30), .milliseconds(40)], depth: 6),
         Menu(
+            name: "X6, X4, Q2: who appends, reads and writes",
+            claims: [
+                Form(.handle, Things.read), Form(.handle, Things.write),
+                Form(.handle, Things.write, conduct: .appends),
+            ], parties: [Cast.parent, Cast.stranger], isIdentifiedAtOnce: true,
+            observations: [.clean, .dirty(stamp: 1)], spans: [.milliseconds(40)], depth: 6),
+        Menu(
+            name: "X6, Y10, Q3: programs are seen to lock a file",
+            claims: [
+                Form(.handle, Things.read), Form(.handle, Things.write),
+                Form(.handle, Things.write, conduct: .locks),
+            ], parties: [Cast.parent, Cast.stranger, Cast.child], isIdentifiedAtOnce: true,
+            canLock: true, spans: [.milliseconds(40)], depth: 5),
+        Menu(
             name: "T1, T3, T4: time passes in odd steps, policy fail",
             claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
             spans: [.milliseconds(25), .milliseconds(95)], bounds: failing, depth: 6),

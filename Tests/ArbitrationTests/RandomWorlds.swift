@@ -109,7 +109,7 @@ extension Menu {
                 .finishing(position: 1), .reading(position: 1),
             ],
             answers: [.done, .failed], hasLateAnswers: true, hasProgress: true,
-            canForce: chance.below(2) == 0,
+            canForce: chance.below(2) == 0, canLock: chance.below(3) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
             spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)], facts: facts(&chance),
             bounds: bounds, followsMoves: true, depth: 0)
@@ -149,13 +149,17 @@ extension Menu {
         let purpose = Cast.aware(["a", "b"][chance.below(2)], party)
         let isNested = chance.below(3) == 0
         switch chance.below(9) {
-        case 0...3: return Form(.handle, part(&chance), by: party)
+        case 0...3: return Form(.handle, part(&chance), by: party, conduct: conduct(&chance))
         case 4: return Form(.request, part(&chance), by: party)
         case 5: return Form(.nameChange, part(&chance), part(&chance), by: party)
         case 6: return Form(.batch, part(&chance), part(&chance), by: purpose)
         case 7: return Form(.aware, part(&chance), by: purpose, isNested: isNested, isAnswer: !isNested)
         default: return Form(.aware, part(&chance), part(&chance), by: purpose, isNested: isNested)
         }
+    }
+
+    private static func conduct(_ chance: inout Chance) -> Request.Conduct {
+        chance.below(2) == 0 ? [] : Request.Conduct(rawValue: UInt8(chance.below(4)))
     }
 
     private static func facts(_ chance: inout Chance) -> [Event] {

@@ -10,6 +10,7 @@ struct Menu: Sendable {
         let parts: [Request.Part]
         /// Nil: the menu's parties in turn, or nobody until somebody says who it is.
         var party: Party?
+        var conduct: Request.Conduct = []
         /// Made within whatever its party holds.
         var isNested = false
         /// Made to answer the question that was asked last.
@@ -18,8 +19,9 @@ struct Menu: Sendable {
         init(
             _ nature: Request.Nature, _ parts: Request.Part..., by party: Party? = nil,
             isNested: Bool = false,
-            isAnswer: Bool = false
+            isAnswer: Bool = false, conduct: Request.Conduct = []
         ) {
+            self.conduct = conduct
             self.nature = nature
             self.parts = parts
             self.party = party
@@ -43,6 +45,8 @@ struct Menu: Sendable {
     var hasLateAnswers = false
     var hasProgress = false
     var canForce = false
+    /// Handles turn out to be of programs that lock the file.
+    var canLock = false
     /// Changes of contents under claims that are held and write.
     var stamps: [UInt64] = []
     var removals: [PresenterID] = []
@@ -112,7 +116,7 @@ struct Run {
         let parts = form.parts.map { part in
             Request.Part(part.item, part.access, at: places[part.item] ?? part.place, via: part.via)
         }
-        var request = Request(id, form.nature, parts[0], Array(parts.dropFirst()))
+        var request = Request(id, form.nature, parts[0], Array(parts.dropFirst()), conduct: form.conduct)
         let turn = menu.parties.isEmpty ? nil : menu.parties[Int(id.rawValue) % menu.parties.count]
         let party = form.party ?? (menu.isIdentifiedAtOnce ? turn : nil)
         if form.isNested {
@@ -168,6 +172,7 @@ struct Run {
     private func steps(of claim: NaiveClaim, _ menu: Menu) -> [Event] {
         var events: [Event] = [.ended(claim.id)]
         if menu.canForce, !claim.isHeld { events.append(.forced(claim.id)) }
+        if menu.canLock, claim.request.nature == .handle { events.append(.locked(claim.id)) }
         if claim.party == nil, comparison.makers[claim.id] == nil {
             events += menu.parties.map { .identified(claim.id, $0) }
         }

@@ -34,7 +34,8 @@ extension NaiveArbiter {
         let others = claims.indices.filter { other in
             claims[other].isHeld && claims[other].isOfSocket == claims[holder].isOfSocket
                 && !staked(by: other).isDisjoint(with: staked(by: holder))
-                && (areExempt(other, holder) || claims[holder].request.within.contains(claims[other].id))
+                && (areOfOneProgram(other, holder)
+                    || claims[holder].request.within.contains(claims[other].id))
         }
         return others.compactMap { claims[$0].contestedSince }.min() ?? now
     }
@@ -99,8 +100,9 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y6.
+    /// Y6, Y10.
     func holdEnd(of claim: NaiveClaim) -> Instant? {
-        claim.contestedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : bounds.hold) }
+        let hold = claim.conduct.contains(.locks) ? min(bounds.hold, bounds.idle) : bounds.hold
+        return claim.contestedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : hold) }
     }
 }

@@ -15,7 +15,7 @@ extension NaiveArbiter {
         guard [.handle, .aware].contains(claims[holder].nature) else { return false }
         guard let one = claims[holder].party, let other = claims[waiter].party else { return false }
         if claims[waiter].request.within.contains(claims[holder].id) { return true }
-        guard areExempt(holder, waiter) else { return false }
+        guard areOfOneProgram(holder, waiter) else { return false }
         let areThreads =
             one.process == other.process && one.thread != 0 && other.thread != 0 && one.thread != other.thread
         return !areThreads

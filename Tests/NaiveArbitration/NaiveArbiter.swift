@@ -37,7 +37,7 @@ package struct NaiveArbiter: Sendable {
 
     private mutating func take(_ event: Event) {
         switch event {
-        case .claimed, .identified, .observed, .ended, .withdrawn, .forced: takeOfClaim(event)
+        case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced: takeOfClaim(event)
         case .presented, .shown, .removed, .answered, .progressed: takeOfPresenter(event)
         case .vacated(let document, let orphan): moveHandles(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
@@ -65,6 +65,10 @@ package struct NaiveArbiter: Sendable {
         case .identified(let id, let party):
             if let index = index(of: id), claims[index].party == nil { claims[index].party = party }
         case .observed(let id, let observation): observe(id, observation)
+        case .locked(let id):
+            if let index = index(of: id), claims[index].nature == .handle {
+                claims[index].conduct.insert(.locks)
+            }
         case .ended(let id):
             guard let index = index(of: id) else { return }
             if claims[index].isHeld { remove(index) } else { refuse(index, .withdrawn) }

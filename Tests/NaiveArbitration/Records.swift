@@ -5,6 +5,8 @@ package import Coordination
 package struct NaiveClaim: Sendable {
     package let request: Request
     package internal(set) var parts: [Request.Part]
+    /// X6, Y10.
+    var conduct: Request.Conduct
     package internal(set) var isHeld = false
     package internal(set) var party: Party?
     package internal(set) var suspension: Suspension?
@@ -44,6 +46,7 @@ package struct NaiveClaim: Sendable {
         self.request = request
         self.arrival = arrival
         parts = request.parts
+        conduct = request.nature == .handle ? request.conduct : []
         self.deadline = deadline
     }
 

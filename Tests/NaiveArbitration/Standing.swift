@@ -19,8 +19,24 @@ extension NaiveArbiter {
         }
     }
 
-    /// X1, X5.
+    /// X1, X5, X6.
     func areExempt(_ one: Int, _ other: Int) -> Bool {
+        areOfOneProgram(one, other) || areAtEase(one, other)
+    }
+
+    /// X6.
+    private func areAtEase(_ one: Int, _ other: Int) -> Bool {
+        let pair = [claims[one], claims[other]]
+        guard pair.allSatisfy({ $0.nature == .handle }), pair[0].parts[0].item == pair[1].parts[0].item else {
+            return false
+        }
+        if pair.allSatisfy({ $0.conduct.contains(.locks) }) { return true }
+        return pair.contains { $0.conduct.contains(.appends) }
+            && pair.allSatisfy { $0.conduct.contains(.appends) || $0.onlyReads }
+    }
+
+    /// X1, X5.
+    func areOfOneProgram(_ one: Int, _ other: Int) -> Bool {
         guard let party = claims[one].party, let otherParty = claims[other].party else { return false }
         return party.isExempt(from: otherParty)
     }
@@ -38,6 +54,7 @@ extension NaiveArbiter {
         // G4.
         if claims[holder].suspension == nil || claims[claimant].nature == .nameChange { return false }
         if claims[holder].party != nil, claims[claimant].party != nil { return false }
+        if areExempt(holder, claimant) { return false }
         return meetings(holder, claimant).contains { $0 && $1 }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who is asked about, looked at and suspended, and that a holder keeps others out for a bounded time (X2, X3, Y1 to Y9).
+/// Who is asked about, looked at and suspended, and that a holder keeps others out for a bounded time (X2, X3, Y1 to Y10).
 struct LookChecker: Checker {
     private var asked: Set<ClaimID> = []
     /// Since when each holder has kept somebody out without a pause.
@@ -69,7 +69,10 @@ struct LookChecker: Checker {
         noteContests(ledger)
         guard event == .tick else { return }
         for (id, since) in contested {
-            let hold = ledger.claims[id]?.nature == .aware ? ledger.bounds.holdAware : ledger.bounds.hold
+            let claim = ledger.claims[id]
+            let isLocked = claim?.conduct.contains(.locks) ?? false
+            let longest = isLocked ? min(ledger.bounds.hold, ledger.bounds.idle) : ledger.bounds.hold
+            let hold = claim?.nature == .aware ? ledger.bounds.holdAware : longest
             if since + hold <= ledger.now { report.blame("\(id) keeps others out for longer than \(hold)") }
         }
     }
