@@ -19,6 +19,7 @@ final class CoordinatedFilesystem: Filesystem {
     let documents: Documents
     let handles = HandleTable()
     let outliving = OutlivingHandles()
+    let lockedFiles = LockedFiles()
     let listings = ListingTable()
     let pendingListings = PendingListings()
     let keptContents = KeptContents()

@@ -12,6 +12,8 @@ public enum ProgramTable: String, Hashable, Sendable, CaseIterable {
     case carriers
     /// Programs that unlink files and put nothing in their place.
     case removers
+    /// Programs that open files for the programs that they run.
+    case shells
     /// Service managers, and what looks after containers: they take in processes that are unrelated.
     case adopters
 }

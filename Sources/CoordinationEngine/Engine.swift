@@ -241,6 +241,12 @@ package final class Engine: Sendable {
     /// The claimant cannot wait any longer and is let through.
     package func force(_ claim: ClaimID) { submit(.forced(claim)) }
 
+    /// The program of a handle was seen to lock its file, or is expected to; see `Event.locked`.
+    package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
+
+    /// A contested holder was looked at, unasked, and others may change its file: it has nothing to lose.
+    package func noteNothingToLose(by claim: ClaimID) { submit(.observed(claim, .clean)) }
+
     /// Says who made a claim, unasked.
     package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
 

@@ -176,6 +176,11 @@ struct ClassTests {
         #expect(ItemClass.isDatabaseHeader(magic))
         #expect(!ItemClass.isDatabaseHeader(Array(magic.dropLast())))
         #expect(!ItemClass.isDatabaseHeader(bytes("SQLite format 3 ")))
+        let page: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0]
+        let lmdb = page + withUnsafeBytes(of: UInt32(0xBEEF_C0DE)) { Array($0) }
+        #expect(ItemClass.isDatabaseHeader(lmdb) == (1.littleEndian == 1))
+        #expect(!ItemClass.isDatabaseHeader(page))
+        #expect(!ItemClass.isDatabaseHeader([1] + lmdb.dropFirst()))
     }
 
     @Test("a database found by its magic brings its companions with it")

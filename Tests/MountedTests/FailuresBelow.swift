@@ -100,7 +100,7 @@ extension Mounted {
                 let document = small.source + "/tree/document"
                 try Contents.write("old", to: document)
                 let (holder, reader) = (try Actor(), try Actor())
-                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                try holder.must("open", "h", document, "O_RDWR|O_APPEND")
                 try holder.must("write", "h", " and new")
                 try reader.tell("read", document)
                 try small.waitUntilParked(reader)

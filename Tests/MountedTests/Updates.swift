@@ -108,10 +108,11 @@ extension Mounted {
                 try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
                 let writer = try Actor()
                 let before = try mount.counters.waited
-                try writer.must("open", "w", document, "O_WRONLY|O_APPEND")
+                // One that may do more than append.
+                try writer.must("open", "w", document, "O_RDWR|O_APPEND")
                 try writer.must("close", "w")
                 for number in 0..<20 {
-                    try writer.must("open", "w", document, "O_WRONLY|O_APPEND")
+                    try writer.must("open", "w", document, "O_RDWR|O_APPEND")
                     try writer.must("write", "w", "\(number) ")
                     try writer.must("close", "w")
                     try eventually(within: .seconds(10), "'\(number)' from tail") {

@@ -22,11 +22,24 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a file that begins with these bytes is an SQLite database, whatever its name.
+    /// How many bytes tell whether a file is a database.
+    package static let databaseHeaderLength = 20
+
+    /// Whether a file that begins with these bytes is a database of SQLite or LMDB, whatever its name.
     ///
     /// From "Database File Format", 1.3.1: the first 16 bytes are this text and a zero byte.
     package static func isDatabaseHeader(_ bytes: [UInt8]) -> Bool {
-        bytes.starts(with: Array("SQLite format 3".utf8) + [0])
+        bytes.starts(with: Array("SQLite format 3".utf8) + [0]) || isLMDBHeader(bytes)
+    }
+
+    /// LMDB locks another file than that which it writes. From its `mdb.c`, `MDB_page`, `P_META` and `MDB_MAGIC`: page 0 has the
+    /// flag of a page of its kind in bytes 10 and 11, and the magic number is the first of what is in it, in the machine's order.
+    private static func isLMDBHeader(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count >= databaseHeaderLength else { return false }
+        let number = withUnsafeBytes(of: UInt32(0xBEEF_C0DE)) { Array($0) }
+        let flags = withUnsafeBytes(of: UInt16(8)) { Array($0) }
+        return bytes[..<8].allSatisfy { $0 == 0 } && Array(bytes[10..<12]) == flags
+            && Array(bytes[16..<20]) == number
     }
 
     /// Whether `name` is one of the files SQLite keeps beside the database `document`.

@@ -6,7 +6,7 @@ package import Coordination
 /// The name is what `/proc/PID/comm` of the process (not of the thread) holds: the last part of the path
 /// it was started by, cut off after 15 bytes.
 package struct ProgramClasses: Sendable {
-    private let background, watchers, unlinkers, carriers, removers, adopters: NameTable<RuleRow>
+    private let background, watchers, unlinkers, carriers, removers, shells, adopters: NameTable<RuleRow>
 
     /// Of several rules that fit a name the first one decides.
     package init(_ rules: [ProgramRule]) {
@@ -18,6 +18,7 @@ package struct ProgramClasses: Sendable {
         unlinkers = table(.savesByUnlink)
         carriers = table(.carriers)
         removers = table(.removers)
+        shells = table(.shells)
         adopters = table(.adopters)
     }
 
@@ -36,6 +37,9 @@ package struct ProgramClasses: Sendable {
 
     /// Whether the program removes files and puts nothing in their place.
     package func removesFiles(_ comm: [UInt8]) -> Bool { removers.holds(comm) }
+
+    /// Whether the program opens files for whatever other programs it runs.
+    package func isShell(_ comm: [UInt8]) -> Bool { shells.holds(comm) }
 
     /// Whether the program starts or takes in processes that have nothing to do with each other.
     ///

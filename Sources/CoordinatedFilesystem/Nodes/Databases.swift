@@ -27,17 +27,17 @@ extension Node {
         }
     }
 
-    /// SQLite's.
+    /// SQLite's and LMDB's.
     private var hasDatabaseHeader: Bool {
         do throws(Errno) {
             let file = try descriptor().descriptor.reopen(flags: O_RDONLY)
-            var header = [UInt8](repeating: 0, count: 16)
+            var header = [UInt8](repeating: 0, count: ItemClass.databaseHeaderLength)
             let result: Result<Int, Errno> = header.withUnsafeMutableBytes { buffer in
                 do throws(Errno) { return .success(try file.read(into: buffer, at: 0)) } catch {
                     return .failure(error)
                 }
             }
-            return try result.get() == 16 && ItemClass.isDatabaseHeader(header)
+            return ItemClass.isDatabaseHeader(Array(header.prefix(try result.get())))
         } catch {
             // What cannot be read is a document, which is the careful answer.
             return false

@@ -84,6 +84,12 @@ final class Handle: Claimant {
         var leaving: Leaving?
         /// While that is being kept, the closers that wait for it.
         var closers: [@Sendable () -> Void]?
+        /// It was opened to append, and has written elsewhere.
+        var hasOverwritten = false
+        /// Its program was seen to lock the file by it, or is expected to.
+        var locksFile = false
+        /// The former.
+        var hasBeenSeenToLock = false
         /// Noted when somebody met the claim; the program may be gone when it is told of.
         var program: [UInt8]?
         var party: Party?

@@ -52,7 +52,9 @@ extension CoordinatedFilesystem {
     private func claim(for handle: Handle) {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = Request.Part(node.item, handle.access, at: places.place(of: node))
-        guard engine.claimAtOnce(Request(claim, .handle, part), by: handle) else {
+        // A save may write on by the handle: a reader that came in would get a part of the document.
+        let request = Request(claim, .handle, part, conduct: conduct(of: handle).subtracting(.appends))
+        guard engine.claimAtOnce(request, by: handle) else {
             return goOnWithoutTurn(handle)
         }
         let isFirst = handle.state.withLock { state in

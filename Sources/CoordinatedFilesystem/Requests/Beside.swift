@@ -42,7 +42,9 @@ extension CoordinatedFilesystem {
     /// Those of a file's writers that let others pass, but for one that is about to close it or to change it.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
         guard node.state.withLock({ $0.opens > (handle == nil ? 0 : 1) }) else { return [] }
-        return handles.writers(on: node).filter { $0 !== handle && hasYieldedClean($0) }
+        return handles.writers(on: node).filter { writer in
+            writer !== handle && hasYieldedClean(writer) && !(handle?.locks(like: writer) ?? false)
+        }
     }
 
     /// Whether a writer has changed nothing, though others have.

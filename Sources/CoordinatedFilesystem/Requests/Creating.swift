@@ -71,7 +71,7 @@ extension CoordinatedFilesystem {
     ) {
         let handle = creation.handle
         let part = Request.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
-        let request = Request(handle.claim, .handle, part)
+        let request = Request(handle.claim, .handle, part, conduct: conduct(of: handle))
         let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
         if let fill { closeWindow(fill.vacancy, because: .filled) }
         if let turn { engine.end(turn) }

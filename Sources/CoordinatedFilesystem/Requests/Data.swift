@@ -54,6 +54,7 @@ extension CoordinatedFilesystem {
         let turn = handles.dataOrder.enter(request, of: handle.node.id)
         answer(reply, about: handle, for: range.isStored ? .storing : .writing, in: turn) {
             [self] () throws(Errno) in
+            keepAppended(before: range, by: handle)
             let file = try handle.anyFile()
             let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
                 useRoom(of: caller)
@@ -68,6 +69,19 @@ extension CoordinatedFilesystem {
             try stripPrivileges(of: handle.node, writtenBy: caller)
             return { (reply: consuming Reply) in reply.written(count) }
         }
+    }
+
+    /// A handle was let in beside others because it was opened to append. Its program may take that from it, by fcntl(2), of which
+    /// the first write tells that does not go to the end of the file: what others have appended is kept before it.
+    private func keepAppended(before range: FileRange, by handle: Handle) {
+        guard handle.onlyAppends, !range.isAtEnd, !range.isStored, handle.hasClaim,
+            handle.node.state.withLock({ $0.opens > 1 })
+        else { return }
+        let isFirst = handle.state.withLock { state in
+            defer { state.hasOverwritten = true }
+            return !state.hasOverwritten
+        }
+        if isFirst { keeper.keepLeft(in: handle.node, by: handle) }
     }
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {

@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
         if hasBeenStale { handle.state.withLock { $0.isRetry = true } }
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let part = Request.Part(handle.item, handle.access, at: places.place(of: node))
-        let request = Request(handle.claim, .handle, part)
+        let request = Request(handle.claim, .handle, part, conduct: conduct(of: handle))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): admitAtOnce(handle, grant, hasBeenStale: hasBeenStale, reply: reply)
         case .waiting: park(handle, hasBeenStale: hasBeenStale, fileClaims: fileClaims, reply: reply)
@@ -111,6 +111,7 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         open.state.withLock { $0.reply = parked }
         enterParking(open)
+        lookForLocks(on: handle.node)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
         // The kernel tells of a signal once, and may have done so when the request waited for something else.
         if fileClaims > 0 { parking.lookOnce(token) }
@@ -364,6 +365,7 @@ extension CoordinatedFilesystem {
         let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         if handle.mayWrite { letGoOfLeft(beside: handle) }
+        noteEnd(ofLocksBy: handle)
         closeContents(of: handle)
         if handle.mayWrite { episodes.closedFile(NodeNumber(handle.node.id.rawValue)) }
         // The journal may remember the handle for long; its file must not stay open as long.

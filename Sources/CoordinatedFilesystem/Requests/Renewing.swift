@@ -6,7 +6,8 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// Handles that yielded because they had written nothing, and now write.
+/// Handles that yielded because they had written nothing, and now write; and those that were let in beside others because they
+/// only append, and now cut the file.
 ///
 /// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were let in between are let
 /// finish for a moment, and nobody else is let in until the handle is closed. Other writes cannot be seen in time.
@@ -15,7 +16,8 @@ extension CoordinatedFilesystem {
         let claim = engine.makeClaimID()
         let part = Request.Part(
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
-        let request = Request(claim, .handle, part)
+        // One that has only appended so far does something else now.
+        let request = Request(claim, .handle, part, conduct: conduct(of: handle).subtracting(.appends))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:

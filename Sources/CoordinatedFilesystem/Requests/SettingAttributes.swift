@@ -29,11 +29,19 @@ extension CoordinatedFilesystem {
         guard let handle else { return resize(node, change, reply: reply) }
         guard handle.hasClaim else { return apply(change, to: node, through: handle, reply: reply) }
         let claim = handle.currentClaim
-        if engine.hasYieldedClean(claim) { return renewClaim(of: handle, then: change, reply: reply) }
+        if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
+            return renewClaim(of: handle, then: change, reply: reply)
+        }
         // What a suspended writer, or one that this claim went over, wrote since this claim was granted was not there to be kept
         // then.
         let isOverSomebody = engine.isOverruled(claim) || isBesideChanged(claim) { $0.look() != .clean }
         cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
+    }
+
+    /// Whether a handle took no turns with others that append or read, since it was opened to do no more than append.
+    private func cutsBesideOthers(_ handle: Handle) -> Bool {
+        handle.onlyAppends && handle.node.state.withLock { $0.opens > 1 }
+            && handle.state.withLock { $0.renewed == nil }
     }
 
     /// Carries a change out, tells those who show the file, and answers.

@@ -186,6 +186,8 @@ extension CoordinatedFilesystem {
             // Which file it finds says nothing: the document may be another one again, under a name that is another's by now.
             return begin(node, flags: flags, hasBeenStale: wasStale || hasBeenStale, reply: reply)
         }
+        let isLocking = former.state.withLock { $0.locksFile }
+        if isLocking { handle.state.withLock { $0.locksFile = true } }
         engine.replaceClaimant(of: open.claim, by: handle)
         let token = open.token
         reply.tellInterrupts(token)

@@ -74,6 +74,12 @@ final class Returns<Open: AwaitedOpen>: Sendable {
         waitingCount.load(ordering: .sequentiallyConsistent) > 0 && waiting.withLock { $0[item] != nil }
     }
 
+    /// Those that wait for a document, in no order.
+    func opens(waitingFor item: ItemID) -> [Open] {
+        guard waitingCount.load(ordering: .sequentiallyConsistent) > 0 else { return [] }
+        return waiting.withLock { waiting in waiting[item].map { Array($0.values) } ?? [] }
+    }
+
     func ceases(_ open: Open) {
         let former = waiting.withLock { waiting in
             let former = waiting[open.item]?.removeValue(forKey: open.claim)

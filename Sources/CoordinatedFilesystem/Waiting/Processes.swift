@@ -267,6 +267,8 @@ extension ThreadTable.Found {
 extension Processes {
     /// How many descriptors of a process are looked at before its position counts as unknown.
     private static let longestSearch = 4096
+    /// How many are looked at for a lock.
+    private static let fewDescriptors = 512
 
     /// Where the process of a thread stands in a file it reads through the mount.
     ///
@@ -304,11 +306,37 @@ extension Processes {
     /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
     /// its owner holds while it is told of events, for as long as the memory for them does not come.
     private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
-        guard let stream = opendir("/proc/\(process)/fdinfo") else { return [] }
-        defer { closedir(stream) }
         var positions: [Int64] = []
+        forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
+            if mode ?? fields.mode == fields.mode { positions.append(fields.position) }
+            return true
+        }
+        return positions
+    }
+
+    /// Whether the process of a thread has a lock on a file by a descriptor that it may write to it with. No if that cannot be seen.
+    ///
+    /// The kernel keeps such locks itself and asks nobody about them. It tells of them by the descriptor; of that of a process that
+    /// is gone, or another user's, nothing is seen, and then nobody is known to lock the file.
+    func holdsLock(thread: Int32, or known: Int32, on node: Node) -> Bool {
+        guard let process = (look(thread) ?? look(known))?.found.process else { return false }
+        let seen = ProcessInspection.livingThread(of: process)
+        var isFound = false
+        forEachDescriptor(of: seen, ofInode: node.number, among: Self.fewDescriptors) { fields, text in
+            isFound = fields.mode != O_RDONLY && FileLocks.areHeld(by: text)
+            return !isFound
+        }
+        return isFound
+    }
+
+    /// Calls the body with what is said of each descriptor of a file, until it returns false.
+    private func forEachDescriptor(
+        of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
+    ) {
+        guard let stream = opendir("/proc/\(process)/fdinfo") else { return }
+        defer { closedir(stream) }
         var looked = 0
-        while let entry = readdir(stream), looked < Self.longestSearch {
+        while let entry = readdir(stream), looked < most {
             guard entry.pointee.d_name.0 != UInt8(ascii: ".") else { continue }
             looked += 1
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
@@ -318,11 +346,9 @@ extension Processes {
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
-            guard fields.inode == inode, fields.mount == mountNumber, mode ?? fields.mode == fields.mode
-            else { continue }
-            positions.append(fields.position)
+            guard fields.inode == inode, fields.mount == mountNumber else { continue }
+            if !body(fields, text) { return }
         }
-        return positions
     }
 
     private struct Fields {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Locks of programs on their files, as the kernel tells of them.
+package enum FileLocks {
+    private static let label = Array("lock:".utf8)
+    /// What `flock(2)` and the two kinds of `fcntl(2)` are called; others are leases, which their owners take for something else.
+    private static let kinds = ["FLOCK", "POSIX", "OFDLCK"].map { Array($0.utf8) }
+
+    /// Whether the text of `/proc/PID/fdinfo/FD` names a lock that was made by the descriptor:
+    /// `lock:  1: FLOCK  ADVISORY  WRITE 4711 00:35:7 0 EOF`.
+    package static func areHeld(by text: [UInt8]) -> Bool {
+        text.split(separator: UInt8(ascii: "\n")).contains { line in
+            guard line.starts(with: label) else { return false }
+            let words = line.dropFirst(label.count).split { $0 == 9 || $0 == 32 }
+            return words.count > 1 && kinds.contains(Array(words[words.startIndex + 1]))
+        }
+    }
+}
