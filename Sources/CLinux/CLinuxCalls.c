@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,21 +18,28 @@ static const long making_calls[] = {
     SYS_mkdirat, SYS_mknodat, SYS_symlinkat, SYS_linkat, SYS_bind,
 };
 
-// The number of the call a thread waits in and its first three arguments, by proc(5); or -1.
-static long call_of_thread(int32_t thread, unsigned long arguments[3]) {
+enum { UNKNOWN_CALL = -1, CALL_NOT_SEEN_YET = -2 };
+
+// The number of the call a thread waits in and its first four arguments, by proc(5). UNKNOWN_CALL if that cannot be seen,
+// CALL_NOT_SEEN_YET if the thread does not sleep yet.
+static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     char text[256];
     snprintf(text, sizeof text, "/proc/%d/syscall", thread);
     int file = open(text, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return -1;
-    long number = -1;
+    if (file < 0) return UNKNOWN_CALL;
+    long number = CALL_NOT_SEEN_YET;
     // Who has just sent a request may not sleep yet, which is said to be running.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
-        if (size <= 0) break;
+        if (size <= 0) {
+            number = UNKNOWN_CALL;
+            break;
+        }
         text[size] = 0;
-        int found = sscanf(text, "%ld 0x%lx 0x%lx 0x%lx", &number, &arguments[0], &arguments[1], &arguments[2]);
+        int found = sscanf(
+            text, "%ld 0x%lx 0x%lx 0x%lx 0x%lx", &number, &arguments[0], &arguments[1], &arguments[2], &arguments[3]);
         if (found >= 1) break;
-        number = -1;
+        number = CALL_NOT_SEEN_YET;
         sched_yield();
     }
     close(file);
@@ -39,7 +47,7 @@ static long call_of_thread(int32_t thread, unsigned long arguments[3]) {
 }
 
 int clinux_makes_name(int32_t thread) {
-    unsigned long arguments[3] = {0};
+    unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);
     if (number < 0) return -1;
     for (size_t index = 0; index < sizeof making_calls / sizeof *making_calls; index++)
@@ -58,7 +66,7 @@ static const long looking_calls[] = {
 };
 
 int clinux_may_create(int32_t thread) {
-    unsigned long arguments[3] = {0};
+    unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);
 #ifdef SYS_open
     if (number == SYS_open) return (arguments[1] & O_CREAT) != 0;
@@ -79,4 +87,22 @@ int clinux_has_lowest_priority(int32_t process) {
     if (policy >= 0 && (policy & ~SCHED_RESET_ON_FORK) == SCHED_IDLE) return 1;
     long priority = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, process);
     return priority >= 0 && IOPRIO_PRIO_CLASS((unsigned long)priority) == IOPRIO_CLASS_IDLE;
+}
+
+// What a save changes of a file's attributes.
+#define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
+
+// By the numbers of a 64-bit program. Of the 32-bit calls that have one of these numbers, only write(2) asks for a regular
+// file's attributes, and it names its handle.
+int clinux_looks_by_path(int32_t thread) {
+    unsigned long arguments[4] = {0};
+    long number = call_of_thread(thread, arguments);
+    if (number == CALL_NOT_SEEN_YET) return -1;
+#ifdef SYS_stat
+    if (number == SYS_stat || number == SYS_lstat) return 1;
+#endif
+    if (number == SYS_newfstatat) return (arguments[3] & AT_EMPTY_PATH) == 0;
+    if (number == SYS_statx)
+        return (arguments[2] & AT_EMPTY_PATH) == 0 && (arguments[3] & SAVED_ATTRIBUTES) != 0;
+    return 0;
 }

@@ -60,11 +60,14 @@ package struct PresenterForm: Hashable, Sendable, Codable {
     package var owed: [OwedForm]
     /// It let too many requests go unanswered, and is not asked until it answers.
     package var isDemoted: Bool
+    /// It says that it shows changes that are not on the disk; not told by daemons that know of no such thing.
+    package var isUnsaved: Bool?
 
     package init(
         presenter: UInt64, actor: ActorForm, path: [UInt8], messages: [String], owed: [OwedForm] = [],
-        isDemoted: Bool = false
+        isDemoted: Bool = false, isUnsaved: Bool? = nil
     ) {
+        self.isUnsaved = isUnsaved
         self.presenter = presenter
         self.actor = actor
         (self.path, self.pathBytes) = PathForm(path).parts

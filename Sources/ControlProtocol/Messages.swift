@@ -180,7 +180,8 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     package var server: Server
     package var mount: MountForm
     package var capabilities = [
-        "status", "presenter/register", "access/begin", "access/prepare", "access/willMove", "access/didMove",
+        "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
+        "access/willMove", "access/didMove",
         "events/subscribe", "why", "ps", "kept/list", "kept/read",
     ]
     package var limits = Limits()

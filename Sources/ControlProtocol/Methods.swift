@@ -44,12 +44,14 @@ extension Request {
 extension ClientNotification {
     package enum Method: String, Hashable, Sendable, CaseIterable {
         case progress = "presenter/progress"
+        case unsaved = "presenter/unsaved"
         case cancel = "$/cancelRequest"
     }
 
     package var method: Method {
         switch self {
         case .progress: .progress
+        case .unsaved: .unsaved
         case .cancel: .cancel
         }
     }

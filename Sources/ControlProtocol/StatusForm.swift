@@ -40,6 +40,7 @@ package struct OptionsForm: Hashable, Sendable, Codable {
     package var save: UInt64 = 0
     package var deletion: UInt64 = 0
     package var askAgain: UInt64 = 0
+    package var askAgainStat: UInt64 = 0
     package var policy = ""
     /// What was asked for: `auto` or `daemon`.
     package var data = ""

@@ -40,7 +40,8 @@ extension PresenterForm {
         self.init(
             presenter: presenter.presenter.rawValue, actor: ActorForm(presenter.actor),
             path: presenter.path, messages: presenter.messages.names,
-            owed: presenter.owed.map { OwedForm($0, at: now) }, isDemoted: presenter.isDemoted)
+            owed: presenter.owed.map { OwedForm($0, at: now) }, isDemoted: presenter.isDemoted,
+            isUnsaved: presenter.isUnsaved)
     }
 }
 

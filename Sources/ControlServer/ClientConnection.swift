@@ -15,7 +15,7 @@ final class ClientConnection: ChannelDuplexHandler {
     typealias OutboundIn = ByteBuffer
 
     /// What is logged once for a connection, however often it happens.
-    enum Remark { case strayAnswer, badNotification, manyQuestions }
+    enum Remark { case strayAnswer, strayNotice, badNotification, manyQuestions }
 
     let peer: Peer
     let service: Service
@@ -194,6 +194,7 @@ extension ClientConnection {
             case .request(let id, let request): flow.queue(id, request)
             case .answer(let answer): presenters.take(answer)
             case .notification(.success(.progress(let id))): presenters.progress(id)
+            case .notification(.success(.unsaved(let parameters))): presenters.noteUnsaved(parameters)
             case .notification(.success(.cancel(let id))): cancel(id)
             case .notification(.success(nil)): break
             case .notification(.failure(let failure)): noteOnce(.badNotification, failure.message)

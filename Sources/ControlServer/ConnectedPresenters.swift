@@ -150,6 +150,17 @@ final class ConnectedPresenters {
         service.engine.progress(question.id)
     }
 
+    /// At once, so that it is in order with the answers: who has saved says so first.
+    func noteUnsaved(_ parameters: UnsavedParameters) {
+        let presenter = PresenterID(parameters.presenter)
+        guard presented[presenter] != nil else {
+            return connection.noteOnce(
+                .strayNotice,
+                "it has unsaved changes of presenter \(presenter.rawValue), which is none of its own")
+        }
+        service.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
+    }
+
     /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
     /// Returns what gives back the room it took, from any thread.
     func close() -> @Sendable () -> Void {

@@ -34,6 +34,7 @@ extension OptionsForm {
         save = options.bounds.save.milliseconds
         deletion = options.bounds.deletion.milliseconds
         askAgain = options.bounds.askAgain.milliseconds
+        askAgainStat = options.bounds.askAgainStat.milliseconds
         policy = options.bounds.policy.rawValue
         data = options.data.rawValue
         self.dataPath = dataPath.rawValue

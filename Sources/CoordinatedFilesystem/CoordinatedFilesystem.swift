@@ -28,6 +28,7 @@ final class CoordinatedFilesystem: Filesystem {
     let returns = Returns<PendingOpen>()
     let parking: Parking
     let episodes: Episodes
+    let statLedger: StatLedger
     let keeper: Keeper
     /// Makes files as the requester, where the thread at hand cannot.
     let makers: WorkerPool
@@ -65,6 +66,7 @@ final class CoordinatedFilesystem: Filesystem {
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle, knowing: programs)
         episodes = Episodes(knowing: programs)
         parking = Parking(timers: engine.timers, counters: engine.counters)
+        statLedger = StatLedger(askAgain: engine.bounds.askAgainStat)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {
             // Without it nothing is made: not as somebody else.

@@ -42,6 +42,8 @@ public struct Bounds: Hashable, Sendable {
     public var progress: Span = .seconds(60)
     /// How long a presenter that was asked to save is not asked again because of reads.
     public var askAgain: Span = .seconds(2)
+    /// How long a command that a session repeats, and that only looks at attributes, does not have a document saved again.
+    public var askAgainStat: Span = .seconds(30)
     /// How long after the last step of a save its presenters are told.
     public var trailing: Span = .milliseconds(100)
     /// How long one forfeit answers for further accesses of the same process, counted from its last access.

@@ -80,11 +80,14 @@ package struct PresenterReport: Hashable, Sendable {
     package var owed: [Owed]
     /// It let three requests in a row go unanswered and is told, but not asked, until it answers.
     package var isDemoted: Bool
+    /// It says that it shows changes that are not on the disk.
+    package var isUnsaved: Bool
 
     package init(
         presenter: PresenterID, actor: Actor, path: [UInt8], messages: PresenterMessages, owed: [Owed] = [],
-        isDemoted: Bool = false
+        isDemoted: Bool = false, isUnsaved: Bool = false
     ) {
+        self.isUnsaved = isUnsaved
         self.presenter = presenter
         self.actor = actor
         self.path = path

@@ -9,8 +9,14 @@ package protocol TrackedDocument: AnyObject, Sendable {
     var place: Place { get }
     /// What it is called now, below the root and without a leading slash. On any thread, under no lock.
     var path: [UInt8] { get }
+    /// Has the kernel ask anew for the attributes that it knows of the document. Never blocks.
+    func doubtAttributes()
     /// Whoever found it needs it no longer; called exactly once.
     func release()
+}
+
+extension TrackedDocument {
+    package func doubtAttributes() {}
 }
 
 /// What the control socket asks of the file system. Where nothing else is said, it may block: call it on workers.

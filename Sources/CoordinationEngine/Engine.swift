@@ -37,6 +37,7 @@ package final class Engine: Sendable {
         var arbiter: Arbiter
         var claims: [ClaimID: Entry] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
+        var unsaved = UnsavedDocuments()
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closings: [ClaimID: Closing] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.
@@ -62,6 +63,8 @@ package final class Engine: Sendable {
     let state: Mutex<State>
     /// See ``isAttended``; written under the lock.
     let attended = Atomic<Bool>(false)
+    /// See ``isAnythingUnsaved``; written under the lock.
+    let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
 
     /// `log` gets one line for every long wait and every forced step; it is called on any thread.
@@ -259,6 +262,7 @@ package final class Engine: Sendable {
     package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
         noteReturn(of: document, or: incoming)
         submit(.replaced(document: document, incoming: incoming, orphan: orphan))
+        if isAnythingUnsaved { state.withLock { $0.unsaved.move(from: incoming, to: document) } }
     }
 
     /// Whether an item was placed as a directory.

@@ -10,7 +10,9 @@ extension Engine {
     /// What is noted under the lock; put into words after it, because that reads `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: Entry, suspension: Suspension?, Explanation)] = []
-        var presenters: [(id: PresenterID, entry: PresenterEntry, owed: [Question], isDemoted: Bool)] = []
+        var presenters:
+            [(id: PresenterID, entry: PresenterEntry, owed: [Question], isDemoted: Bool, isUnsaved: Bool)] =
+                []
     }
 
     /// Who has, wants and shows what: of one item, or of all.
@@ -26,10 +28,11 @@ extension Engine {
                     standing: entry.isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
                     since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [])
             },
-            presenters: facts.presenters.map { id, entry, owed, isDemoted in
+            presenters: facts.presenters.map { id, entry, owed, isDemoted, isUnsaved in
                 PresenterReport(
                     presenter: id, actor: Actor(lookingAt: entry.account), path: entry.path,
-                    messages: entry.messages, owed: owed.map(PresenterReport.Owed.init), isDemoted: isDemoted)
+                    messages: entry.messages, owed: owed.map(PresenterReport.Owed.init), isDemoted: isDemoted,
+                    isUnsaved: isUnsaved)
             })
     }
 
@@ -46,7 +49,10 @@ extension Engine {
         for id in presenters.prefix(limit) {
             guard let entry = state.presenters[id] else { continue }
             facts.presenters.append(
-                (id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id)))
+                (
+                    id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id),
+                    state.unsaved.isUnsaved(id)
+                ))
         }
         return facts
     }

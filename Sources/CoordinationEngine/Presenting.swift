@@ -146,8 +146,10 @@ extension Engine {
         let (entries, tasks, dropped): ([PresenterEntry], [Task], Circumstances) = state.withLock { state in
             let entries = presenters.compactMap { state.presenters.removeValue(forKey: $0) }
             for presenter in presenters {
+                state.unsaved.remove(presenter)
                 state.arbiter.handle(.removed(presenter), at: now, into: &state.effects)
             }
+            countUnsaved(in: state)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
             let tasks = takeTasks(at: now, in: &state)
             return (entries, tasks, state.circumstances.end())

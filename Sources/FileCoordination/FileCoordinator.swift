@@ -102,6 +102,16 @@ extension FileCoordinator {
         Registry.shared.remove(filePresenter)
     }
 
+    /// Says that a presenter shows changes that are not on the disk, or shows none any more.
+    ///
+    /// A program may look at the size of a file and then read that much of it. If the presenter has said that it has unsaved changes,
+    /// it is asked to save them before such a program is told the size.
+    /// Say that they begin before they are shown, and that they end before saving is completed. There is no such call on Apple's
+    /// systems. Does nothing if the presenter was not added.
+    public static func noteUnsavedChanges(_ hasUnsavedChanges: Bool, of filePresenter: any FilePresenter) {
+        Registry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
+    }
+
     /// Those of this process, in the order in which they were added.
     public static var filePresenters: [any FilePresenter] { Registry.shared.presenters }
 

@@ -26,6 +26,8 @@ final class Registration: Sendable {
         var isPackage = false
         /// That it cannot be registered was said since it was registered last.
         var hasComplained = false
+        /// It shows changes that are not on the disk.
+        var isUnsaved = false
         /// What it turned out not to implement.
         var missing: PresenterMessages = []
         /// Moves that wait on the queue: what the presenter still takes for its URL, and what it is.
@@ -105,14 +107,30 @@ final class Registration: Sendable {
 
     /// The daemon knows it. False if it was removed meanwhile.
     func registered(_ result: RegisterResult, on link: MountLink) -> Bool {
-        state.withLock { state in
-            if case .removed = state.standing { return false }
+        let (isThere, isUnsaved): (Bool, Bool) = state.withLock { state in
+            if case .removed = state.standing { return (false, false) }
             state.standing = .registered(link, number: result.presenter)
             state.hasComplained = false
             state.path = PathForm(result.path, result.pathBytes).bytes ?? []
             state.isPackage = result.isPackage
-            return true
+            return (true, state.isUnsaved)
         }
+        if isUnsaved { tell(isUnsaved, of: result.presenter, on: link) }
+        return isThere
+    }
+
+    /// The presenter shows changes that are not on the disk, or none any more.
+    func noteUnsaved(_ isUnsaved: Bool) {
+        let standing: Standing? = state.withLock { state in
+            guard state.isUnsaved != isUnsaved else { return nil }
+            state.isUnsaved = isUnsaved
+            return state.standing
+        }
+        if case .registered(let link, let number) = standing { tell(isUnsaved, of: number, on: link) }
+    }
+
+    private func tell(_ isUnsaved: Bool, of presenter: UInt64, on link: MountLink) {
+        link.tell(.unsaved(UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)))
     }
 
     func isComplaintDue() -> Bool {

@@ -55,7 +55,8 @@ package protocol Filesystem: AnyObject, Sendable {
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
     /// The only request without an answer.
     func forget(_ node: NodeID, lookups: UInt64)
-    func attributes(of node: NodeID, reply: consuming Reply)
+    /// The kernel names a handle for some calls that read, write or seek, and may hold a lock then; for `fstat(2)` it does not.
+    func attributes(of node: NodeID, hasHandle: Bool, reply: consuming Reply)
     func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
     func readLink(_ node: NodeID, reply: consuming Reply)
     func checkAccess(to node: NodeID, mask: Int32, reply: consuming Reply)

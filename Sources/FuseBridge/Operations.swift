@@ -42,8 +42,8 @@ private func addInodeOperations(to operations: inout fuse_lowlevel_ops) {
         }
         fuse_reply_none(request)
     }
-    operations.getattr = { request, inode, _ in
-        serve(request) { $0.attributes(of: NodeID(inode), reply: $1) }
+    operations.getattr = { request, inode, info in
+        serve(request) { $0.attributes(of: NodeID(inode), hasHandle: info != nil, reply: $1) }
     }
     operations.setattr = { request, inode, attributes, which, info in
         let handle = info.map { HandleID($0.pointee.fh) }

@@ -83,6 +83,25 @@ package enum ProcessInspection {
         return clinux_may_create(thread) != 0
     }
 
+    /// What can be seen of the call by which a thread asks for attributes.
+    package enum AttributeCall: Hashable, Sendable {
+        /// `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` of a path, for what a save changes.
+        case byPath
+        /// Any other call, or it cannot be seen, which takes the right to trace the thread.
+        case other
+        /// The thread has sent its request and does not sleep yet.
+        case notSeenYet
+    }
+
+    package static func attributeCall(ofThread thread: Int32) -> AttributeCall {
+        guard isOurs, thread > 0 else { return .other }
+        return switch clinux_looks_by_path(thread) {
+        case 1: .byPath
+        case -1: .notSeenYet
+        default: .other
+        }
+    }
+
     /// The process of a thread; nil if it is gone.
     package static func process(ofThread thread: Int32) -> Int32? {
         guard thread > 0 else { return nil }
@@ -185,6 +204,12 @@ package enum ProcessInspection {
         guard var name = file("comm", of: thread) else { return nil }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
         return name
+    }
+
+    /// A number that two processes share which were started with the same words; of very many words the first count. 0 if it is gone.
+    package static func words(ofProcess process: Int32) -> UInt64 {
+        guard isOurs, let bytes = readBeginning("/proc/\(process)/cmdline") else { return 0 }
+        return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }
 
     /// The groups of a thread besides its own; empty if it is gone.

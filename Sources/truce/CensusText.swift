@@ -66,6 +66,7 @@ extension ClaimForm {
 extension PresenterForm {
     fileprivate var line: String {
         var line = "\(actor.text) presents '\(path.shown)'"
+        if isUnsaved ?? false { line += " with unsaved changes" }
         if let last = owed.min(by: { $0.age < $1.age }) {
             line +=
                 ", asked for \(last.requestText) \(shownTime(last.age)) ago because of \(last.actor.text), "
@@ -104,7 +105,8 @@ struct CensusTable {
         for presenter in census.presenters {
             let owed =
                 presenter.owed.isEmpty ? "-" : "owes " + presenter.owed.map(\.request).joined(separator: "+")
-            add(presenter.actor, "presents", owed, whole(presenter.path))
+            let state = (presenter.isUnsaved ?? false) ? "presents (unsaved)" : "presents"
+            add(presenter.actor, state, owed, whole(presenter.path))
         }
         if census.isTruncated { rows.append(["", "", "", "", "", "(more in \(mountpoint))"]) }
     }

@@ -46,7 +46,19 @@ struct HookTask {
         kind = .news
     }
 
+    /// Asks whether there is anything to save, and is told of nothing that happened.
+    init(asking command: String, of mounted: MountedPath, until deadline: UInt64) {
+        message = "unsaved"
+        variables =
+            [(name: "TRUCE_MESSAGE", value: Array(message.utf8))]
+            + Self.names.map { ($0, $0 == Self.names[0] ? mounted.absolute : nil) }
+        (id, self.deadline) = (nil, deadline)
+        self.command = command
+        kind = .otherRequest
+    }
+
     var isForNews: Bool { kind == .news }
+    var isSave: Bool { message == PresenterRequest.save.rawValue }
 
     /// The request to answer if it asks for a turn; the command may take as long as it likes then.
     mutating func letIn() -> MessageID? {

@@ -50,7 +50,7 @@ package struct MountOptions: Hashable, Sendable {
             ("wait", \.wait), ("hold", \.hold), ("hold-aware", \.holdAware), ("idle", \.idle),
             ("lockwait", \.lockwait), ("relinquish", \.relinquish), ("save", \.save),
             ("deletion", \.deletion),
-            ("ask-again", \.askAgain),
+            ("ask-again", \.askAgain), ("ask-again-stat", \.askAgainStat),
         ]
     }
 

@@ -15,12 +15,21 @@ struct Present: ParsableCommand {
                 TRUCE_CAUSE_PID, TRUCE_CAUSE_PROGRAM and TRUCE_CAUSE_OPERATION; for something in a directory that \
                 is presented, at any depth, with TRUCE_SUBITEM and TRUCE_NEW_SUBITEM. One that fails, or does not \
                 end in time and is ended, is an error to whoever asked.
+
+                The command of --unsaved is run once a second, beside the others. As long as it ends with code 0, programs \
+                that look at the size or the times of the file by its path have it saved first.
                 """)
     }
 
     @Option(
         help: ArgumentHelp("Run when somebody wants to read: write what is unsaved.", valueName: "command"))
     var onSave: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Run once a second: ends with code 0 if there is something to save, as for --on-save.",
+            valueName: "command"))
+    var unsaved: String?
 
     @Option(
         help: ArgumentHelp(
@@ -66,6 +75,9 @@ struct Present: ParsableCommand {
         guard json || !hooks.messages.isEmpty else {
             throw ValidationError("say what to do: with --json, or with a command such as --on-save COMMAND")
         }
+        guard unsaved == nil || json || onSave != nil else {
+            throw ValidationError("--unsaved needs a command that saves: --on-save COMMAND, or --json")
+        }
         if let serverProcess, serverProcess <= 0 {
             throw ValidationError("--server-process takes the number of a process")
         }
@@ -76,7 +88,8 @@ struct Present: ParsableCommand {
         let mounted = try Watchdog.guarding { try MountedPath(bytes) }
         let wire = try Watchdog.guarding { try DaemonClient(to: mounted.mount).release() }
         let session = try PresenterSession(
-            of: mounted, over: wire, running: hooks, printing: json, savedBy: serverProcess)
+            of: mounted, over: wire, running: hooks, printing: json, savedBy: serverProcess,
+            watching: unsaved)
         let target = json ? STDERR_FILENO : STDOUT_FILENO
         LineOutput.write("truce: presenting '\(mounted.absolute.shown)'\n", to: target)
         try session.run()

@@ -26,10 +26,12 @@ package final class PresenterSession {
     private var wire: ControlWire
     private var queue: [HookTask] = []
     private var running: HookProcess?
+    private var unsaved: UnsavedWatch?
 
     package init(
         of mounted: MountedPath, over connection: consuming ControlWire, running hooks: PresenterHooks,
-        printing isPrinting: Bool, savedBy server: Int32? = nil
+        printing isPrinting: Bool, savedBy server: Int32? = nil,
+        watching unsaved: String? = nil
     ) throws {
         var wire = connection
         let messages = hooks.messages.isEmpty ? PresenterMessages.all : hooks.messages
@@ -43,6 +45,7 @@ package final class PresenterSession {
         self.hooks = hooks
         self.isPrinting = isPrinting
         self.wire = wire
+        self.unsaved = unsaved.map { UnsavedWatch(command: $0, of: mounted) }
     }
 
     /// Until a signal asks for the end; fails if the connection ends before.
@@ -50,9 +53,11 @@ package final class PresenterSession {
         do {
             while try step() {}
         } catch {
+            try unsaved?.end()
             _ = try endRunning()
             throw error
         }
+        try unsaved?.end()
         // Whoever is removed has consented: only when it has been answered for.
         if let ended = try endRunning() { try answer(ended.task, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
@@ -80,9 +85,11 @@ package final class PresenterSession {
         try takeMessages()
         try startNext()
         try letOthersIn()
+        try unsaved?.ask()
         let ready = try Readiness.wait(for: descriptors, until: nextMoment)
         if ready.contains(signals.rawValue) { return false }
         if let hook = running?.descriptor, ready.contains(hook) { try finishRunning() }
+        if let watched = unsaved?.descriptor, ready.contains(watched) { try noteUnsaved() }
         if ready.contains(wire.rawValue) { try receive() }
         try passDeadlines()
         return true
@@ -90,11 +97,24 @@ package final class PresenterSession {
 
     private var descriptors: [CInt] {
         [signals.rawValue] + (queue.count < Self.longestQueue ? [wire.rawValue] : [])
-            + [running?.descriptor].compactMap { $0 }
+            + [running?.descriptor, unsaved?.descriptor].compactMap { $0 }
     }
 
     private var nextMoment: UInt64? {
-        (queue.map(\.deadline) + [running?.nextMoment]).compactMap { $0 }.min()
+        (queue.map(\.deadline) + [running?.nextMoment, unsaved?.nextMoment]).compactMap { $0 }.min()
+    }
+
+    private func noteUnsaved() throws {
+        if let isUnsaved = try unsaved?.takeChange() { try tellUnsaved(isUnsaved) }
+    }
+
+    private func tellUnsaved(_ isUnsaved: Bool) throws {
+        do {
+            let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
+            try wire.send(NotificationMessage(.unsaved(parameters)))
+        } catch is Errno {
+            throw try endOfConnection()
+        }
     }
 
     private func receive() throws(CommandFailure) {
@@ -164,7 +184,10 @@ package final class PresenterSession {
     private func finishRunning() throws {
         guard let hook = running else { return }
         running = nil
-        try answer(hook.task, try hook.failure())
+        let failure = try hook.failure()
+        // What was saved is not unsaved any more when others go on; if it is again, the command says so.
+        if hook.task.isSave, failure == nil, unsaved?.noteSaved() ?? false { try tellUnsaved(false) }
+        try answer(hook.task, failure)
     }
 
     private func passDeadlines() throws {
@@ -178,6 +201,7 @@ package final class PresenterSession {
                 try answer(hook.task, "did not end in time")
             }
         }
+        try unsaved?.passDeadline(now)
         for task in queue where task.isOverdue(now) {
             try answer(task, "could not begin in time: another one still ran")
         }

@@ -57,6 +57,7 @@ extension StatusForm {
             ("wait", options.wait), ("hold", options.hold), ("hold-aware", options.holdAware),
             ("idle", options.idle), ("lockwait", options.lockwait), ("relinquish", options.relinquish),
             ("save", options.save), ("deletion", options.deletion), ("ask-again", options.askAgain),
+            ("ask-again-stat", options.askAgainStat),
         ]
         let flags = [
             ("allow_other", options.allowOther), ("ro", options.readOnly), ("nosuid", options.nosuid),

@@ -54,12 +54,13 @@ struct OptionTests {
             }
         ),
         (
-            ["relinquish=1ms,save=2s,deletion=3m,ask-again=0"],
+            ["relinquish=1ms,save=2s,deletion=3m,ask-again=0,ask-again-stat=4s"],
             options { options in
                 options.bounds.relinquish = .milliseconds(1)
                 options.bounds.save = .seconds(2)
                 options.bounds.deletion = .seconds(180)
                 options.bounds.askAgain = .milliseconds(0)
+                options.bounds.askAgainStat = .seconds(4)
             }
         ),
         (

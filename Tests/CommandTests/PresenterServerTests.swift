@@ -173,6 +173,44 @@ struct PresenterServerTests {
         }
     }
 
+    @Test("a presenter has unsaved changes while it says so, if it can save them and is there")
+    func unsaved() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let (able, unable) = (try editor.register("a", [.save]), try editor.register("b", [.didChange]))
+            let (item, other) = (server.documents.document("a").item, server.documents.document("b").item)
+            func tell(_ presenter: UInt64, _ isUnsaved: Bool, by program: AwareProgram) throws {
+                let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
+                try program.write(NotificationMessage(.unsaved(parameters)))
+                // In order: what comes later is answered later.
+                let _: CensusForm = try program.call(.ps)
+            }
+            #expect(!server.engine.isAnythingUnsaved)
+            let stranger = try AwareProgram(server)
+            try tell(able, true, by: stranger)
+            try tell(unable, true, by: editor)
+            #expect(!server.engine.isAnythingUnsaved)
+            try tell(able, true, by: editor)
+            try tell(able, true, by: editor)
+            #expect(server.engine.isUnsaved(item) && !server.engine.isUnsaved(other))
+            let census: CensusForm = try editor.call(.ps)
+            #expect(census.presenters.map(\.isUnsaved) == [true, false])
+            try tell(able, false, by: editor)
+            #expect(!server.engine.isAnythingUnsaved)
+            try tell(able, true, by: editor)
+            let _: EmptyResult = try editor.call(.remove(RemoveParameters(presenter: able)))
+            #expect(!server.engine.isAnythingUnsaved)
+            do {
+                let leaving = try AwareProgram(server)
+                try tell(try leaving.register("a", [.save]), true, by: leaving)
+                #expect(server.engine.isUnsaved(item))
+            }
+            try eventually(within: .seconds(10), "the end of the connection") {
+                !server.engine.isAnythingUnsaved
+            }
+        }
+    }
+
     @Test("a move is told with both names; one that led back, not at all")
     func moving() throws {
         try withServer { server in

@@ -168,6 +168,9 @@ struct MalformedMessageTests {
         #""method":"presenter/progress""#, #""method":"presenter/progress","params":{}"#,
         #""method":"$/cancelRequest","params":{"id":null}"#,
         #""method":"$/cancelRequest","params":[1]"#,
+        #""method":"presenter/unsaved""#, #""method":"presenter/unsaved","params":{"presenter":1}"#,
+        #""method":"presenter/unsaved","params":{"presenter":-1,"isUnsaved":true}"#,
+        #""method":"presenter/unsaved","params":{"presenter":1,"isUnsaved":"yes"}"#,
     ]
 
     @Test("a notification of the wrong form is a failure that nobody is sent", arguments: wrongNotifications)

@@ -8,6 +8,8 @@ enum MessageSamples {
 
     static let notifications: [ClientNotification] = [
         .progress(.number(3)), .progress(.text("a")), .cancel(.number(-1)), .cancel(.text("")),
+        .unsaved(UnsavedParameters(presenter: 7, isUnsaved: true)),
+        .unsaved(UnsavedParameters(presenter: 8, isUnsaved: false)),
     ]
 
     static let answers = [
@@ -111,7 +113,8 @@ extension MessageSamples {
         presenters: [
             PresenterForm(
                 presenter: 1, actor: actor, path: [], messages: ["save"],
-                owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true)
+                owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true,
+                isUnsaved: true)
         ])
 
     private static let around: AroundForm = {

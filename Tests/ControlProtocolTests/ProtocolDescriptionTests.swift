@@ -23,7 +23,8 @@ struct ProtocolDescriptionTests {
     func capabilities() {
         let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
         let result = InitializeResult(version: "1", pid: 1, mount: mount)
-        #expect(Set(result.capabilities).isSubset(of: ProtocolDescription.known(.requests)))
+        let known = ProtocolDescription.known(.requests) + ProtocolDescription.known(.notifications)
+        #expect(Set(result.capabilities).isSubset(of: known))
     }
 
     /// A sentence of the prose that is changed, what takes its place, and what is found.

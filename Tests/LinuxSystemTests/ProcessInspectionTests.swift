@@ -29,6 +29,35 @@ import Testing
         #expect(ProcessInspection.processStatus(from: []) == nil)
     }
 
+    @Test(
+        "A thread that sleeps in another call, or is gone, does not look by path; of one that runs it is not seen yet"
+    )
+    func attributeCall() throws {
+        let sleeper = try Program("sleep").start("60")
+        try eventually(within: .seconds(10), "the sleep") {
+            ProcessInspection.attributeCall(ofThread: sleeper.pid) == .other
+        }
+        let runner = try Script("while :; do :; done").start()
+        try eventually(within: .seconds(10), "the loop") {
+            ProcessInspection.attributeCall(ofThread: runner.pid) == .notSeenYet
+        }
+        try sleeper.end()
+        try runner.end()
+        #expect(ProcessInspection.attributeCall(ofThread: sleeper.pid) == .other)
+        #expect(ProcessInspection.attributeCall(ofThread: 0) == .other)
+    }
+
+    @Test("Two processes that were started with the same words share a number")
+    func words() throws {
+        let sleepers = try ["60", "60", "61"].map { try Program("sleep").start($0) }
+        try eventually(within: .seconds(10), "three programs") {
+            let words = sleepers.map { ProcessInspection.words(ofProcess: $0.pid) }
+            return words[0] == words[1] && words[0] != words[2]
+        }
+        for sleeper in sleepers { try sleeper.end() }
+        #expect(ProcessInspection.words(ofProcess: sleepers[0].pid) == 0)
+    }
+
     @Test("The user of a thread is the real one")
     func threadStatus() {
         let text =

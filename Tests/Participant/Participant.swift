@@ -42,6 +42,7 @@ final class Participant: Sendable {
             FileCoordinator.addFilePresenter(makePresenter(name, order))
             say("\(name) added")
         case "remove": FileCoordinator.removeFilePresenter(presenter(name))
+        case "unsaved": FileCoordinator.noteUnsavedChanges(order[2] == "yes", of: presenter(name))
         case "locate": presenter(name).locate(at: place.url(order[2]))
         case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
         case "tell": presenter(name).inbox.put(Array(order.dropFirst(2)))

@@ -70,6 +70,11 @@ package struct Script: Sendable {
     }
 
     /// The same with arguments whose number varies.
+    package func start(arguments: [String], input: Input = .none) throws -> RunningProgram {
+        try command.adding(arguments, nil, [:], input).start()
+    }
+
+    /// The same with arguments whose number varies.
     package func attempt(
         arguments: [String], with environment: [String: String] = [:], within bound: Duration = .seconds(60)
     ) throws -> Outcome {

@@ -110,6 +110,9 @@ int clinux_makes_name(int32_t thread);
 int clinux_may_create(int32_t thread);
 // Whether the kernel runs a process last of all: nice 19, SCHED_IDLE, or the I/O class idle; of its first thread.
 int clinux_has_lowest_priority(int32_t process);
+// Whether a thread waits in stat(2), lstat(2), newfstatat(2) or statx(2) of a path and wants to know what a save changes: 1; 0 if
+// it does not, or if that cannot be seen; -1 if the thread does not sleep yet.
+int clinux_looks_by_path(int32_t thread);
 int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
 int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
 int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever

@@ -120,6 +120,8 @@ final class Handle: Claimant {
     let opened: Instant
     /// Whether it was opened with a claim, which takes a document.
     let isClaimed: Bool
+    /// Its program was told what the file looks like without what is unsaved, and reads it so (D169).
+    let readsAsSaved: Bool
     /// Whether it was opened to write to a database or a log, where nobody takes turns: what it still writes is lost all the same
     /// when somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
     private let writesToShared: Bool
@@ -132,7 +134,7 @@ final class Handle: Claimant {
 
     init(
         _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by thread: Int32, isClaimed: Bool,
-        processes: Processes
+        readsAsSaved: Bool = false, processes: Processes
     ) {
         self.claim = claim
         self.node = node
@@ -140,6 +142,7 @@ final class Handle: Claimant {
         self.flags = flags
         self.thread = thread
         self.isClaimed = isClaimed
+        self.readsAsSaved = readsAsSaved
         self.processes = processes
         writesToShared = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
         process =
@@ -168,7 +171,10 @@ final class Handle: Claimant {
     var isReplaced: Bool { node.state.withLock { $0.item != item || !$0.hasName } }
 
     /// A handle without a claim has the access it would have on a document.
-    var access: Access { AccessTable.opening(flags, of: .document) ?? .read() }
+    var access: Access {
+        if readsAsSaved { return .read(.withoutChanges) }
+        return AccessTable.opening(flags, of: .document) ?? .read()
+    }
     var intents: [Intent] { [Intent(access) { [node] in node.path }] }
 
     var account: Account {

@@ -314,6 +314,9 @@ final class Node: DescriptorKeeper {
         closeBackingIfUnused()
     }
 
+    /// The kernel asks for the attributes anew.
+    func doubtAttributes() { connection.invalidateAttributes(of: id) }
+
     /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
     func closeBackingIfUnused() {
         let backing: BackingID? = state.withLock { state in

@@ -73,6 +73,13 @@ final class TrackedFile: TrackedDocument {
     }
 
     func release() { documents.release(self) }
+
+    func doubtAttributes() {
+        let (place, successor) = state.withLock { ($0.place, $0.successor) }
+        if let successor { return successor.doubtAttributes() }
+        // What appears under a name is looked at when it does.
+        if case .node(let node) = place { node.doubtAttributes() }
+    }
 }
 
 extension TrackedFile.Place {

@@ -68,13 +68,16 @@ extension CoordinatedFilesystem {
 
     /// How long whoever asks may believe the attributes of a node.
     func validity(of node: Node, to thread: Int32) -> Validity {
-        whileMapped(node, bounces.validity(validity(of: node), to: thread, about: node.id))
+        withoutUnseen(node, bounces.validity(validity(of: node), to: thread, about: node.id))
     }
 
     /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one,
     /// nobody is to believe the file's times (D87).
-    func whileMapped(_ node: Node, _ valid: Validity) -> Validity {
-        node.state.withLock { $0.mappers > 0 } ? .none : valid
+    ///
+    /// Nor is anybody to believe what the file of a document with unsaved changes looks like (D168).
+    func withoutUnseen(_ node: Node, _ valid: Validity) -> Validity {
+        if node.state.withLock({ $0.mappers > 0 }) { return .none }
+        return engine.isAnythingUnsaved && engine.isUnsaved(node.item) ? .none : valid
     }
 
     private func chooseRoute(

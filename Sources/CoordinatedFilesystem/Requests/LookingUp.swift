@@ -17,6 +17,7 @@ extension CoordinatedFilesystem {
             let status = try directory.descriptor().descriptor.status(of: name)
             if look(at: name, in: directory, by: thread) == .passing {
                 finishMaking(of: name.copy(), in: directory, by: thread)
+                endReturn(of: thread, finding: status)
             }
             introduce(status, as: name.copy(), in: directory, reply: reply)
         } catch {
@@ -109,8 +110,14 @@ extension CoordinatedFilesystem {
         trimming.noteForgotten()
     }
 
-    func attributes(of id: NodeID, reply: consuming Reply) {
+    func attributes(of id: NodeID, hasHandle: Bool, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
+        if engine.isAnythingUnsaved, !hasHandle { return attributesOnceSaved(of: node, reply: reply) }
+        attributesNow(of: node, reply: reply)
+    }
+
+    func attributesNow(of node: Node, reply: consuming Reply) {
+        let id = node.id
         let validity = validity(of: node)
         if !returns.isQuiet, !episodes.isQuiet {
             awaitSave(forReturnOf: reply.caller.thread, to: id)
@@ -125,7 +132,7 @@ extension CoordinatedFilesystem {
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         // Before the file is looked at: what is found may be out of date already.
-        let valid = whileMapped(node, valid)
+        let valid = withoutUnseen(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
         } catch {

@@ -85,7 +85,9 @@ extension CoordinatedFilesystem {
     ) -> Handle {
         Handle(
             claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: thread,
-            isClaimed: isCoordinated(node, flags: flags), processes: processes)
+            isClaimed: isCoordinated(node, flags: flags),
+            readsAsSaved: !statLedger.isQuiet && readsAsSaved(item ?? node.item, flags: flags, by: thread),
+            processes: processes)
     }
 
     /// Whether opening a file is an access in the sense of the arbiter.
@@ -195,6 +197,7 @@ extension CoordinatedFilesystem {
         // not told of them (R1).
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
+        if handle.truncates, wasSavedForLook(handle.item, by: handle.thread) { return .presenter }
         return endangers(grant, by: handle.claim) ? grant.keepCause : nil
     }
 

@@ -78,7 +78,8 @@ extension CoordinatedFilesystem {
     ) {
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
         let isUnanswered = !grant.unanswered.isEmpty
-        let isLost = !writers.isEmpty || hasUnseen || isUnanswered
+        let isSavedForLook = node.map { wasSavedForLook($0.item, by: request.thread) } ?? false
+        let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
@@ -95,7 +96,7 @@ extension CoordinatedFilesystem {
             for node in aside { keeper.keepAside(node, because: grant.keepCause, by: request) }
             // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
             // an access that is not over, by whom nobody sees.
-            let mustStay = hasUnseen || isUnanswered
+            let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 keepFile(lost, for: writers, mustStay: mustStay, because: grant.keepCause, by: request)
             }

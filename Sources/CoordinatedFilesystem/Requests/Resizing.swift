@@ -39,7 +39,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let claim = request.claim
-        let isEndangering = endangers(grant, by: claim)
+        let isEndangering = endangers(grant, by: claim) || wasSavedForLook(node.item, by: request.thread)
         guard isEndangering || node.hasSettledLinks || engine.suspendedWriter(beside: claim) != nil else {
             apply(change, to: node, under: claim, reply: reply)
             return engine.end(claim)

@@ -39,6 +39,33 @@ local function dirty(settings)
   end
 end
 
+-- The daemon is told of unsaved text when it begins and when it ends, before the answer to what ended it.
+local function unsaved(stage)
+  local daemon, editor, presenter = stage:presented()
+  local function told()
+    local parameters = daemon:next('presenter/unsaved').params
+    assert(parameters.presenter == presenter)
+    return parameters.isUnsaved
+  end
+  editor:change('zero')
+  assert(told() == true)
+  editor:change('more')
+  assert(daemon:call('save', presenter))
+  assert(told() == false, 'told twice, or not when it was saved')
+  editor:type('ggOabc<Esc>')
+  assert(told() == true)
+  editor:type('u')
+  assert(told() == false, 'undoing was not told')
+  editor:type('x')
+  assert(told() == true)
+  editor:command('write')
+  assert(told() == false, 'writing was not told')
+  editor:change('once more')
+  assert(told() == true)
+  editor:command('edit!')
+  assert(told() == false, 'reading again was not told')
+end
+
 local function inserting(stage)
   local daemon, editor, presenter = stage:presented()
   editor:type('ggOabc')
@@ -142,7 +169,9 @@ local function autocommands(stage)
   editor:lua('vim.g.go_on = true')
   assert(not daemon:answer(save).error and not daemon:answer(second).error)
   local answered = {}
-  for _, message in ipairs(daemon.messages) do answered[message.id] = vim.tbl_count(answered) + 1 end
+  for _, message in ipairs(daemon.messages) do
+    if message.id then answered[message.id] = vim.tbl_count(answered) + 1 end
+  end
   assert(answered[save] < answered[second], 'a message overtook another')
   daemon:settle(presenter)
   assert(stages.read(stage.file) == 'zero\none\nTWO\nthree\n')
@@ -310,6 +339,7 @@ return {
   { 'with backupcopy=yes', dirty({ 'set backupcopy=yes' }) },
   { 'with backupcopy=no', dirty({ 'set backupcopy=no backup' }) },
   { 'with autowrite and hidden off', dirty({ 'set autowrite nohidden noswapfile' }) },
+  { 'unsaved text is told of', unsaved },
   { 'saved while the user types', inserting },
   { 'saved from another window, and hidden', elsewhere },
   { 'saved in the middle of a command', in_command_line },

@@ -320,6 +320,8 @@ local function save(document, ask)
       return
     end
   end
+  -- Its program may have looked only, and not read (`rm`).
+  document.saved_for = not why and cause.who or nil
   link:answer(ask, why)
   local sentence = ('%s asked to %s %s: '):format(cause.who, cause.deed, shown(document))
   if why then notes.warn(sentence .. 'not saved: ' .. why) else notes.info(sentence .. 'saved') end
@@ -329,6 +331,8 @@ requests['presenter/save'] = save
 
 requests['presenter/accommodateDeletion'] = function(document, ask)
   document.leaving = document.cause
+  -- What was unsaved until then goes with the file otherwise.
+  if document.saved_for == document.cause.who then vim.bo[document.buffer].modified = true end
   if vim.bo[document.buffer].modified then
     mark(document, 'deleted')
     notes.warn(('%s deletes %s, which has unsaved text here; :w makes the file anew'):format(
