@@ -34,6 +34,15 @@ struct Editor {
             && census.contains("\"messages\"")
     }
 
+    /// What a program finds that begins now: Neovim has told of its text, and the daemon has heard it.
+    static func waitUntilUnsaved(_ file: String, in mount: MountedDirectory) throws {
+        try eventually(within: .seconds(10), "the daemon to hear of unsaved text in \(file)") {
+            try TruceCommand.run("ps", mount.path).text.split(separator: "\n").contains {
+                $0.contains("unsaved") && $0.hasSuffix("/\(file)")
+            }
+        }
+    }
+
     /// What an expression of Vim script comes to.
     func value(of expression: String) throws -> String {
         // Neovim 0.7 prints the result where errors go, later ones where output goes; without a line's end.

@@ -33,6 +33,38 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "What is unsaved in Neovim is what git commits, which looks at the size first",
+            arguments: ["yes", "no"])
+        func committing(backupcopy: String) throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
+                try Script("git init -q; git config user.name t; git config user.email t@example.com").run(
+                    at: mount.path)
+                let editor = try Editor("notes.md", of: mount, backupcopy: backupcopy)
+                #expect(try Self.commit("one;line;more", by: editor) == "one\nline\nmore\n")
+                #expect(try Self.commit("1", by: editor) == "1\n")
+                #expect(try !editor.isModified)
+                // Undone, it is not unsaved any more.
+                try editor.type("other")
+                try Editor.waitUntilUnsaved("notes.md", in: mount)
+                _ = try editor.value(of: "execute('undo')")
+                try eventually(within: .seconds(10), "the end of what is unsaved") {
+                    try !TruceCommand.run("ps", mount.path).text.contains("unsaved")
+                }
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
+        /// What git has committed of unsaved text.
+        private static func commit(_ text: String, by editor: Editor) throws -> String {
+            try editor.type(text)
+            try Editor.waitUntilUnsaved("notes.md", in: editor.mount)
+            return try Script("git add notes.md; git commit -qm x; git show HEAD:notes.md").run(
+                at: editor.mount.path
+            ).text
+        }
+
         @Test("2. rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
         func deleting() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in

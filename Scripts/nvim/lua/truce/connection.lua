@@ -50,6 +50,11 @@ function Connection:request(method, parameters, done)
   self:send_next()
 end
 
+-- Tells the daemon something at once, so that it is in order with answers.
+function Connection:notify(method, parameters)
+  if self.state == 'ready' then self:write(wire.notification(method, parameters)) end
+end
+
 -- Answers once; from a fast context as well.
 function Connection:answer(ask, refusal, code)
   if ask.answered then return end

@@ -7,6 +7,7 @@ local mounts = require('truce.mounts')
 local notes = require('truce.notes')
 local text = require('truce.text')
 local turns = require('truce.turns')
+local unsaved = require('truce.unsaved')
 local uv = vim.uv or vim.loop
 
 local M = {}
@@ -49,6 +50,7 @@ end
 local function mark(document, state)
   if document.state == state then return end
   document.state = state
+  unsaved.look(document)
   if not vim.api.nvim_buf_is_valid(document.buffer) then return end
   vim.b[document.buffer].truce_state = state
   vim.b[document.buffer].truce_conflict = state == 'conflict' and true or nil
@@ -83,6 +85,7 @@ local function settled(document)
   document.stamp = buffers.stamp(document.path)
   document.leaving = nil
   mark(document, nil)
+  unsaved.look(document)
 end
 
 -- MARK: Documents come and go
@@ -114,6 +117,9 @@ local function watch(document)
   on('FileChangedShell', file_changed)
   on('FileChangedRO', turns.first_change)
   on('InsertLeave', turns.apply)
+  -- As by undoing, or by `:set nomodified`.
+  on('BufModifiedSet', unsaved.look)
+  unsaved.watch(document, function() return documents[document.buffer] == document end)
 end
 
 local function connection(mount)
@@ -313,6 +319,7 @@ local function save(document, ask)
   local why = conflict_with_disk(document)
   if not why then
     why = buffers.write(document)
+    unsaved.look(document)
     if why and is_locked(why) and uv.now() + locked_pause < ask.deadline then
       vim.defer_fn(function()
         because(document, cause, function() save(document, ask) end)
@@ -381,6 +388,7 @@ function owner.registered(link, document)
     end
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
+    unsaved.begin(document)
     -- What happened before we were told of it; or nothing, and the file was only out of sight.
     if not buffers.same(buffers.stamp(document.path), document.stamp) then
       changed(document)

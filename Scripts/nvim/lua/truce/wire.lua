@@ -20,6 +20,10 @@ function M.request(id, method, parameters)
   return with_id(id, vim.json.encode({ jsonrpc = '2.0', method = method, params = parameters }))
 end
 
+function M.notification(method, parameters)
+  return vim.json.encode({ jsonrpc = '2.0', method = method, params = parameters }) .. '\n'
+end
+
 function M.consent(id)
   return with_id(id, '{"jsonrpc":"2.0","result":{}}')
 end
