@@ -100,6 +100,17 @@ extension Catalogue {
             try stage.silence(a, "P")
             try stage.silence(c, "P")
         },
+        Scene(nil, "a presenter says when it has unsaved changes, and when it has none any more") { stage in
+            let a = try stage.player("A")
+            for presenter in ["P", "Q"] { try a.present(presenter, "f") }
+            for (word, count) in [("yes", 1), ("yes", 1), ("no", 0), ("yes", 1)] {
+                try a.say("unsaved P \(word)")
+                try stage.hasUnsaved(a, count)
+            }
+            try a.say("remove P")
+            try stage.hasUnsaved(a, 0)
+            try stage.silence(a, "P", "Q")
+        },
         Scene(44, "a presenter saves by its own coordinator, on its queue") {
             try saving("save C", "linked P", $0)
         },

@@ -89,6 +89,7 @@ extension Stage {
             var actor: Actor
             var path: String
             var owed: [Owed]
+            var isUnsaved: Bool
         }
         var claims: [Claim]
         var presenters: [Presenter]
@@ -130,6 +131,13 @@ extension Stage {
             return owed != nil
         }
         return left
+    }
+
+    /// Until the daemon knows that so many of a program's presenters have unsaved changes.
+    package func hasUnsaved(_ player: Player, _ count: Int) throws {
+        try wait(for: "unsaved changes of \(count) presenters of \(player.name)") { census in
+            census.presenters.filter { $0.actor.pid == player.pid && $0.isUnsaved }.count == count
+        }
     }
 
     /// Until a program's presenters are registered, so many of them.
