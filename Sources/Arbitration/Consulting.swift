@@ -135,22 +135,19 @@ extension Arbiter {
             if isNeedless(want, record) { return askNext(in: id, &effects) }
         }
         let (demand, request) = (want.demand, want.demand.request)
-        turn.asked.append(demand)
         // Y1: members that are held already may be contested now.
         if request.isRelinquishment { shaken += turn.members }
         suspects += turn.members
         // P9.
         if request == .save, bounds.askAgain > .zero, let open = desk.openSave(of: turn.presenter) {
-            turn.question = open
-            desk.turns[id] = turn
+            desk.turns[id]?.take(open, demand, isAboutLoss: false)
             return
         }
         tellBeforeAsking(in: turn, &effects)
         let question = Question(
             id: desk.makeQuestionID(), presenter: turn.presenter, turn: id, request: request,
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
-        turn.take(question.id, isAboutLoss: want.loss != nil)
-        desk.turns[id] = turn
+        desk.turns[id]?.take(question.id, demand, isAboutLoss: want.loss != nil)
         desk.open(question)
         if request == .save { noteSaveAsked(of: turn.presenter, for: want.cause.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))

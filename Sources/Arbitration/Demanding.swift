@@ -109,6 +109,10 @@ extension Arbiter {
         if isMovedInstead(part, of: claim) {
             spared.formUnion([.accommodateDeletion, .accommodateSubitemDeletion])
         }
+        // P26.
+        if isAbove, desk.isUntold(Name(part.item, at: part.place), to: id) {
+            spared.insert(.accommodateSubitemDeletion)
+        }
         return requests.map { request in
             request == .accommodateDeletion && isAbove
                 ? Demand(request: .accommodateSubitemDeletion, subitem: part.item) : Demand(request: request)

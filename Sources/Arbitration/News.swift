@@ -1,44 +1,329 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What happened in a turn to one item below a presenter's: the last cause of each kind (N8).
-struct SubitemNews: Sendable {
-    let item: ItemID
-    var place: Place
-    var former: Place?
-    var appeared: Cause?
-    var moved: Cause?
-    var changed: Cause?
-    var deleted: Cause?
+/// One name, as presenters above know it.
+struct Name: Hashable, Sendable {
+    let directory: ItemID?
+    let link: LinkID?
+    /// Stands for the name where its place says no link.
+    let item: ItemID?
 
-    mutating func noteMove(_ cause: Cause, from: Place, to: Place) {
-        former = former ?? from
-        (moved, place, deleted) = (cause, to, nil)
-    }
-
-    /// What was there, was deleted and is there again has changed.
-    mutating func noteAppearance(_ cause: Cause, at place: Place) {
-        if deleted != nil, appeared == nil { changed = cause } else { appeared = cause }
-        (self.place, deleted) = (place, nil)
-    }
-
-    /// N8, N6: what there is to tell.
-    var notices: [(kind: PresenterNotice, cause: Cause)] {
-        if let deleted { return appeared == nil ? [(.subitemDidChange, deleted)] : [] }
-        if let appeared { return [(.subitemDidAppear, appeared)] }
-        let move = moved.map { [(PresenterNotice.subitemDidMove, $0)] } ?? []
-        return move + (changed.map { [(.subitemDidChange, $0)] } ?? [])
+    init(_ item: ItemID, at place: Place) {
+        directory = place.directory
+        link = place.link
+        self.item = place.link == nil ? item : nil
     }
 }
 
-extension Turn {
-    /// As many items are told of at once (N8).
-    static let mostNews = 256
+/// What happened in a turn at one name: what had it before, what has it now, and the last cause of each kind (N8).
+struct NameNews: Sendable {
+    /// How something came to have the name.
+    enum Arrival: Sendable {
+        case made(Cause)
+        case moved(Cause)
+        /// A directory, with all that is in it.
+        case directoryMoved(Cause)
 
-    mutating func note(_ item: ItemID, at place: Place, _ body: (inout SubitemNews) -> Void) {
-        let present = news.lastIndex { $0.item == item }
-        if present == nil { news.append(SubitemNews(item: item, place: place)) }
-        body(&news[present ?? news.count - 1])
+        var cause: Cause {
+            switch self {
+            case .made(let cause), .moved(let cause), .directoryMoved(let cause): cause
+            }
+        }
+        var isOfDirectory: Bool { if case .directoryMoved = self { true } else { false } }
+    }
+
+    /// What goes along with an item that gets another name.
+    struct Luggage: Sendable {
+        /// The name that it had before the turn.
+        var origin: Name?
+        /// Why its contents are others than before the turn.
+        var changed: Cause?
+    }
+
+    let name: Name
+    let place: Place
+    /// Whether the presenter is above it; else it is known only as the new name of what was moved away (N7).
+    var isInside: Bool
+    /// What had the name before the turn.
+    var before: ItemID?
+    var now: ItemID?
+    var luggage = Luggage()
+    /// What had the name until something was moved over it: of an exchange the other half may follow.
+    var displaced: (item: ItemID, luggage: Luggage)?
+    var arrival: Arrival?
+    /// The last time that what had the name went.
+    var left: Cause?
+    /// The last time that the name stood for other contents, by a change or an arrival.
+    var other: Cause?
+
+    /// Whether nothing happened there since it was told.
+    var isSettled: Bool { arrival == nil && left == nil && luggage.changed == nil }
+    var isStep: Bool { arrival != nil || left != nil }
+
+    mutating func change(_ cause: Cause) {
+        luggage.changed = cause
+        other = cause
+    }
+
+    mutating func arrive(_ item: ItemID, _ arrival: Arrival, _ luggage: Luggage) {
+        if let now, now != item { displaced = (now, self.luggage) }
+        (now, self.arrival, self.luggage) = (item, arrival, luggage)
+        other = Cause(arrival.cause.party, .write(.forReplacing))
+    }
+
+    /// An item has the name no more; returns what goes along if it gets another one.
+    mutating func depart(_ item: ItemID, _ cause: Cause) -> Luggage {
+        left = cause
+        guard let now, now != item else {
+            // What was deleted may be moved after all (N9).
+            self.now = nil
+            return Luggage(origin: luggage.origin ?? (before == item ? name : nil), changed: luggage.changed)
+        }
+        if let displaced, displaced.item == item {
+            self.displaced = nil
+            let origin = displaced.luggage.origin ?? (before == item ? name : nil)
+            return Luggage(origin: origin, changed: displaced.luggage.changed)
+        }
+        // An exchange: the name was taken before it was said what had it.
+        if before == nil { before = item }
+        return Luggage(origin: before == item ? name : nil)
+    }
+}
+
+/// What happened in a turn at the names below what is presented, in the order in which they were first heard of (N8).
+struct NameLedger: Sendable {
+    private(set) var entries: [NameNews] = []
+    private var index: [Name: Int] = [:]
+    /// Where something was moved to last: the other half of an exchange may follow, though this was told.
+    private var lastArrival: Name?
+    /// Whether a name appeared or went (N10).
+    private(set) var hasSteps = false
+
+    /// So many names are told of at once (N8).
+    static let most = 256
+
+    var hasAnythingToSay: Bool { entries.contains { !$0.isSettled } }
+
+    func knows(anyOf names: [Name]) -> Bool {
+        names.contains { name in index[name].map { !entries[$0].isSettled } ?? false }
+    }
+
+    mutating func change(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(Name(item, at: place), at: place, held: item) { $0.change(cause) }
+    }
+
+    mutating func appear(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(Name(item, at: place), at: place, held: nil) { entry in
+            // What was there, was deleted and is there again has other contents.
+            let changed = entry.before == item ? cause : entry.now == item ? entry.luggage.changed : nil
+            entry.arrive(item, .made(cause), NameNews.Luggage(changed: changed))
+        }
+    }
+
+    mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(Name(item, at: place), at: place, held: item) { _ = $0.depart(item, cause) }
+    }
+
+    /// N7: of what the presenter sees of a move.
+    mutating func move(
+        _ item: ItemID, _ move: Move, _ arrival: NameNews.Arrival, isFromInside: Bool, isToInside: Bool
+    ) {
+        let (from, to) = (Name(item, at: move.from), Name(move.over ?? item, at: move.to))
+        var luggage = NameNews.Luggage()
+        if isFromInside || index[from] != nil {
+            update(from, at: move.from, isInside: isFromInside, held: item) {
+                luggage = $0.depart(item, arrival.cause)
+            }
+        }
+        // Its presenter may know it by what it does in it, though it was not told of it.
+        let isLeft = index[from].map { entries[$0].now == nil } ?? false
+        if arrival.isOfDirectory, isFromInside, isLeft { luggage.origin = luggage.origin ?? from }
+        // What happened to its contents elsewhere was not told.
+        let replacing = Cause(arrival.cause.party, .write(.forReplacing))
+        if !isFromInside { luggage.changed = replacing }
+        if !isFromInside, arrival.isOfDirectory { luggage.origin = nil }
+        if let over = move.over {
+            guard isToInside else { return }
+            update(to, at: move.to, held: over) { entry in
+                if entry.now != over { entry.arrive(over, arrival, NameNews.Luggage()) }
+                entry.change(replacing)
+            }
+            return
+        }
+        update(to, at: move.to, isInside: isToInside, held: nil) { entry in
+            // Nothing but its own former contents is known of what comes back.
+            entry.arrive(item, arrival, luggage)
+        }
+        if isToInside { lastArrival = to }
+    }
+
+    private mutating func update(
+        _ name: Name, at place: Place, isInside: Bool = true, held: ItemID?, _ body: (inout NameNews) -> Void
+    ) {
+        let known = index[name] ?? entries.count
+        if known == entries.count {
+            index[name] = known
+            entries.append(NameNews(name: name, place: place, isInside: isInside, before: held, now: held))
+        }
+        if isInside { entries[known].isInside = true }
+        body(&entries[known])
+        if entries[known].isStep { hasSteps = true }
+    }
+
+    /// What is told at these names is told in another turn from now on.
+    mutating func forget(_ names: [Name]) {
+        guard names.contains(where: { index[$0] != nil }) else { return }
+        entries.removeAll { names.contains($0.name) }
+        reindex()
+    }
+
+    /// N5: what a presenter did itself is the last word about these names; but it may not know the contents of what it moved.
+    mutating func know(_ happening: Happening) {
+        guard happening.names.contains(where: { index[$0] != nil }) else { return }
+        var changed: Cause?
+        if let (item, move) = happening.moved, let from = index[Name(item, at: move.from)],
+            entries[from].now == item
+        {
+            changed = entries[from].other
+        }
+        // What an exchange left there was said before.
+        let kept = happening.names.filter { name in
+            guard let mover = happening.mover, name != happening.names.last, let known = index[name] else {
+                return false
+            }
+            return entries[known].now != nil && entries[known].now != mover
+        }
+        forget(happening.names.filter { !kept.contains($0) })
+        guard let changed, let (item, move) = happening.moved else { return }
+        change(item, at: move.to, changed)
+    }
+
+    /// N9: an item is there again.
+    mutating func takeBackDeletion(of item: ItemID) {
+        guard entries.contains(where: { $0.before == item && $0.now == nil }) else { return }
+        entries.removeAll { $0.before == item && $0.now == nil }
+        reindex()
+    }
+
+    /// N5, N8: all was told, but for what is held back.
+    mutating func settle(heldBack: Set<Name> = []) {
+        let last = lastArrival
+        entries = entries.compactMap { entry in
+            if heldBack.contains(entry.name) { return entry }
+            guard entry.name == last, let now = entry.now else { return nil }
+            return NameNews(name: entry.name, place: entry.place, isInside: true, before: now, now: now)
+        }
+        reindex()
+    }
+
+    private mutating func reindex() {
+        index = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.name, $0) })
+        hasSteps = entries.contains(where: \.isStep)
+        if let last = lastArrival, index[last] == nil { lastArrival = nil }
+    }
+}
+
+/// What there is to tell of a name.
+struct NameNotice {
+    let name: Name
+    let kind: PresenterNotice
+    let subitem: Notice.Subitem
+    let cause: Cause
+
+    var isOfDeletion: Bool { kind == .subitemDidChange && cause.access == .write(.forDeleting) }
+}
+
+/// How the happenings at names are told (N6 to N8).
+extension NameLedger {
+    /// What was where before: by the place of each name that something has now the place of its former one.
+    private func formerNames() -> [Int: Int] {
+        var formers: [Int: Int] = [:]
+        var taken: Set<Int> = []
+        for (place, entry) in entries.enumerated() {
+            guard let now = entry.now, now != entry.before,
+                let origin = entry.luggage.origin.flatMap({ index[$0] }),
+                !taken.contains(origin)
+            else { continue }
+            // All that is in a directory moves with it, whatever else its former and its new name stood for.
+            let isMove = entry.before == nil && entries[origin].now == nil && entries[origin].before == now
+            guard isMove || entry.arrival?.isOfDirectory ?? false else { continue }
+            formers[place] = origin
+            taken.insert(origin)
+        }
+        addLinks(to: &formers, taken)
+        return formers
+    }
+
+    /// An item that lost one name and got another was moved, though link(2) and unlink(2) did it.
+    private func addLinks(to formers: inout [Int: Int], _ taken: Set<Int>) {
+        var gone: [ItemID: [Int]] = [:]
+        for (place, entry) in entries.enumerated() where entry.now == nil && !taken.contains(place) {
+            if let before = entry.before { gone[before, default: []].append(place) }
+        }
+        if gone.isEmpty { return }
+        for (place, entry) in entries.enumerated() where entry.before == nil && formers[place] == nil {
+            guard let now = entry.now, let former = gone[now]?.first else { continue }
+            gone[now]?.removeFirst()
+            formers[place] = former
+        }
+    }
+
+    /// Directories that moved first: all else is told with its new path.
+    var notices: [NameNotice] {
+        let formers = formerNames()
+        let moved = Set(formers.values)
+        var (first, rest): ([NameNotice], [NameNotice]) = ([], [])
+        for (place, entry) in entries.enumerated() {
+            if let former = formers[place] {
+                let told = entry.noticesOfMove(from: entries[former].place)
+                if entry.arrival?.isOfDirectory ?? false { first += told } else { rest += told }
+            } else if entry.isInside, !moved.contains(place) || entry.now != nil {
+                rest += entry.notice.map { [$0] } ?? []
+            }
+        }
+        return first + rest
+    }
+
+    /// N5: names that something had and nothing has: that may be the first step of a save.
+    var goneNames: Set<Name> {
+        let moved = Set(formerNames().values)
+        return Set(
+            entries.indices.filter { !moved.contains($0) && entries[$0].isGone }.map { entries[$0].name })
+    }
+
+    /// P26: whether the presenter knows nothing yet of what has a name.
+    func isUntold(_ name: Name) -> Bool {
+        guard let place = index[name], entries[place].before == nil else { return false }
+        return formerNames()[place] == nil
+    }
+}
+
+extension NameNews {
+    var isGone: Bool { isInside && before != nil && now == nil }
+
+    fileprivate func noticesOfMove(from former: Place) -> [NameNotice] {
+        guard let now, let arrival else { return [] }
+        let subitem = Notice.Subitem(now, at: place, from: former)
+        let moved = NameNotice(name: name, kind: .subitemDidMove, subitem: subitem, cause: arrival.cause)
+        return [moved] + (luggage.changed.map { [notice(.subitemDidChange, now, $0)] } ?? [])
+    }
+
+    fileprivate var notice: NameNotice? {
+        switch (before, now) {
+        case (nil, nil): return nil
+        case (nil, let now?): return arrival.map { notice(.subitemDidAppear, now, $0.cause) }
+        case (let before?, nil):
+            return left.map { notice(.subitemDidChange, before, Cause($0.party, .write(.forDeleting))) }
+        case (let before?, let now?):
+            if before == now { return luggage.changed.map { notice(.subitemDidChange, now, $0) } }
+            // Of what is in a directory that comes from elsewhere nothing is known.
+            if let arrival, arrival.isOfDirectory { return notice(.subitemDidAppear, now, arrival.cause) }
+            return other.map { notice(.subitemDidChange, now, $0) }
+        }
+    }
+
+    private func notice(_ kind: PresenterNotice, _ item: ItemID, _ cause: Cause) -> NameNotice {
+        NameNotice(name: name, kind: kind, subitem: Notice.Subitem(item, at: place), cause: cause)
     }
 }
 
@@ -46,14 +331,23 @@ extension Turn {
 extension Arbiter {
     /// N8: tells of all that has happened in a turn that goes on.
     mutating func tellNews(of id: TurnID, _ effects: inout [Effect]) {
-        guard var turn = desk.turns[id], let record = desk.records[turn.presenter] else { return }
-        tell(of: turn, record, &effects)
-        (turn.moved, turn.changed, turn.deleted, turn.news) = (nil, nil, nil, [])
-        desk.turns[id] = turn
+        guard let turn = desk.turns[id], let record = desk.records[turn.presenter] else { return }
+        tell(of: turn, turn.news.notices, record, &effects)
+        desk.turns[id]?.forgetAll()
+    }
+
+    /// N5: of all but what was deleted.
+    mutating func tellEarly(of id: TurnID, _ effects: inout [Effect]) {
+        guard let turn = desk.turns[id], turn.deleted == nil, let record = desk.records[turn.presenter] else {
+            return
+        }
+        let gone = turn.news.goneNames
+        tell(of: turn, turn.news.notices.filter { !gone.contains($0.name) }, record, &effects)
+        desk.turns[id]?.forgetNews(but: gone)
     }
 
     /// N3, N9: moved, changed, then subitems.
-    func tell(of turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]) {
+    func tell(of turn: Turn, _ news: [NameNotice], _ record: PresenterRecord, _ effects: inout [Effect]) {
         let tell = { (kind: PresenterNotice, cause: Cause?) -> [Effect] in
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: turn.presenter, in: turn.id, cause))]
@@ -61,27 +355,24 @@ extension Arbiter {
         // Who has refused, or never said, may believe that it is still there, and would bring it back by the next save.
         let hasAgreed = !turn.isUnanswered && turn.asked.contains { $0.request == .accommodateDeletion }
         // N6: a plain directory's own end is among what happened in it.
-        let isGone = turn.news.contains { $0.item == record.item && $0.deleted != nil }
+        let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
+        let isGone = news.contains(where: isEnd)
         if turn.deleted == nil, !isGone {
             effects += tell(.didMove, turn.moved)
-            effects += tell(.didChange, turn.changed ?? fallBack(turn, record))
+            effects += tell(.didChange, turn.changed ?? fallBack(news, record))
         } else if !hasAgreed {
             effects += tell(.didChange, turn.deleted)
         }
-        for news in turn.news where news.item != record.item || !isGone || !hasAgreed {
-            for (kind, cause) in news.notices
-            where record.presenter.messages.contains(PresenterMessages(kind)) {
-                let subitem = Notice.Subitem(
-                    news.item, at: news.place, from: kind == .subitemDidMove ? news.former : nil)
-                effects.append(.tell(Notice(kind, of: subitem, to: turn.presenter, in: turn.id, cause)))
-            }
+        for notice in news where !hasAgreed || !isEnd(notice) {
+            guard record.presenter.messages.contains(PresenterMessages(notice.kind)) else { continue }
+            effects.append(
+                .tell(Notice(notice.kind, of: notice.subitem, to: turn.presenter, in: turn.id, notice.cause)))
         }
     }
 
     /// N6: why a presenter of a package must be told `didChange` for want of something better.
-    private func fallBack(_ turn: Turn, _ record: PresenterRecord) -> Cause? {
-        guard !turn.news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
-        let notices = turn.news.flatMap(\.notices)
-        return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
+    private func fallBack(_ news: [NameNotice], _ record: PresenterRecord) -> Cause? {
+        guard !news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
+        return news.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
     }
 }

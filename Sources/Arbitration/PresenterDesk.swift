@@ -66,6 +66,11 @@ struct PresenterDesk: Sendable {
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
 
+    /// P26: whether a presenter has not been told yet that something has a name.
+    func isUntold(_ name: Name, to presenter: PresenterID) -> Bool {
+        records[presenter]?.turns.contains { turns[$0]?.news.isUntold(name) ?? false } ?? false
+    }
+
     /// P23: a write is granted.
     mutating func noteEntry(of claim: ClaimID) {
         for turn in inquiries[claim]?.turns ?? [] { turns[turn]?.isEntered = true }

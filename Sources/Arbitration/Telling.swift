@@ -12,6 +12,7 @@ extension Arbiter {
         // Told when it was suspended (N4).
         if let id, let told = claims[id]?.toldStamp, told == stamp { return }
         let isPlainDirectory = tree.isPlainDirectory(item)
+        let happening = Happening(cause, [Name(item, at: place)])
         notePassingOver(item, under: id)
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
@@ -21,10 +22,10 @@ extension Arbiter {
                 desk.records[presenter]?.isOutdated = false
                 continue
             }
-            note(cause, under: id, at: record, &effects) { turn in
+            note(happening, under: id, at: record, &effects) { turn in
                 // N6: a plain directory has no contents of its own.
                 if concern == .item, !isPlainDirectory { return turn.changed = cause }
-                turn.note(item, at: place) { $0.changed = cause }
+                turn.news.change(item, at: place, cause)
             }
         }
     }
@@ -39,12 +40,13 @@ extension Arbiter {
         where desk.records[presenter]?.place.isSameName(as: place) ?? false {
             takeBackDeletion(of: item, to: presenter)
         }
-        tell(witnesses(of: item, at: place), cause, under: claim, &effects) { turn, concern in
+        let happening = Happening(cause, [Name(item, at: place)])
+        tell(witnesses(of: item, at: place), happening, under: claim, &effects) { turn, concern in
             if concern == .item {
                 if !isPlainDirectory { return turn.changed = cause }
-                return turn.note(item, at: place) { $0.changed = cause }
+                return turn.news.change(item, at: place, cause)
             }
-            turn.note(item, at: place) { $0.noteAppearance(cause, at: place) }
+            turn.news.appear(item, at: place, cause)
         }
     }
 
@@ -52,7 +54,7 @@ extension Arbiter {
     private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for turn in desk.records[presenter]?.turns ?? [] {
             desk.turns[turn]?.deleted = nil
-            desk.turns[turn]?.news.removeAll { $0.item == item && $0.deleted != nil }
+            desk.turns[turn]?.news.takeBackDeletion(of: item)
         }
     }
 
@@ -61,24 +63,37 @@ extension Arbiter {
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forMoving))
-        let (before, after) = (Set(above(move.from)), above(move.to))
+        let own = Happening(cause, [])
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
             takeBackDeletion(of: item, to: id)
-            tell([(id, .item)], cause, under: claim, &effects) { turn, _ in turn.moved = cause }
+            tell([(id, .item)], own, under: claim, &effects) { turn, _ in turn.noteMove(of: item, move, cause)
+            }
         }
         var below: [(PresenterID, Concern)] = []
         forEachPresenter(below: item) { below.append(($0, .below)) }
-        tell(below.sorted { $0.0 < $1.0 }, cause, under: claim, &effects) { turn, _ in turn.moved = cause }
+        tell(below.sorted { $0.0 < $1.0 }, own, under: claim, &effects) { turn, _ in
+            turn.noteMove(of: item, move, cause)
+        }
+        noteMoveAbove(item, move, cause, under: claim, &effects)
+    }
+
+    /// N7: those above its old place, and those above its new one.
+    private mutating func noteMoveAbove(
+        _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
+        let (before, after) = (Set(above(move.from)), Set(above(move.to)))
+        let arrival: NameNews.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
+        var happening = Happening(cause, [Name(item, at: move.from), Name(move.over ?? item, at: move.to)])
+        // N7: what is told later is told with its new path.
+        happening.isToldAtOnce = arrival.isOfDirectory
+        happening.mover = item
         for directory in before.union(after).sorted() {
-            let hadIt = before.contains(directory)
-            tell(presenters(above: directory), cause, under: claim, &effects) { turn, _ in
-                turn.note(item, at: move.to) { news in
-                    if hadIt || news.moved != nil {
-                        news.noteMove(cause, from: move.from, to: move.to)
-                    } else {
-                        news.noteAppearance(cause, at: move.to)
-                    }
-                }
+            let isKept = after.contains(directory) && !arrival.isOfDirectory && move.over == nil
+            happening.moved = isKept ? (item, move) : nil
+            tell(presenters(above: directory), happening, under: claim, &effects) { turn, _ in
+                turn.news.move(
+                    item, move, arrival, isFromInside: before.contains(directory),
+                    isToInside: after.contains(directory))
             }
         }
     }
@@ -91,17 +106,23 @@ extension Arbiter {
         let concerned = witnesses(of: item, deletedAt: place)
         for (presenter, _) in concerned { desk.records[presenter]?.passedOver.remove(item) }
         let isPlainDirectory = tree.isPlainDirectory(item)
-        tell(concerned, cause, under: claim, &effects) { turn, concern in
+        let happening = Happening(cause, [Name(item, at: place)])
+        tell(concerned, happening, under: claim, &effects) { turn, concern in
             if concern == .item, !isPlainDirectory { return turn.deleted = cause }
-            turn.note(item, at: place) { $0.deleted = cause }
+            turn.news.remove(item, at: place, cause)
         }
     }
 
     /// P2: what began like a save was a deletion, and is put to presenters now.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
-        noteDeletion(of: item, at: place, by: party, under: nil, &effects)
         let cause = Cause(party, .write(.forDeleting))
-        for (presenter, concern) in witnesses(of: item, deletedAt: place) {
+        let witnesses = witnesses(of: item, deletedAt: place)
+        let name = Name(item, at: place)
+        let untold = witnesses.filter { desk.isUntold(name, to: $0.0) }.map(\.0)
+        noteDeletion(of: item, at: place, by: party, under: nil, &effects)
+        for (presenter, concern) in witnesses {
+            // P26.
+            if concern != .item, untold.contains(presenter), desk.isUntold(name, to: presenter) { continue }
             // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
                 !isSpared(record.presenter.party, by: party), !record.isDemoted
@@ -158,17 +179,19 @@ extension Arbiter {
 
     /// Notes something for each presenter but the one who did it.
     private mutating func tell(
-        _ witnesses: [(PresenterID, Concern)], _ cause: Cause, under claim: ClaimID?,
+        _ witnesses: [(PresenterID, Concern)], _ happening: Happening, under claim: ClaimID?,
         _ effects: inout [Effect],
         _ body: (inout Turn, Concern) -> Void
     ) {
+        let cause = happening.cause
         for (id, concern) in witnesses {
             guard let record = desk.records[id] else { continue }
             if isSilent(cause.party, under: claim, record) {
+                for turn in concern == .item ? [] : record.turns { desk.turns[turn]?.news.know(happening) }
                 if cause.access.changesContents { desk.records[id]?.isOutdated = false }
                 continue
             }
-            note(cause, under: claim, at: record, &effects) { body(&$0, concern) }
+            note(happening, under: claim, at: record, &effects) { body(&$0, concern) }
         }
     }
 
@@ -190,27 +213,50 @@ extension Arbiter {
     }
 
     private mutating func note(
-        _ cause: Cause, under claim: ClaimID?, at record: PresenterRecord, _ effects: inout [Effect],
+        _ happening: Happening, under claim: ClaimID?, at record: PresenterRecord, _ effects: inout [Effect],
         _ body: (inout Turn) -> Void
     ) {
+        let (cause, names) = (happening.cause, happening.names)
         // P24.
         if !record.hearsOfChanges, cause.access.changesContents { desk.records[record.id]?.isOutdated = true }
-        endTrailingTurns(of: record, but: cause.party, &effects)
+        if !happening.isToldAtOnce {
+            endTrailingTurns(of: record, but: cause.party, &effects) { turn in
+                turn.isRelinquished || turn.hasOwnNews || turn.news.knows(anyOf: names)
+            }
+        }
         // N3: what a claim has done is told before the reacquire that follows it.
         let id =
             writeTurn(of: claim, with: record.id)
             ?? presentTurn(of: cause.party, isWrite: true, at: record, &effects)
             ?? makeTurn(with: record.id, cause.party, cause.access)
+        giveWay(to: happening, in: id, at: record.id, &effects)
         guard let entry = desk.turns.index(forKey: id) else { return }
         body(&desk.turns.values[entry])
         desk.turns.values[entry].cause = cause
-        // N8.
-        if desk.turns.values[entry].news.count >= Turn.mostNews { tellNews(of: id, &effects) }
+        // N7, N8.
+        let isFull = desk.turns.values[entry].news.entries.count >= NameLedger.most
+        if isFull || happening.isToldAtOnce { tellNews(of: id, &effects) }
         if desk.turns[id]?.members.isEmpty ?? false { beginTrailing(id) }
     }
 
     private func writeTurn(of claim: ClaimID?, with presenter: PresenterID) -> TurnID? {
         guard let claim, let inquiry = desk.inquiries[claim] else { return nil }
         return inquiry.turns.first { desk.turns[$0].map { $0.presenter == presenter && $0.isWrite } ?? false }
+    }
+}
+
+/// What happened, and at which names those above hear of it.
+struct Happening {
+    let cause: Cause
+    let names: [Name]
+    /// Whether the turn in which it happened tells its news at once.
+    var isToldAtOnce = false
+    /// What got another name.
+    var mover: ItemID?
+    /// A file that took its contents to another name.
+    var moved: (item: ItemID, move: Move)?
+
+    init(_ cause: Cause, _ names: [Name]) {
+        (self.cause, self.names) = (cause, names)
     }
 }

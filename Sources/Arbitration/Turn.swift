@@ -29,25 +29,23 @@ struct Turn: Sendable {
     var hasForfeited = false
     /// Asks about a deletion that has happened already.
     var lossQuestion: QuestionID?
-    /// The last change of the item, the last move, and its deletion (N9).
+    /// The last change of the item, and its deletion (N9).
     var changed: Cause?
-    var moved: Cause?
     var deleted: Cause?
-    /// What happened to items below it, in the order in which they first were heard of (N8).
-    var news: [SubitemNews] = []
+    /// Moves of the item, and of directories above it, that were not taken back; the last one last (N11).
+    var moves: [OwnMove] = []
+    /// What happened at the names below it (N8).
+    var news = NameLedger()
     /// When it ends; nil while it has members or somebody owes it an answer.
     var end: Instant?
 
     /// Whether a reacquire is owed (N3).
     var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
-    var hasAnythingToSay: Bool {
-        isRelinquished || changed != nil || moved != nil || deleted != nil || !news.isEmpty
-    }
-    /// Whether something has happened to the item that can be told before the turn ends (N5): a deletion may be the first
-    /// step of a save.
-    var hasNews: Bool {
-        deleted == nil && (changed != nil || moved != nil || news.contains { $0.deleted == nil })
-    }
+    var moved: Cause? { moves.last?.cause }
+    var hasOwnNews: Bool { changed != nil || moved != nil || deleted != nil }
+    var hasAnythingToSay: Bool { isRelinquished || hasOwnNews || news.hasAnythingToSay }
+    /// N10: whether names have changed, as they do in a save of several steps.
+    var hasSteps: Bool { moved != nil || deleted != nil || news.hasSteps }
     /// Whether it goes on after a write was granted in it (P23).
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
     var isSettled: Bool { question == nil && wanted.isEmpty }
@@ -55,6 +53,15 @@ struct Turn: Sendable {
     var isAboutLoss: Bool {
         wanted.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
+}
+
+/// How what is presented came to have another name (N2).
+struct OwnMove: Sendable {
+    /// It, or a directory above it.
+    let item: ItemID
+    /// What it was called before the turn.
+    let former: Place
+    let cause: Cause
 }
 
 /// What a presenter is to be asked in a turn.
@@ -112,16 +119,29 @@ extension Turn {
         return true
     }
 
-    /// N5: it was told, but for what was deleted.
-    mutating func forgetNews() {
-        if deleted != nil { return }
-        (moved, changed) = (nil, nil)
-        news.removeAll { $0.deleted == nil }
+    /// N11: what comes back to its former name was not moved, unless that was told.
+    mutating func noteMove(of item: ItemID, _ move: Move, _ cause: Cause) {
+        let former = moves.first { $0.item == item }?.former
+        moves.removeAll { $0.item == item }
+        if former == move.to { return }
+        moves.append(OwnMove(item: item, former: former ?? move.from, cause: cause))
     }
 
-    /// N5: a question is asked, and all that has happened was told before.
-    mutating func take(_ question: QuestionID, isAboutLoss: Bool) {
-        forgetNews()
+    /// N5: it was told, but for what was deleted.
+    mutating func forgetNews(but heldBack: Set<Name>) {
+        (moves, changed) = ([], nil)
+        news.settle(heldBack: heldBack)
+    }
+
+    /// N8: all was told.
+    mutating func forgetAll() {
+        forgetNews(but: [])
+        deleted = nil
+    }
+
+    /// A question is asked.
+    mutating func take(_ question: QuestionID, _ demand: Demand, isAboutLoss: Bool) {
+        asked.append(demand)
         self.question = question
         if isAboutLoss { lossQuestion = question }
     }

@@ -5,7 +5,7 @@ import Coordination
 extension Arbiter {
     /// A claim is over, or lets others pass: it belongs to no turn any more.
     ///
-    /// N3: at once if whoever it was said so, else `trailing` later, so that a save in several steps is one turn.
+    /// N3: at once if whoever it was said so, else later, so that a save in several steps is one turn.
     mutating func leaveTurns(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
         guard let inquiry = desk.inquiries.removeValue(forKey: id) else { return }
         for turn in inquiry.turns {
@@ -26,20 +26,38 @@ extension Arbiter {
         guard let entry = desk.turns.index(forKey: id) else { return }
         // An answer that is owed to nobody any more is not waited for, but for that to a deletion which has happened.
         if desk.turns.values[entry].isAboutLoss { return }
-        let end = now + bounds.trailing
+        // N10.
+        let span = desk.turns.values[entry].hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing
+        let end = now + span
         desk.turns.values[entry].end = end
         alarms.insert(Alarms.Alarm(moment: end, subject: .turn(id)))
     }
 
     /// N5: before a presenter hears of somebody else it is told what is over.
     mutating func endTrailingTurns(
-        of record: PresenterRecord, but party: Party, _ effects: inout [Effect]
+        of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
+        where isConcerned: (Turn) -> Bool = { _ in true }
     ) {
         for id in record.turns {
-            guard let turn = desk.turns[id], turn.end != nil, !turn.party.isOneProgram(with: party) else {
-                continue
-            }
+            guard let turn = desk.turns[id], turn.end != nil, !turn.party.isOneProgram(with: party),
+                isConcerned(turn)
+            else { continue }
             endTurn(id, &effects)
+        }
+    }
+
+    /// N5: the last word about a name is the last that is told of it.
+    ///
+    /// All that is below a directory has its new path already. So other turns tell nothing before its move is told, which is the
+    /// last word about both names.
+    mutating func giveWay(
+        to happening: Happening, in own: TurnID, at presenter: PresenterID, _ effects: inout [Effect]
+    ) {
+        for id in desk.records[presenter]?.turns ?? [] where id != own {
+            let isTold =
+                !happening.isToldAtOnce && desk.turns[id]?.news.knows(anyOf: happening.names) ?? false
+            if isTold { tellNews(of: id, &effects) }
+            desk.turns[id]?.news.forget(happening.names)
         }
     }
 
@@ -48,22 +66,10 @@ extension Arbiter {
         guard let record = desk.records[asking.presenter] else { return }
         for id in record.turns where id != asking.id {
             guard let turn = desk.turns[id] else { continue }
-            if turn.isWrite, turn.end != nil {
-                endTurn(id, &effects)
-            } else {
-                tellEarly(of: turn, record, &effects)
-                desk.turns[id]?.forgetNews()
-            }
+            if turn.isWrite, turn.end != nil { endTurn(id, &effects) } else { tellEarly(of: id, &effects) }
         }
         // What ends with the others may have told its news.
-        tellEarly(of: desk.turns[asking.id] ?? asking, record, &effects)
-    }
-
-    private func tellEarly(of turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]) {
-        guard turn.hasNews else { return }
-        var turn = turn
-        turn.news.removeAll { $0.deleted != nil }
-        tell(of: turn, record, &effects)
+        tellEarly(of: asking.id, &effects)
     }
 
     /// N3: the turn in which an access of a party belongs, if there is one.
@@ -94,7 +100,7 @@ extension Arbiter {
         }
         desk.records[turn.presenter]?.turns.removeAll { $0 == id }
         if turn.isRelinquished { tellOfUnrelinquishedTurns(but: turn, record, &effects) }
-        tell(of: turn, record, &effects)
+        tell(of: turn, turn.news.notices, record, &effects)
         if turn.isRelinquished, record.presenter.messages.contains(.reacquire) {
             effects.append(.tell(Notice(.reacquire, to: turn.presenter, in: id, turn.cause)))
         }

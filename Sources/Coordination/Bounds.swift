@@ -44,8 +44,10 @@ public struct Bounds: Hashable, Sendable {
     public var askAgain: Span = .seconds(2)
     /// How long a command that a session repeats, and that only looks at attributes, does not have a document saved again.
     public var askAgainStat: Span = .seconds(30)
-    /// How long after the last step of a save its presenters are told.
+    /// How long after the last write of a program presenters are told.
     public var trailing: Span = .milliseconds(100)
+    /// How long after the last step that changes names presenters are told, since a save takes several.
+    public var steps: Span = .milliseconds(250)
     /// How long one forfeit answers for further accesses of the same process, counted from its last access.
     public var excused: Span = .seconds(2)
     public var policy: Policy = .proceed

@@ -56,10 +56,15 @@ public struct Move: Hashable, Sendable {
     public var to: Place
     /// Stands for the former name from now on; nil if nobody can be waiting for it.
     public var leaving: ItemID?
+    /// The document whose name it takes and that goes on under it: a file renamed over a document in a save.
+    public var over: ItemID?
 
-    public init(from: Place = Place(), to: Place = Place(), leaving: ItemID? = nil) {
+    public init(
+        from: Place = Place(), to: Place = Place(), leaving: ItemID? = nil, over: ItemID? = nil
+    ) {
         self.from = from
         self.to = to
         self.leaving = leaving
+        self.over = over
     }
 }

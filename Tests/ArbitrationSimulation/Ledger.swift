@@ -74,6 +74,8 @@ struct Ledger {
     var upheaval = 0
     /// Items that were deleted and have not come back.
     var gone: Set<ItemID> = []
+    /// Items that got a name since all was quiet.
+    var newcomers: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
 
@@ -136,6 +138,12 @@ extension Ledger {
     }
 
     private mutating func noteLife(_ event: Event) {
+        if isQuiet { newcomers = [] }
+        switch event {
+        case .created(let item, _, _, _), .moved(let item, _, _, _), .replaced(let item, _, _):
+            newcomers.insert(item)
+        default: break
+        }
         switch event {
         case .created(let item, _, _, _), .replaced(let item, _, _):
             gone.remove(item)

@@ -51,7 +51,7 @@ package struct Performance: Sendable {
     private var makers: [ClaimID: Party] = [:]
     private var checkers: [any Checker] = [
         GrantChecker(), WaitChecker(), QueueChecker(), LookChecker(), DeadlockChecker(), QuestionChecker(),
-        ConsentChecker(), TurnChecker(), NoticeChecker(),
+        ConsentChecker(), TurnChecker(), NoticeChecker(), BeliefChecker(),
     ]
 
     package init(bounds: Bounds, isTold: Bool = false, distort: Distortion? = nil) {

@@ -38,6 +38,7 @@ package enum Command {
             ("glance", bounds.glance),
             ("relinquish", bounds.relinquish), ("save", bounds.save), ("deletion", bounds.deletion),
             ("progress", bounds.progress), ("askAgain", bounds.askAgain), ("trailing", bounds.trailing),
+            ("steps", bounds.steps),
             ("excused", bounds.excused),
         ]
         return "bounds policy=\(bounds.policy.rawValue)"
@@ -127,7 +128,8 @@ package enum Command {
             return "lost \(item)\(text(of: place, after: "in")) by \(text(of: party))"
         case .moved(let item, let move, let party, let claim):
             return "moved \(item)" + text(of: move.from, after: "from") + text(of: move.to, after: "to")
-                + (move.leaving.map { " leaving \($0)" } ?? "") + author(party, claim)
+                + (move.leaving.map { " leaving \($0)" } ?? "") + (move.over.map { " over \($0)" } ?? "")
+                + author(party, claim)
         default: return ""
         }
     }

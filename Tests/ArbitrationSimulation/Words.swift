@@ -186,6 +186,7 @@ struct Words {
         case "progress": bounds.progress = try Self.span(halves[1])
         case "askAgain": bounds.askAgain = try Self.span(halves[1])
         case "trailing": bounds.trailing = try Self.span(halves[1])
+        case "steps": bounds.steps = try Self.span(halves[1])
         case "excused": bounds.excused = try Self.span(halves[1])
         default: throw Unreadable()
         }

@@ -29,6 +29,7 @@ import Coordination
 ///     changed @1 stamp 7 under 3, changed @1 in @5 stamp 7 by 100
 ///     created @1 in @5 by 100, deleted @1 in @5 under 3, lost @1 by 100
 ///     moved @1 by 100, moved @1 from @5 to @6 leaving @9 under 3
+///     moved @2 from @5 link 2 to @5 link 1 over @1 by 100
 package struct World {
     private var bounds = Bounds()
     private lazy var arbiter = Arbiter(bounds: bounds)
@@ -132,6 +133,7 @@ package struct World {
         }
         var move = Move(from: try words.place(after: "from"), to: try words.place(after: "to"))
         if try words.follows("leaving") { move.leaving = try words.item() }
+        if try words.follows("over") { move.over = try words.item() }
         let (claim, party) = try author(&words)
         return .moved(item, move, by: party, under: claim)
     }

@@ -23,8 +23,33 @@ struct Fault: Sendable, CustomTestStringConvertible, CustomStringConvertible {
         Fault("nobody hears of changes", "NoticeChecker", "is let in before it is told") {
             if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] }
         },
-        Fault("nobody hears of what is in a folder", "NoticeChecker", "is not told in time") {
+        Fault("nobody hears of what is in a folder", "BeliefChecker", "does not know that") {
             if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] }
+        },
+        Fault("nobody hears that something in a folder is gone", "BeliefChecker", "believes that") {
+            if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
+                notice.cause.access == .write(.forDeleting)
+            {
+                []
+            } else {
+                [$0]
+            }
+        },
+        Fault("nobody hears that something in a folder has changed", "BeliefChecker", "has other contents") {
+            if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
+                notice.cause.access != .write(.forDeleting)
+            {
+                []
+            } else {
+                [$0]
+            }
+        },
+        Fault("what is in a folder is told of again", "BeliefChecker", "where nothing happened") { effect in
+            guard case .tell(let told) = effect, let subitem = told.subitem else { return [effect] }
+            let other = Notice.Subitem(ItemID(subitem.item.rawValue + 1_000), at: subitem.place)
+            return [
+                effect, .tell(Notice(told.kind, of: other, to: told.presenter, in: told.turn, told.cause)),
+            ]
         },
         Fault("nobody hears of moves", "NoticeChecker", "is let in before it is told: moved") {
             if case .tell(let notice) = $0, notice.kind == .didMove { [] } else { [$0] }

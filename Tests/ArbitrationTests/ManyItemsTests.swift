@@ -38,7 +38,7 @@ struct ManyItemsTests {
         // The same turn goes on, and tells the rest when it ends.
         #expect(create(356..<359).isEmpty)
         effects = []
-        arbiter.handle(.tick, at: start + Bounds().trailing, into: &effects)
+        arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)
         #expect(told() == [356, 357, 358].map { ItemID($0) })
     }
 }

@@ -72,6 +72,7 @@ struct Menu: Sendable {
         (bounds.askAgain, bounds.trailing, bounds.excused) = (
             .milliseconds(45), .milliseconds(15), .milliseconds(65)
         )
+        bounds.steps = .milliseconds(25)
         return bounds
     }
 }
@@ -143,7 +144,7 @@ struct Run {
         case .moved(let item, let move, let party, let claim):
             let from = now(item, move.from)
             places[item] = move.to
-            let move = Move(from: from, to: move.to, leaving: move.leaving)
+            let move = Move(from: from, to: move.to, leaving: move.leaving, over: move.over)
             return .moved(item, move, by: party, under: claim)
         default: return fact
         }

@@ -142,6 +142,7 @@ import func TestSupport.eventually
     func subitems() throws {
         var bounds = Bounds()
         bounds.trailing = .milliseconds(1)
+        bounds.steps = .milliseconds(1)
         let stage = try Stage(bounds)
         stage.engine.place(ItemID(50), Directory(in: nil))
         stage.engine.place(ItemID(51), Directory(in: ItemID(50)))

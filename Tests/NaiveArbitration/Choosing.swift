@@ -145,6 +145,9 @@ extension NaiveArbiter {
                 if ask.request == .save, !part.access.isWrite, holdsUp(party, presenter) { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
                 if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
+                // P26.
+                let name = NaiveName(part.place, part.item)
+                if ask.subitem != nil, isUntold(name, to: presenter.id) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
                     wanted.append((ask, part.access))
                 }

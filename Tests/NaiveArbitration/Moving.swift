@@ -90,13 +90,14 @@ extension NaiveArbiter {
             if shown == item {
                 guard presenter.place.isSameName(as: move.from) else { continue }
                 takeBackDeletion(of: item, to: presenter.id)
-                note(.moved, to: presenter, cause, claim)
-            } else if old.contains(shown) {
-                note(.subitem(.moved, item, move.to, from: move.from), to: presenter, cause, claim)
-            } else if new.contains(shown) {
-                note(.subitem(.appeared, item, move.to, from: move.from), to: presenter, cause, claim)
+                note(.moved(item, move), to: presenter, cause, claim)
+            } else if old.contains(shown) || new.contains(shown) {
+                let seen = NaiveMove(
+                    item: item, move: move, cause: cause, isFromInside: old.contains(shown),
+                    isToInside: new.contains(shown), isOfDirectory: directories[item] != nil)
+                note(.below(.moved(seen)), to: presenter, cause, claim)
             } else if directories[item] != nil, ancestors(of: shown, at: presenter.place).contains(item) {
-                note(.moved, to: presenter, cause, claim)
+                note(.moved(item, move), to: presenter, cause, claim)
             }
         }
     }

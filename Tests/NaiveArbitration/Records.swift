@@ -148,31 +148,21 @@ package struct NaiveTurn: Sendable {
     /// P23: whether a write was granted in it.
     var wasWritten = false
     var end: Instant?
-    var moved: Cause?
+    /// N11: what was moved, and from where.
+    var moves: [(item: ItemID, former: Place, cause: Cause)] = []
     var changed: Cause?
     /// N9: the item is gone.
     var gone: Cause?
-    var subitems: [NaiveNews] = []
+    /// What happened below it; and the names that were known before, and where something was moved to last.
+    var happenings: [NaiveHappening] = []
+    var known: [NaiveOutcome] = []
+    var movedTo: NaiveName?
 
+    var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
+    var hasOwnNews: Bool { moved != nil || changed != nil || gone != nil }
     /// Whether it would be told, if the presenter implements it.
     var hasAnythingToSay: Bool {
-        hasAskedToRelinquish || moved != nil || changed != nil || gone != nil || !subitems.isEmpty
+        hasAskedToRelinquish || hasOwnNews || outcomes.all.contains { !$0.isTold }
     }
-}
-
-/// What happened to something in a presented directory (N8).
-struct NaiveNews: Sendable {
-    enum Kind: Sendable { case appeared, moved, changed, deleted }
-    let item: ItemID
-    /// In the order in which they are told.
-    var kinds: [Kind]
-    var place: Place
-    var former: Place?
-    var causes: [Kind: Cause]
-    /// What there was to tell before it was deleted.
-    var before: [Kind] = []
-
-    /// It is not there, whether there is anything to tell of that or not.
-    var isGone: Bool { kinds == [.deleted] || kinds.isEmpty }
 }

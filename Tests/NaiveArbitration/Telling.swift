@@ -4,10 +4,10 @@ import Coordination
 /// What presenters hear of changes.
 extension NaiveArbiter {
     enum News {
-        case moved
+        case moved(ItemID, Move)
         case changed
         case gone
-        case subitem(NaiveNews.Kind, ItemID, Place, from: Place?)
+        case below(NaiveHappening)
     }
 
     /// N1, N4, N6.
@@ -37,7 +37,7 @@ extension NaiveArbiter {
             if shown == item, !isPlain(item) {
                 note(.changed, to: presenter, cause, claim)
             } else if shown == item || ancestors(of: item, at: place).contains(shown) {
-                note(.subitem(.changed, item, place, from: nil), to: presenter, cause, claim)
+                note(.below(.changed(item, place, cause)), to: presenter, cause, claim)
             }
         }
     }
@@ -50,10 +50,10 @@ extension NaiveArbiter {
             if shown == item {
                 if presenter.place.isSameName(as: place) { takeBackDeletion(of: item, to: presenter.id) }
                 note(
-                    isPlain(item) ? .subitem(.changed, item, place, from: nil) : .changed, to: presenter,
-                    cause, claim)
+                    isPlain(item) ? .below(.changed(item, place, cause)) : .changed, to: presenter, cause,
+                    claim)
             } else if ancestors(of: item, at: place).contains(shown) {
-                note(.subitem(.appeared, item, place, from: nil), to: presenter, cause, claim)
+                note(.below(.made(item, place, cause)), to: presenter, cause, claim)
             }
         }
     }
@@ -63,7 +63,7 @@ extension NaiveArbiter {
         for turn in turns where turn.presenter == presenter {
             change(turn.id) { turn in
                 turn.gone = nil
-                turn.subitems.removeAll { $0.item == item && $0.kinds == [.deleted] }
+                turn.keep(turn.outcomes.all.filter { $0.before != item || $0.holder != nil })
             }
         }
     }
@@ -80,16 +80,18 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 guard presenter.place.isSameName(as: place) else { continue }
-                let news: News = isPlain(item) ? .subitem(.deleted, item, place, from: nil) : .gone
+                let news: News = isPlain(item) ? .below(.deleted(item, place, cause)) : .gone
                 note(news, to: presenter, cause, claim)
             } else if ancestors(of: item, at: place).contains(shown) {
-                note(.subitem(.deleted, item, place, from: nil), to: presenter, cause, claim)
+                note(.below(.deleted(item, place, cause)), to: presenter, cause, claim)
             }
         }
     }
 
     /// P2: a deletion that was taken for the first step of a save.
     mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
+        let name = NaiveName(place, item)
+        let untold = presenters.map(\.id).filter { isUntold(name, to: $0) }
         noteDeletion(item, place, party, nil)
         let cause = Cause(party, .write(.forDeleting))
         for presenter in presenters {
@@ -105,11 +107,12 @@ extension NaiveArbiter {
                 ? NaiveAsk(request: .accommodateSubitemDeletion, subitem: item)
                 : NaiveAsk(request: .accommodateDeletion, subitem: nil)
             guard presenter.implements(ask.request) else { continue }
+            // P26.
+            if isAbove, untold.contains(presenter.id), isUntold(name, to: presenter.id) { continue }
             if isExcused(party, presenter) {
                 excuse(party, presenter.id)
                 continue
             }
-            endOthers(of: presenter.id, besides: party)
             guard let turn = turn(of: presenter.id, cause, true, isOfSocket: false) else { continue }
             change(turn) { turn in
                 turn.end = nil
@@ -123,6 +126,11 @@ extension NaiveArbiter {
             goOnWithTurns()
             leaveIfEmpty(turn)
         }
+    }
+
+    /// P26: whether a presenter has not been told yet that something has a name.
+    func isUntold(_ name: NaiveName, to presenter: PresenterID) -> Bool {
+        turns.contains { $0.presenter == presenter && $0.isUntold(name) }
     }
 
     /// P6: what those write who work for a presenter that owes an answer is its own.
@@ -163,21 +171,90 @@ extension NaiveArbiter {
         {
             presenters[index].isOutdated = !isOwn
         }
-        if isOwn { return }
-        endOthers(of: presenter.id, besides: cause.party)
+        if isOwn { return know(news, presenter) }
+        let names = names(of: news)
+        var isDirectoryMoved = false
+        if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
+        endOthers(of: presenter.id, besides: cause.party) { turn in
+            !isDirectoryMoved && (turn.hasAskedToRelinquish || turn.hasOwnNews || turn.knows(names))
+        }
         guard let id = turnOfNews(presenter.id, cause, claim) else { return }
+        tellFirst(names, besides: id, to: presenter, isForgotten: isDirectoryMoved)
         change(id) { turn in
             turn.cause = cause
             switch news {
-            case .moved: turn.moved = cause
+            case .moved(let item, let move): turn.noteMove(item, move, cause)
             case .changed: turn.changed = cause
             case .gone: turn.gone = cause
-            case .subitem(let kind, let item, let place, let former):
-                turn.note(kind, item, place, from: former, cause)
+            case .below(let happening): turn.note(happening)
             }
         }
+        tellAtOnce(id, presenter, news)
         if members(of: id).isEmpty, turns.contains(where: { $0.id == id && !isOwing($0) }) { trail(id) }
-        tellIfMany(id, presenter)
+    }
+
+    private func names(of news: News) -> [NaiveName] {
+        guard case .below(let happening) = news else { return [] }
+        switch happening {
+        case .changed(let item, let place, _), .made(let item, let place, _),
+            .deleted(let item, let place, _):
+            return [NaiveName(place, item)]
+        case .moved(let move):
+            return [
+                NaiveName(move.move.from, move.item), NaiveName(move.move.to, move.move.over ?? move.item),
+            ]
+        }
+    }
+
+    /// N5: of names with which a presenter did something itself nothing is told, but for contents that it may not know.
+    private mutating func know(_ news: News, _ presenter: NaivePresenter) {
+        guard case .below(let happening) = news else { return }
+        switch happening {
+        case .changed: return
+        case .made(let item, _, _), .deleted(let item, _, _): if item == presenter.item { return }
+        case .moved: break
+        }
+        let names = names(of: news)
+        for turn in turns where turn.presenter == presenter.id {
+            let all = turn.outcomes.all
+            let left = all.filter { outcome in
+                if case .moved(let move) = happening, names[0] != names[1], outcome.name == names[0],
+                    let now = outcome.now, now != move.item
+                {
+                    return true
+                }
+                return !names.contains(outcome.name)
+            }
+            if left.count == all.count { continue }
+            change(turn.id) { $0.keep(left) }
+            guard case .moved(let move) = happening, !move.isOfDirectory, move.isToInside,
+                move.move.over == nil,
+                let from = all.first(where: { $0.name == NaiveName(move.move.from, move.item) }),
+                from.now == move.item, let cause = from.latest
+            else { continue }
+            change(turn.id) { $0.note(.changed(move.item, move.move.to, cause)) }
+        }
+    }
+
+    /// N5: what other turns have to tell of names; the move of a directory says it all.
+    private mutating func tellFirst(
+        _ names: [NaiveName], besides own: TurnID?, to presenter: NaivePresenter, isForgotten: Bool
+    ) {
+        for turn in turns where turn.presenter == presenter.id && turn.id != own {
+            if !isForgotten, turn.knows(names) { tellAll(turn.id, presenter) }
+            change(turn.id) { turn in
+                turn.keep(turn.outcomes.all.filter { !names.contains($0.name) })
+            }
+        }
+    }
+
+    private mutating func tellAll(_ id: TurnID, _ presenter: NaivePresenter) {
+        guard let turn = turns.first(where: { $0.id == id }) else { return }
+        effects += notices(at: turn, presenter).filter { $0.kind != .reacquire }.map { .tell($0) }
+        change(id) {
+            ($0.moves, $0.changed, $0.gone) = ([], nil, nil)
+            $0.settle()
+        }
     }
 
     private mutating func turnOfNews(_ presenter: PresenterID, _ cause: Cause, _ claim: ClaimID?) -> TurnID? {
@@ -190,57 +267,24 @@ extension NaiveArbiter {
         return turn(of: presenter, cause, true, isOfSocket: false)
     }
 
-    /// N8.
-    private mutating func tellIfMany(_ id: TurnID, _ presenter: NaivePresenter) {
-        guard let turn = turns.first(where: { $0.id == id }), turn.subitems.count >= 256 else { return }
-        endOthers(of: presenter.id, besides: turn.program)
-        effects += notices(at: turn, presenter).filter { $0.kind != .reacquire }.map { .tell($0) }
-        change(id) {
-            ($0.moved, $0.changed, $0.gone) = (nil, nil, nil)
-            $0.subitems = []
-        }
+    /// N7, N8: that a directory was moved, and what happened at many names.
+    private mutating func tellAtOnce(_ id: TurnID, _ presenter: NaivePresenter, _ news: News) {
+        var isDirectoryMoved = false
+        if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
+        guard let turn = turns.first(where: { $0.id == id }),
+            isDirectoryMoved
+                || turn.happenings.count + turn.known.count >= 256 && turn.outcomes.all.count >= 256
+        else { return }
+        tellAll(id, presenter)
     }
 }
 
-/// N8: each thing that happened to an item is told once.
 extension NaiveTurn {
-    mutating func note(
-        _ kind: NaiveNews.Kind, _ item: ItemID, _ place: Place, from former: Place?, _ cause: Cause
-    ) {
-        guard let index = subitems.firstIndex(where: { $0.item == item }) else {
-            subitems.append(
-                NaiveNews(item: item, kinds: [kind], place: place, former: former, causes: [kind: cause]))
-            return
-        }
-        var news = subitems[index]
-        if kind == .moved || kind == .appeared { news.place = place }
-        switch kind {
-        case .deleted where news.kinds == [.deleted]: break
-        case .deleted:
-            news.before = news.kinds
-            news.kinds = news.kinds == [.appeared] || news.kinds.isEmpty ? [] : [.deleted]
-        // N8: what comes after a deletion comes besides what was before.
-        case .changed where news.kinds == [.deleted]: news.before.append(.changed)
-        case .moved where news.kinds == [.deleted]:
-            news.kinds = news.before.contains(.changed) ? [.moved, .changed] : [.moved]
-        case .appeared where news.kinds == [.deleted] && former != nil && news.before.contains(.moved):
-            news.kinds = news.before.contains(.changed) ? [.moved, .changed] : [.moved]
-            news.causes[.moved] = cause
-        case .appeared where news.kinds == [.deleted]:
-            news.kinds = news.before.contains(.moved) ? [.moved, .changed] : [.changed]
-            news.causes[.changed] = cause
-        case .moved where news.kinds == []: news.kinds = [.appeared]
-        // N8: what was moved away and back was moved.
-        case .appeared where former != nil && news.kinds.contains(.moved): news.causes[.moved] = cause
-        case .appeared: news.kinds = [.appeared]
-        case .moved, .changed:
-            let isIncluded = [[], [.appeared], [.deleted]].contains(news.kinds)
-            if !isIncluded {
-                news.kinds = [.moved, .changed].filter { $0 == kind || news.kinds.contains($0) }
-            }
-        }
-        if kind == .moved, news.former == nil { news.former = former }
-        news.causes[kind] = cause
-        subitems[index] = news
+    /// N11: what is called again what it was called before was not moved.
+    mutating func noteMove(_ item: ItemID, _ move: Move, _ cause: Cause) {
+        let former = moves.first { $0.item == item }?.former
+        moves = moves.filter { $0.item != item }
+        if let former, former == move.to { return }
+        moves.append((item, former ?? move.from, cause))
     }
 }

@@ -43,8 +43,10 @@ extension NaiveArbiter {
     }
 
     mutating func trail(_ id: TurnID) {
-        let moment = now + bounds.trailing
-        change(id) { $0.end = moment }
+        // N10.
+        change(id) { [now, bounds] turn in
+            turn.end = now + (turn.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing)
+        }
     }
 
     /// What was owed to nobody has been asked and answered.
@@ -57,9 +59,13 @@ extension NaiveArbiter {
     }
 
     /// N5.
-    mutating func endOthers(of presenter: PresenterID, besides party: Party) {
+    mutating func endOthers(
+        of presenter: PresenterID, besides party: Party,
+        where isConcerned: (NaiveTurn) -> Bool = { _ in true }
+    ) {
         let others = turns.filter { turn in
             turn.presenter == presenter && turn.end != nil && !turn.program.isExempt(from: party)
+                && isConcerned(turn)
         }
         for turn in others { end(turn.id) }
     }
@@ -84,8 +90,8 @@ extension NaiveArbiter {
                 drop(other.id)
             } else {
                 change(other.id) {
-                    ($0.moved, $0.changed, $0.gone) = (nil, nil, nil)
-                    $0.subitems = []
+                    ($0.moves, $0.changed, $0.gone) = ([], nil, nil)
+                    $0.settle()
                 }
             }
         }
@@ -96,12 +102,13 @@ extension NaiveArbiter {
         guard let turn = turns.first(where: { $0.id == id }), turn.gone == nil,
             let presenter = presenters.first(where: { $0.id == turn.presenter })
         else { return }
-        var told = turn
-        told.subitems.removeAll { $0.isGone }
-        effects += notices(at: told, presenter).filter { $0.kind != .reacquire }.map { .tell($0) }
+        let gone = turn.outcomes.gone
+        effects += notices(at: turn, presenter, holdingBack: gone).filter { $0.kind != .reacquire }.map {
+            .tell($0)
+        }
         change(id) {
-            ($0.moved, $0.changed) = (nil, nil)
-            $0.subitems.removeAll { !$0.isGone }
+            ($0.moves, $0.changed) = ([], nil)
+            $0.settle(but: gone)
         }
     }
 
@@ -114,11 +121,12 @@ extension NaiveArbiter {
         }
     }
 
-    func notices(at turn: NaiveTurn, _ presenter: NaivePresenter) -> [Notice] {
+    func notices(
+        at turn: NaiveTurn, _ presenter: NaivePresenter, holdingBack heldBack: [NaiveName] = []
+    ) -> [Notice] {
         var notices: [Notice] = []
-        let isGone =
-            turn.gone != nil
-            || turn.subitems.contains { $0.item == presenter.item && $0.kinds == [.deleted] }
+        let news = turn.outcomes.news.filter { !heldBack.contains($0.name) }
+        let isGone = turn.gone != nil || news.contains { $0.item == presenter.item && $0.isEnd }
         if let cause = turn.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: turn.presenter, in: turn.id, cause))
         }
@@ -127,7 +135,7 @@ extension NaiveArbiter {
             !turn.isRefused && !turn.isForfeited
             && turn.asked.contains { $0.request == .accommodateDeletion }
         var standIn: Cause?
-        let items = itemNotices(turn, presenter, isAccommodated, &standIn)
+        let items = itemNotices(news, turn, presenter, isAccommodated, &standIn)
         let changed = turn.gone == nil ? turn.changed ?? standIn : isAccommodated ? nil : turn.gone
         if let changed, presenter.implements(.didChange) {
             notices.append(Notice(.didChange, to: turn.presenter, in: turn.id, changed))
@@ -141,32 +149,19 @@ extension NaiveArbiter {
 
     /// N6; a package that implements nothing better is told that it changed.
     func itemNotices(
-        _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool, _ standIn: inout Cause?
+        _ news: [NaiveNews], _ turn: NaiveTurn, _ presenter: NaivePresenter, _ isAccommodated: Bool,
+        _ standIn: inout Cause?
     ) -> [Notice] {
         var notices: [Notice] = []
-        for news in turn.subitems {
-            if news.item == presenter.item, news.kinds == [.deleted], isAccommodated { continue }
-            for kind in news.kinds {
-                guard let cause = news.causes[kind] else { continue }
-                if presenter.implements(kind.notice) {
-                    let former = kind == .moved ? news.former : nil
-                    let subitem = Notice.Subitem(news.item, at: news.place, from: former)
-                    notices.append(Notice(kind.notice, of: subitem, to: turn.presenter, in: turn.id, cause))
-                } else if let item = presenter.item, isPackage(item) {
-                    standIn = cause
-                }
+        for one in news {
+            if one.item == presenter.item, one.isEnd, isAccommodated { continue }
+            if presenter.implements(one.kind) {
+                let subitem = Notice.Subitem(one.item, at: one.place, from: one.former)
+                notices.append(Notice(one.kind, of: subitem, to: turn.presenter, in: turn.id, one.cause))
+            } else if let item = presenter.item, isPackage(item) {
+                standIn = one.cause
             }
         }
         return notices
-    }
-}
-
-extension NaiveNews.Kind {
-    fileprivate var notice: PresenterNotice {
-        switch self {
-        case .appeared: .subitemDidAppear
-        case .moved: .subitemDidMove
-        case .changed, .deleted: .subitemDidChange
-        }
     }
 }

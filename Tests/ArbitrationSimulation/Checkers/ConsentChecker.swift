@@ -157,6 +157,10 @@ struct ConsentChecker: Checker {
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
                     if isCovered(claim, request, id, ledger) { continue }
                     if request.isDeletion, isMovedInstead(part, of: claim) { continue }
+                    // P26.
+                    if request == .accommodateSubitemDeletion, ledger.newcomers.contains(part.item) {
+                        continue
+                    }
                     // P9: it waits for a save that somebody else asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     if request == .save, isSparedSaving(claim, part, showing, ledger) { continue }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Each change is told once to everyone concerned, and never to the one who did it (P5, P6, N1, N2, N4, N6 to N9).
+/// Each change of an item is told once to everyone who shows it, and never to the one who did it (P5, P6, N1, N2, N4, N9,
+/// N11). What is told of names below is looked at by the ``BeliefChecker``.
 struct NoticeChecker: Checker {
-    enum What { case moved, changed, appeared, deleted }
+    enum What { case moved, changed, deleted }
 
-    /// Something a presenter is still to be told.
+    /// Something a presenter is still to be told of what it shows.
     struct Due {
         let presenter: PresenterID
-        /// Nil for what it shows itself.
-        var subitem: ItemID?
         /// What it happened to.
         let origin: ItemID
         let what: What
+        /// Of a move: the former place.
+        var former: Place?
         let party: Party
         /// Whether it must be told; else it may.
         var isCertain: Bool
@@ -22,6 +23,9 @@ struct NoticeChecker: Checker {
     }
 
     var dues: [Due] = []
+    /// N6: the parties that did something below what is shown, and may be named for want of something better; and when they
+    /// did it last.
+    var parties: [PresenterID: [Party: Instant]] = [:]
     private var families = Families()
     /// Claims that are live, or were not long ago.
     var recent: [ClaimID: Recent] = [:]
@@ -66,7 +70,7 @@ struct NoticeChecker: Checker {
             changed(act, isCertain: isNew, ledger)
         case .created(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
-            tellAbove(act, .appeared, ledger)
+            noteBelow(act, ledger)
             returned(act, ledger)
         case .deleted(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
@@ -84,6 +88,7 @@ struct NoticeChecker: Checker {
             if saveOwed[presenter] != nil { saveOwed[presenter] = ledger.now }
         case .removed(let id):
             dues.removeAll { $0.presenter == id }
+            parties[id] = nil
             open = open.filter { $1.question.presenter != id }
         default: break
         }
@@ -112,7 +117,7 @@ struct NoticeChecker: Checker {
             if !recent.isEmpty { recent = [:] }
             return
         }
-        let span = Span(nanoseconds: ledger.bounds.trailing.nanoseconds * 2)
+        let span = Span(nanoseconds: max(ledger.bounds.trailing, ledger.bounds.steps).nanoseconds * 2)
         for (id, known) in recent where ledger.claims[id] == nil {
             if !known.isOver {
                 recent[id]?.last = ledger.now
@@ -153,7 +158,7 @@ struct NoticeChecker: Checker {
 
     /// Notes what is due to a presenter, if it is concerned at all.
     private mutating func add(
-        _ what: What, to showing: Ledger.Showing, of subitem: ItemID?, _ act: Act, isCertain: Bool,
+        _ what: What, to showing: Ledger.Showing, _ act: Act, isCertain: Bool, from former: Place? = nil,
         evenIfGone: Bool = false, _ ledger: Ledger
     ) {
         if ledger.isOwn(act.party, showing) { return }
@@ -169,17 +174,10 @@ struct NoticeChecker: Checker {
             || ledger.creditors(
                 of: act.party, answering: act.claim.flatMap { ledger.claims[$0]?.request.answering }
             ).contains(id)
-        // N8: an appearance includes changes and moves, for one who does not hear of appearances as well.
-        let isIncluded =
-            (what == .changed || what == .moved)
-            && dues.contains {
-                $0.presenter == id && $0.subitem == act.item && $0.what == .appeared
-                    && isRelated($0.party, act.party)
-            }
         dues.append(
             Due(
-                presenter: id, subitem: subitem, origin: act.item, what: what, party: act.party,
-                isCertain: isCertain && !isForItsSake && !isIncluded && (evenIfGone || !showing.isGone),
+                presenter: id, origin: act.item, what: what, former: former, party: act.party,
+                isCertain: isCertain && !isForItsSake && (evenIfGone || !showing.isGone),
                 number: ledger.number,
                 moment: ledger.now))
     }
@@ -196,57 +194,23 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N8: whether an appearance or a deletion may stand for what is due to those above, or for its fallback (N6).
-    private func includes(_ act: Act, _ due: Due, _ ledger: Ledger) -> Bool {
-        guard due.origin == act.item, isRelated(due.party, act.party) else { return false }
-        if due.subitem != nil { return true }
-        return due.what == .changed && ledger.showings[due.presenter]?.item != act.item
-    }
-
-    /// N6: those above, with the fallback of packages.
-    private mutating func tellAbove(
-        _ act: Act, _ what: What, isCertain: Bool = true, except: Set<PresenterID> = [], _ ledger: Ledger
-    ) {
-        let notice: PresenterNotice =
-            switch what {
-            case .appeared: .subitemDidAppear
-            case .moved: .subitemDidMove
-            case .changed, .deleted: .subitemDidChange
-            }
-        if what == .appeared {
-            // N8: an appearance includes them.
-            for index in dues.indices
-            where includes(act, dues[index], ledger) && dues[index].number < ledger.number {
-                if [.moved, .changed].contains(dues[index].what) { dues[index].isCertain = false }
-            }
-        }
-        for (id, showing) in ledger.showings where !except.contains(id) {
-            let position = ledger.position(of: showing, to: act.item, act.place)
-            guard position == .packageAbove || position == .plainAbove else { continue }
-            if showing.implements(notice) {
-                add(what, to: showing, of: act.item, act, isCertain: isCertain, ledger)
-            } else {
-                if what == .appeared {
-                    add(.appeared, to: showing, of: act.item, act, isCertain: false, ledger)
-                }
-                // A plain directory may be a package when it is told.
-                guard showing.implements(.didChange) else { continue }
-                let isSure = isCertain && position == .packageAbove
-                add(.changed, to: showing, of: nil, act, isCertain: isSure, ledger)
-            }
+    /// N6: a package that does not implement what it would be told is told that it changed. A plain directory may be a package
+    /// when it is told.
+    private mutating func noteBelow(_ act: Act, from: Place? = nil, _ ledger: Ledger) {
+        var above = Set(ledger.above(act.item, act.place))
+        if let directory = from?.directory { above.formUnion([directory] + ledger.above(directory, Place())) }
+        for (id, showing) in ledger.showings where showing.item.map(above.contains) ?? false {
+            families.note(act.party)
+            parties[id, default: [:]][act.party] = ledger.now
         }
     }
 
     private mutating func changed(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
-        for showing in ledger.showings.values where showing.item == act.item {
-            let isPlain = ledger.isPlain(act.item)
-            if isPlain, showing.implements(.subitemDidChange) {
-                add(.changed, to: showing, of: act.item, act, isCertain: isCertain, ledger)
-            } else if !isPlain, showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: isCertain, ledger)
-            }
+        for showing in ledger.showings.values where showing.item == act.item && !ledger.isPlain(act.item) {
+            guard showing.implements(.didChange) else { continue }
+            add(.changed, to: showing, act, isCertain: isCertain, ledger)
         }
-        tellAbove(act, .changed, isCertain: isCertain, ledger)
+        noteBelow(act, ledger)
     }
 
     /// N9: what presenters of the item were to be told of its end is not so any more.
@@ -255,12 +219,9 @@ struct NoticeChecker: Checker {
             let shown = ledger.showings[dues[index].presenter]?.item
             if shown == act.item { dues[index].isCertain = false }
         }
-        let isPlain = ledger.isPlain(act.item)
-        for showing in ledger.showings.values where showing.item == act.item {
-            if showing.implements(.didChange) {
-                add(.changed, to: showing, of: nil, act, isCertain: !isPlain, ledger)
-            }
-            if isPlain { add(.changed, to: showing, of: act.item, act, isCertain: false, ledger) }
+        for showing in ledger.showings.values where showing.item == act.item && showing.implements(.didChange)
+        {
+            add(.changed, to: showing, act, isCertain: !ledger.isPlain(act.item), ledger)
         }
     }
 
@@ -269,46 +230,18 @@ struct NoticeChecker: Checker {
         where showing.item == act.item && showing.place.isSameName(as: act.place) {
             // N9: not if its turn asked it to make way, which who implements that may have been.
             // And nothing else that happened to it in that turn.
-            let isSure = isCertain && !showing.implements(.accommodateDeletion)
-            for index in dues.indices
-            where dues[index].presenter == showing.presenter.id && dues[index].subitem == nil {
+            let isSure = isCertain && !showing.implements(.accommodateDeletion) && !ledger.isPlain(act.item)
+            for index in dues.indices where dues[index].presenter == showing.presenter.id {
                 dues[index].isCertain = false
             }
-            let isPlain = ledger.isPlain(act.item)
             if showing.implements(.didChange) {
-                add(
-                    .deleted, to: showing, of: nil, act, isCertain: isSure && !isPlain, evenIfGone: true,
-                    ledger)
+                add(.deleted, to: showing, act, isCertain: isSure, evenIfGone: true, ledger)
             }
-            if isPlain { add(.deleted, to: showing, of: act.item, act, isCertain: false, ledger) }
         }
-        // N8: a deletion includes what was before, for one who does not hear of deletions as well.
-        for index in dues.indices
-        where includes(act, dues[index], ledger) {
-            dues[index].isCertain = false
-        }
-        // What appeared in the same turn is not told of at all; siblings share that of the program they work for.
-        for showing in ledger.showings.values {
-            let isFresh = dues.contains {
-                $0.presenter == showing.presenter.id && $0.subitem == act.item && $0.what == .appeared
-                    && isRelated($0.party, act.party)
-            }
-            guard isFresh else { continue }
-            for index in dues.indices
-            where dues[index].presenter == showing.presenter.id && dues[index].subitem == act.item {
-                dues[index].isCertain = false
-            }
-            tellAbove(
-                act, .deleted, isCertain: false,
-                except: Set(ledger.showings.keys.filter { $0 != showing.presenter.id }), ledger)
-        }
-        let fresh = dues.filter {
-            $0.subitem == act.item && $0.what == .appeared && isRelated($0.party, act.party)
-        }
-        tellAbove(act, .deleted, isCertain: isCertain, except: Set(fresh.map(\.presenter)), ledger)
+        noteBelow(act, ledger)
     }
 
-    /// N2, N7.
+    /// N2.
     private mutating func moved(
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ ledger: Ledger
     ) {
@@ -317,57 +250,24 @@ struct NoticeChecker: Checker {
         for index in dues.indices where dues[index].what == .deleted && dues[index].origin == item {
             dues[index].isCertain = false
         }
+        // N11.
+        let isBack = dues.contains { $0.what == .moved && $0.origin == item && $0.former == move.to }
+        for index in dues.indices where isBack && dues[index].what == .moved && dues[index].origin == item {
+            dues[index].isCertain = false
+        }
         for showing in ledger.showings.values {
             guard let shown = showing.item, showing.implements(.didMove) else { continue }
-            if shown == item, showing.place == move.to {
-                add(.moved, to: showing, of: nil, act, isCertain: true, ledger)
-            } else if shown != item, ledger.above(shown, showing.place).contains(item) {
-                add(.moved, to: showing, of: nil, act, isCertain: true, ledger)
+            let isItself = shown == item && showing.place == move.to
+            guard isItself || (shown != item && ledger.above(shown, showing.place).contains(item)) else {
+                continue
             }
+            add(.moved, to: showing, act, isCertain: !isBack, from: move.from, ledger)
         }
-        // The ledger knows the directory at its new place only.
-        var old = Set<ItemID>()
-        if let directory = move.from.directory {
-            old = Set([directory] + ledger.above(directory, Place()))
-        }
-        for (id, showing) in ledger.showings {
-            guard let shown = showing.item, old.contains(shown) else { continue }
-            let isPackage = ledger.isPackage(shown)
-            if showing.implements(.subitemDidMove) {
-                add(.moved, to: showing, of: item, act, isCertain: true, ledger)
-            } else if showing.implements(.didChange) {
-                // A plain directory may be a package when it is told.
-                add(.changed, to: showing, of: nil, act, isCertain: isPackage, ledger)
-            }
-            _ = id
-        }
-        let above = Set(ledger.showings.filter { $1.item.map(old.contains) ?? false }.keys)
-        // N8: what was moved away and is there again was moved.
-        let returned = dues.filter { due in
-            due.origin == item && (due.what == .moved || (due.what == .changed && due.subitem == nil))
-                && isRelated(due.party, party) && !above.contains(due.presenter)
-        }
-        for id in Set(returned.map(\.presenter)) {
-            guard let showing = ledger.showings[id], let shown = showing.item,
-                ledger.above(item, move.to).contains(shown)
-            else { continue }
-            // Or it appeared, if that is told in another turn; or a package has changed.
-            add(.changed, to: showing, of: nil, act, isCertain: false, ledger)
-            add(.moved, to: showing, of: item, act, isCertain: false, ledger)
-            add(.appeared, to: showing, of: item, act, isCertain: false, ledger)
-        }
-        tellAbove(act, .appeared, except: above.union(returned.map(\.presenter)), ledger)
+        noteBelow(act, from: move.from, ledger)
     }
 
     /// What was due of one item may be told of the other, or not at all.
     private mutating func becomes(_ incoming: ItemID, _ document: ItemID) {
-        for due in dues where due.subitem == incoming || due.subitem == document {
-            for item in [incoming, document] {
-                var copy = due
-                (copy.subitem, copy.isCertain) = (item, false)
-                dues.append(copy)
-            }
-        }
         for index in dues.indices where dues[index].origin == incoming || dues[index].origin == document {
             dues[index].isCertain = false
         }
@@ -422,10 +322,10 @@ struct NoticeChecker: Checker {
         for due in dues where due.isCertain {
             report.blame("\(due.presenter) was never told: \(Self.text(due))")
         }
-        (dues, debts, toldStamps, open, saveOwed) = ([], [:], [:], [:], [:])
+        (dues, debts, toldStamps, open, saveOwed, parties) = ([], [:], [:], [:], [:], [:])
     }
 
     static func text(_ due: Due) -> String {
-        "\(due.subitem.map { "\($0) " } ?? "")\(due.what) by \(Command.text(of: due.party))"
+        "\(due.what) by \(Command.text(of: due.party))"
     }
 }

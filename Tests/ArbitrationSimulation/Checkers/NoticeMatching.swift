@@ -10,22 +10,29 @@ extension NoticeChecker {
         if ledger.isOwn(party, showing) {
             report.blame("\(notice.presenter) is told of its own \(notice.kind.rawValue)")
         }
+        if notice.subitem != nil { return }
         let related = dues.indices.filter {
-            dues[$0].presenter == notice.presenter && dues[$0].subitem == notice.subitem?.item
-                && isRelated(dues[$0].party, party)
+            dues[$0].presenter == notice.presenter && isRelated(dues[$0].party, party)
         }
-        let kinds = Self.kinds(notice, related.map { dues[$0].what })
+        let kinds = Self.kinds(notice.kind)
         // N9: the cause is the last thing of its kind that happened, so it is one that nobody was told of yet.
         let matching = related.filter { kinds.contains(dues[$0].what) && dues[$0].party == party }
         // What happened just now may belong in the next turn.
         guard let cause = matching.last(where: { dues[$0].number < ledger.number }) ?? matching.last else {
+            if isStandIn(notice, showing) { return }
             return report.blame(
-                "\(notice.presenter) is told \(notice.kind.rawValue) "
-                    + "\(notice.subitem.map { "\($0.item) " } ?? "")by \(Command.text(of: party)), which did not happen"
-            )
+                "\(notice.presenter) is told \(notice.kind.rawValue) by \(Command.text(of: party)), "
+                    + "which did not happen")
         }
-        checkMerging(notice, related.map { dues[$0] }, ledger, &report)
         settle(notice, cause, related, ledger)
+    }
+
+    /// N6.
+    private func isStandIn(_ notice: Notice, _ showing: Ledger.Showing) -> Bool {
+        let isComplete = [.subitemDidAppear, .subitemDidChange, .subitemDidMove].allSatisfy(
+            showing.implements)
+        return notice.kind == .didChange && !isComplete
+            && parties[notice.presenter]?[notice.cause.party] != nil
     }
 
     /// What was told is due no more.
@@ -38,13 +45,8 @@ extension NoticeChecker {
                 && isRelated($1.question.cause.party, party)
         }
         let maySpread = isSpread || hasLasted(related.map { dues[$0] }, party, notice.presenter, ledger)
-        // An appearance and a deletion include the rest.
-        let whats = Set(related.map { dues[$0].what })
-        let isAll =
-            whats.isSuperset(of: [.deleted, .appeared]) || notice.kind == .subitemDidAppear
-            || (notice.kind == .subitemDidChange && notice.cause.access.isDeletion)
         var gone: Set<Int> = [cause]
-        for index in related where isAll || kinds.contains(dues[index].what) {
+        for index in related where kinds.contains(dues[index].what) {
             // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
             // it for `hold` there are several.
             // What happened just now may belong in the next turn.
@@ -80,9 +82,9 @@ extension NoticeChecker {
         }
     }
 
-    /// N3: who is done is told of within `trailing`.
+    /// N3, N10: who is done is told of within `trailing`, or `steps`.
     func checkPromptness(_ ledger: Ledger, _ report: inout Report) {
-        let trailing = ledger.bounds.trailing
+        let trailing = max(ledger.bounds.trailing, ledger.bounds.steps)
         for due in dues where due.isCertain && due.moment + trailing < ledger.now {
             let isAsked = open.values.contains {
                 $0.question.presenter == due.presenter && $0.last + trailing >= ledger.now
@@ -92,9 +94,12 @@ extension NoticeChecker {
                 $0.presenter == due.presenter && $0.moment + trailing >= ledger.now
                     && isRelated($0.party, due.party)
             }
+            let isFollowedBelow = (parties[due.presenter] ?? [:]).contains {
+                $0.value + trailing >= ledger.now && isRelated($0.key, due.party)
+            }
             // P9: it may wait for a save that somebody else asked for.
             let isSaved = saveOwed[due.presenter].map { $0 + trailing >= ledger.now } ?? false
-            if isAsked || isSaved || isFollowed
+            if isAsked || isSaved || isFollowed || isFollowedBelow
                 || isAtWork(due.presenter, ledger, { isRelated($0, due.party) })
             {
                 continue
@@ -107,7 +112,8 @@ extension NoticeChecker {
     private func isAtWork(_ id: PresenterID, _ ledger: Ledger, _ isMeant: (Party) -> Bool) -> Bool {
         guard let showing = ledger.showings[id] else { return false }
         return recent.values.contains { known in
-            known.last + ledger.bounds.trailing >= ledger.now && isMeant(known.entry.party ?? .nobody)
+            known.last + max(ledger.bounds.trailing, ledger.bounds.steps) >= ledger.now
+                && isMeant(known.entry.party ?? .nobody)
                 && mayConcern(showing, known.entry, ledger)
         }
     }
@@ -134,46 +140,11 @@ extension NoticeChecker {
         }
     }
 
-    /// N8: of all that happened to one thing in a turn one notice is chosen.
-    private func checkMerging(
-        _ notice: Notice, _ merged: [Due], _ ledger: Ledger, _ report: inout Report
-    ) {
-        if hasLasted(merged, notice.cause.party, notice.presenter, ledger) { return }
-        // What was deleted and came back in one turn has changed.
-        let hasReturned =
-            merged.contains { $0.what == .deleted } && merged.contains { $0.what == .appeared }
-        guard notice.subitem != nil, !hasReturned,
-            merged.allSatisfy({ $0.isCertain && $0.party == notice.cause.party })
-        else { return }
-        let wrong =
-            if merged.contains(where: { $0.what == .deleted }) {
-                notice.kind != .subitemDidChange || !notice.cause.access.isDeletion
-            } else if merged.contains(where: { $0.what == .appeared }) {
-                notice.kind != .subitemDidAppear
-            } else {
-                false
-            }
-        if wrong {
-            report.blame(
-                "\(notice.presenter) is told \(notice.kind.rawValue) after \(merged.map(Self.text))")
-        }
-    }
-
-    /// What one of these may have happened.
-    private static func kinds(_ notice: Notice, _ whats: [What]) -> Set<What> {
-        guard notice.kind == .subitemDidChange else { return kinds(notice.kind) }
-        if notice.cause.access.isDeletion, notice.cause.access != .write(.forReplacing) { return [.deleted] }
-        // What was deleted and is there again has changed.
-        return whats.contains(.deleted) ? [.changed, .appeared] : [.changed]
-    }
-
     private static func kinds(_ notice: PresenterNotice) -> Set<What> {
         switch notice {
-        case .didMove, .subitemDidMove: [.moved]
+        case .didMove: [.moved]
         case .didChange: [.changed, .deleted]
-        case .subitemDidAppear: [.appeared]
-        case .subitemDidChange: [.changed, .deleted]
-        case .reacquire: []
+        case .subitemDidAppear, .subitemDidChange, .subitemDidMove, .reacquire: []
         }
     }
 }

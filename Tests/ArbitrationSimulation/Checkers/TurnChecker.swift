@@ -9,13 +9,25 @@ struct TurnChecker: Checker {
         let subitem: ItemID?
     }
 
+    private struct Told: Hashable {
+        let directory: ItemID?
+        let link: LinkID?
+        let item: ItemID?
+
+        init(_ subitem: Notice.Subitem?) {
+            (directory, link) = (subitem?.place.directory, subitem?.place.link)
+            item = subitem?.place.link == nil ? subitem?.item : nil
+        }
+    }
+
     private struct Known {
         let presenter: PresenterID
         /// The event that began it.
         let number: Int
         var causes: [Cause] = []
         var asked: Set<Asked> = []
-        var told: [PresenterNotice: Set<ItemID?>] = [:]
+        /// What was told of each name, or of the item itself.
+        var told: [PresenterNotice: Set<Told>] = [:]
         var rank = 0
         /// Told since the last time a full turn told all it had.
         var subitems = 0
@@ -99,8 +111,8 @@ struct TurnChecker: Checker {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
             case .reacquire: 3
             }
-        // N3: one that asked nobody to relinquish tells what it has before another's reacquire, and goes on.
-        if !turn.isRelinquished, turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
+        // N3, N5, N7: one that goes on may tell what it has; then it begins anew.
+        if turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
         turn.toldAt = ledger.number
         if rank < turn.rank {
             if turn.subitems < 256 {
@@ -113,12 +125,13 @@ struct TurnChecker: Checker {
         if (notice.subitem != nil) != (rank == 2) {
             report.blame("\(notice.kind.rawValue) names the wrong thing in \(notice.turn)")
         }
-        if !turn.told[notice.kind, default: []].insert(notice.subitem?.item).inserted {
+        let told = Told(notice.subitem)
+        if !turn.told[notice.kind, default: []].insert(told).inserted {
             report.blame("\(notice.kind.rawValue) is told twice in \(notice.turn)")
         }
         // A move and a change are two things; all else includes what was before.
         if let item = notice.subitem?.item {
-            let kinds = Set(turn.told.filter { $0.value.contains(item) }.keys)
+            let kinds = Set(turn.told.filter { $0.value.contains(told) }.keys)
             if kinds.count > 1, kinds != [.subitemDidMove, .subitemDidChange] {
                 report.blame("\(notice.presenter) is told of \(item) twice in \(notice.turn)")
             }
@@ -170,7 +183,7 @@ struct TurnChecker: Checker {
         if isChanging { return }
         let longest =
             bounds.hold.nanoseconds + max(bounds.wait, bounds.progress).nanoseconds
-            + bounds.trailing.nanoseconds
+            + max(bounds.trailing, bounds.steps).nanoseconds
             + max(bounds.hold, bounds.holdAware).nanoseconds + bounds.progress.nanoseconds
         for (id, turn) in turns where turn.isRelinquished && !turn.isOver {
             guard turn.askedAt + Span(nanoseconds: longest) < ledger.now,

@@ -11,6 +11,7 @@ enum Presenting {
         for _ in 0..<rounds {
             var bounds = World.patient
             bounds.trailing = .milliseconds(1)
+            bounds.steps = .milliseconds(1)
             let world = try World(elsewhere: 0, depth: 1, bounds: bounds)
             let folder = world.makeDirectory(depth: 1)
             let places = places(in: folder, of: world)
