@@ -121,7 +121,10 @@ struct NameLedger: Sendable {
     }
 
     mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
-        update(Name(item, at: place), at: place, held: item) { _ = $0.depart(item, cause) }
+        update(Name(item, at: place), at: place, held: item) { entry in
+            // Nothing has the name now, whatever was known to have it.
+            _ = entry.depart(entry.now ?? item, cause)
+        }
     }
 
     /// N7: of what the presenter sees of a move.

@@ -95,7 +95,9 @@ final class ConnectedPresenters {
 
     private func makeMailbox() -> Mailbox {
         let presenters = NIOLoopBound(self, eventLoop: connection.loop)
-        return Mailbox { [door = connection.door] in door.run { presenters.value.deliver() } }
+        return Mailbox(namer: service.documents) { [door = connection.door] in
+            door.run { presenters.value.deliver() }
+        }
     }
 
     private func add(
@@ -342,10 +344,7 @@ struct Names: Sendable {
     init(of message: PresenterMessage, _ documents: any DocumentSource) {
         switch message.content {
         case .request(_, _, let subitem, _): now = subitem.flatMap { documents.path(of: $0, at: Place()) }
-        case .notice(_, let subitem?):
-            now = documents.path(of: subitem.item, at: subitem.place)
-            before = subitem.former.flatMap { documents.path(of: subitem.item, at: $0) }
-        case .notice(_, nil): break
+        case .notice: (now, before) = (message.paths?.now, message.paths?.before)
         }
     }
 }

@@ -119,7 +119,7 @@ final class EventFeed {
         guard case .off = standing else { return }
         standing = .starting
         let feed = NIOLoopBound(self, eventLoop: loop)
-        let mailbox = Mailbox { [door] in door.run { feed.value.collect() } }
+        let mailbox = Mailbox(namer: documents) { [door] in door.run { feed.value.collect() } }
         self.mailbox = mailbox
         desk.run(in: desk.own, on: loop) { [engine, documents] in
             engine.present(
@@ -152,9 +152,11 @@ final class EventFeed {
 
     private func collect() {
         for message in mailbox?.take() ?? [] {
-            guard case .notice(let notice, let subitem?) = message.content else { continue }
+            guard case .notice(let notice, let subitem?) = message.content, let paths = message.paths else {
+                continue
+            }
             last += 1
-            let event = event(notice, of: subitem, CauseForm(message.cause), message.cause.access)
+            let event = event(notice, of: subitem, paths, message.cause)
             if recent.count >= ProtocolLimits.events { recent.removeFirst() }
             recent.append(event)
             for hear in subscribers.values { hear(event) }
@@ -162,14 +164,14 @@ final class EventFeed {
     }
 
     private func event(
-        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ cause: CauseForm, _ access: Access
+        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ paths: PresenterMessage.Paths, _ cause: Cause
     ) -> Event {
-        let now = documents.path(of: subitem.item, at: subitem.place)
-        let before = subitem.former.flatMap { documents.path(of: subitem.item, at: $0) }
+        let (now, before) = (paths.now, paths.before)
         let kind: EventKind? =
             switch notice {
             case .subitemDidAppear where now != nil: .appeared
-            case .subitemDidChange where now != nil: access == .write(.forDeleting) ? .deleted : .changed
+            case .subitemDidChange where now != nil:
+                cause.access == .write(.forDeleting) ? .deleted : .changed
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
@@ -181,7 +183,7 @@ final class EventFeed {
         return Event(
             sequence: last, kind: kind, path: isMove ? before : now, newPath: isMove ? now : nil,
             directory: (isMove ? subitem.former : subitem.place)?.directory,
-            newDirectory: isMove ? subitem.place.directory : nil, cause: cause)
+            newDirectory: isMove ? subitem.place.directory : nil, cause: CauseForm(cause))
     }
 }
 

@@ -43,7 +43,7 @@ package protocol DocumentSource: ItemNamer {
 package protocol ItemNamer: Sendable {
     /// What an item is called at a place, or was when something was told of it there; nil if nobody remembers.
     ///
-    /// On any thread; never blocks.
+    /// On any thread, also under the engine's lock; never blocks.
     func path(of item: ItemID, at place: Place) -> [UInt8]?
 }
 

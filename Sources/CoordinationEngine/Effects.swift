@@ -29,19 +29,24 @@ extension Engine {
     /// Hands an event to the arbiter and does what follows, including what follows from that.
     ///
     /// With no event, it does what an earlier one left undone.
-    func carryOut(_ event: Event?) {
+    ///
+    /// `isTrue` is asked under the lock: an event of which it says no is not handled. Returns whether it was.
+    @discardableResult
+    func carryOut(_ event: Event?, if isTrue: () -> Bool = { true }) -> Bool {
         let now = Self.now
-        let (tasks, dropped): ([Task], Circumstances) = state.withLock { state in
-            if let event {
+        let (tasks, dropped, isHandled): ([Task], Circumstances, Bool) = state.withLock { state in
+            let isHandled = isTrue()
+            if let event, isHandled {
                 note(event, at: now, in: &state)
                 state.arbiter.handle(event, at: now, into: &state.effects)
                 attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
             let tasks = takeTasks(at: now, in: &state)
-            return (tasks, state.circumstances.end())
+            return (tasks, state.circumstances.end(), isHandled)
         }
         withExtendedLifetime(dropped) {}
         run(tasks)
+        return isHandled
     }
 
     /// What the effects come to, which are none any more then.

@@ -16,6 +16,17 @@ package struct PresenterMessage: Sendable {
     package let turn: TurnID
     package let content: Content
     package let cause: Cause
+    /// What the subitem of a notice was called when that was decided; nil if the mailbox knows no names.
+    package fileprivate(set) var paths: Paths?
+
+    package struct Paths: Sendable {
+        package let now: [UInt8]?
+        package let before: [UInt8]?
+    }
+
+    init(presenter: PresenterID, turn: TurnID, content: Content, cause: Cause) {
+        (self.presenter, self.turn, self.content, self.cause) = (presenter, turn, content, cause)
+    }
 
     /// That something happened in the directory that is presented, and not what.
     package var withoutSubitem: PresenterMessage {
@@ -27,10 +38,14 @@ package struct PresenterMessage: Sendable {
 /// Messages to the presenters of one connection, in the order in which they were decided.
 package final class Mailbox: Sendable {
     private let messages = Mutex<[PresenterMessage]>([])
+    private let namer: (any ItemNamer)?
     private let wake: @Sendable () -> Void
 
-    /// `wake` is called on any thread after messages were put in, and must not block.
-    package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+    /// `wake` is called on any thread after messages were put in, and must not block. `namer` is asked under the engine's lock.
+    package init(namer: (any ItemNamer)? = nil, wake: @escaping @Sendable () -> Void) {
+        self.namer = namer
+        self.wake = wake
+    }
 
     package func take() -> [PresenterMessage] {
         messages.withLock { messages in
@@ -39,7 +54,16 @@ package final class Mailbox: Sendable {
         }
     }
 
-    func put(_ message: PresenterMessage) { messages.withLock { $0.append(message) } }
+    /// Names are looked up now: when the message is sent a directory above may be called something else, of which a later message tells.
+    func put(_ message: PresenterMessage) {
+        var message = message
+        if case .notice(_, let subitem?) = message.content, let namer {
+            message.paths = PresenterMessage.Paths(
+                now: namer.path(of: subitem.item, at: subitem.place),
+                before: subitem.former.flatMap { namer.path(of: subitem.item, at: $0) })
+        }
+        messages.withLock { $0.append(message) }
+    }
     func deliver() { wake() }
 }
 

@@ -59,19 +59,32 @@ extension Engine {
     }
 
     /// Contents or attributes were written; see `Event.changed`.
+    ///
+    /// A file is closed without a lock of its directory, and may get another name at the same time. `isThere` is asked under the engine's
+    /// lock whether it still has this one, and takes no lock but those of nodes: so nothing is told of a name that was told to be
+    /// gone. Returns whether it has it.
+    @discardableResult
     package func noteChange(
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
-        stamp: UInt64
-    ) {
+        stamp: UInt64, ifThere isThere: () -> Bool = { true }
+    ) -> Bool {
         let (party, claim) = author(party, claim, of: item, at: place)
-        submit(.changed(item, at: place, Cause(party, access), under: claim, stamp: stamp))
+        return carryOut(
+            .changed(item, at: place, Cause(party, access), under: claim, stamp: stamp), if: isThere)
     }
 
     /// The item is called something else now, or is elsewhere.
-    package func noteMove(of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil) {
+    ///
+    /// `told` is called under the engine's lock before anything is told of it, and takes no lock but those of nodes.
+    package func noteMove(
+        of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil, told: () -> Void = {}
+    ) {
         let (party, claim) = author(party, claim, of: item, at: move.from)
         _ = takeDeletion(of: item)
-        submit(.moved(item, move, by: party, under: claim))
+        carryOut(.moved(item, move, by: party, under: claim)) {
+            told()
+            return true
+        }
     }
 
     package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)

@@ -39,7 +39,8 @@ package enum TrustedFile {
             return OwnedDescriptor(
                 adopting: try retryingOnInterrupt { open(path, CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC) })
         } catch {
-            if error == .noEntry || error == .notADirectory { return nil }
+            // A directory on the way that this process may not pass is another user's, as with `setpriv` and the HOME of root.
+            if [.noEntry, .notADirectory, .noAccess].contains(error) { return nil }
             throw .system(error)
         }
     }

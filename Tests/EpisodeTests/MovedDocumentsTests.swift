@@ -1,5 +1,5 @@
-import CoordinatedFilesystem
 // SPDX-License-Identifier: Apache-2.0
+import CoordinatedFilesystem
 import Coordination
 import Testing
 

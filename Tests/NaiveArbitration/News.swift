@@ -114,7 +114,7 @@ struct NaiveOutcomes: Sendable {
             all[index].come(newcomer, cause, isDirectoryMoved: false)
         case .deleted(let item, let place, let cause):
             let index = enter(item, place, held: item)
-            _ = all[index].go(item, cause)
+            _ = all[index].go(all[index].now ?? item, cause)
         case .moved(let move): take(move)
         }
     }

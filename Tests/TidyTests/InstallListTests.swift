@@ -48,16 +48,16 @@ import Testing
     @Test(
         "A program that is not in the list is found",
         arguments: [
-            "curl x", "a=1 curl x", "true && curl x", "echo \"$(curl x)\"", "echo x | curl", "( curl )",
-            "if ! curl x; then true; fi", "while curl; do true; done", "done < <(curl x)", "sudo -n curl x",
-            "timeout --kill-after=1s 10 curl x", "f() {\n    curl x\n}", "case x in\n    a) curl ;;\nesac",
-            "case x in\n    a) true ;;\n    b | c) curl ;;\nesac", "find . -exec curl '{}' +",
-            "x=${y:-$(curl)}",
-            "cat <<END\ntext curl\nEND\ncurl x", "true 2>/dev/null; curl", "env A=b curl", "x=(a b); curl",
-            "[[ a == b ]] && curl", "((x > 1)) || curl", "true \\\n    && curl", "exec {fd}< <(exec curl)",
-            "for x in a b; do curl; done", "expect 'a sentence' curl x", "f() {\n    \"$@\"\n}",
-            "exec unshare --mount --propagation private curl",
-            "setpriv --reuid=1 bash -euc 'cd /; curl' bash x",
+            "nmap x", "a=1 nmap x", "true && nmap x", "echo \"$(nmap x)\"", "echo x | nmap", "( nmap )",
+            "if ! nmap x; then true; fi", "while nmap; do true; done", "done < <(nmap x)", "sudo -n nmap x",
+            "timeout --kill-after=1s 10 nmap x", "f() {\n    nmap x\n}", "case x in\n    a) nmap ;;\nesac",
+            "case x in\n    a) true ;;\n    b | c) nmap ;;\nesac", "find . -exec nmap '{}' +",
+            "x=${y:-$(nmap)}",
+            "cat <<END\ntext nmap\nEND\nnmap x", "true 2>/dev/null; nmap", "env A=b nmap", "x=(a b); nmap",
+            "[[ a == b ]] && nmap", "((x > 1)) || nmap", "true \\\n    && nmap", "exec {fd}< <(exec nmap)",
+            "for x in a b; do nmap; done", "expect 'a sentence' nmap x", "f() {\n    \"$@\"\n}",
+            "exec unshare --mount --propagation private nmap",
+            "setpriv --reuid=1 bash -euc 'cd /; nmap' bash x",
         ])
     func plantedInShell(source: String) throws {
         let list = try Self.list
@@ -67,12 +67,12 @@ import Testing
     @Test(
         "Words that are no commands are not taken for one",
         arguments: [
-            "echo curl", "x=curl", "x=(curl)", "echo 'a; curl'", "# curl", "cat <<'END'\ncurl\nEND\n",
-            "[[ curl == curl ]]", "((curl > 1))", "case curl in\n    curl | wget) true ;;\nesac",
-            "\"$curl\" x",
-            "command -v curl", "true >curl", "for curl in a; do true; done", "curl() {\n    true\n}\ncurl",
-            "echo ${curl:-curl}", "local -a curl", "echo $((curl + 1))",
-            "unshare --propagation curl true", "bash -c 'echo curl'", "bash -c \"$curl\"",
+            "echo nmap", "x=nmap", "x=(nmap)", "echo 'a; nmap'", "# nmap", "cat <<'END'\nnmap\nEND\n",
+            "[[ nmap == nmap ]]", "((nmap > 1))", "case nmap in\n    nmap | wget) true ;;\nesac",
+            "\"$nmap\" x",
+            "command -v nmap", "true >nmap", "for nmap in a; do true; done", "nmap() {\n    true\n}\nnmap",
+            "echo ${nmap:-nmap}", "local -a nmap", "echo $((nmap + 1))",
+            "unshare --propagation nmap true", "bash -c 'echo nmap'", "bash -c \"$nmap\"",
         ])
     func innocentInShell(source: String) throws {
         #expect(try Self.list.findings(inShell: source, path: "a", functions: Self.functions) == [])
@@ -81,9 +81,9 @@ import Testing
     @Test(
         "A test that calls a program past the list is found",
         arguments: [
-            "Program(\"curl\")", "Program(name)", "posix_spawn(&pid)", "run(\"/usr/bin/vim\")",
-            "Program(\"bash\").run(\"-c\", text)", "Script(\"cat a | curl\")", "Script(text)",
-            "Script(\"\"\"\n    true\n    curl \\(path)\n    \"\"\")",
+            "Program(\"nmap\")", "Program(name)", "posix_spawn(&pid)", "run(\"/usr/bin/vim\")",
+            "Program(\"bash\").run(\"-c\", text)", "Script(\"cat a | nmap\")", "Script(text)",
+            "Script(\"\"\"\n    true\n    nmap \\(path)\n    \"\"\")",
         ])
     func plantedInSwift(source: String) throws {
         let file = TextFile(path: "Tests/MountedTests/A.swift", text: source)
@@ -108,7 +108,7 @@ import Testing
 
     @Test("A python script that starts a program is found")
     func plantedInPython() {
-        let file = TextFile(path: "Scripts/a", text: "#!/usr/bin/env python3\nsubprocess.run(['curl'])\n")
+        let file = TextFile(path: "Scripts/a", text: "#!/usr/bin/env python3\nsubprocess.run(['nmap'])\n")
         #expect(InstallList.findings(inPython: file).count == 1)
     }
 }

@@ -80,6 +80,8 @@ final class Node: DescriptorKeeper {
         var itemClass: ItemClass?
         /// Names that it has besides the one that it is known by, as far as the kernel has asked for them.
         var otherNames: [OtherName] = []
+        /// Whether it has, or had, several names.
+        var hasHadSeveralNames = false
 
         init(parent: Node?, name: NameBytes, item: ItemID) {
             self.parent = parent
@@ -380,6 +382,22 @@ final class Node: DescriptorKeeper {
         withExtendedLifetime(former) {}
     }
 
+    /// Whether this is one of its names, as far as they are known.
+    func has(_ name: NameBytes, in directory: Node) -> Bool {
+        state.withLock { state in
+            if state.hasName, state.parent === directory, state.name == name { return true }
+            return state.otherNames.contains { $0.directory === directory && $0.name == name }
+        }
+    }
+
+    /// All its names that are known, the one that it is known by first.
+    var names: [OtherName] {
+        state.withLock { state in
+            guard state.hasName, let parent = state.parent else { return state.otherNames }
+            return [OtherName(name: state.name, directory: parent)] + state.otherNames
+        }
+    }
+
     var otherNames: [OtherName] { state.withLock { $0.otherNames } }
 
     /// Its last known name now belongs to nobody, or to another file.
@@ -469,6 +487,7 @@ extension Node.State {
     private static let mostNames = 16
 
     fileprivate mutating func add(_ other: OtherName) {
+        hasHadSeveralNames = true
         let isKnown = otherNames.contains { $0.directory === other.directory && $0.name == other.name }
         if !isKnown, otherNames.count < Self.mostNames { otherNames.append(other) }
     }

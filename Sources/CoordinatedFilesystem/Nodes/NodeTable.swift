@@ -134,7 +134,7 @@ final class NodeTable: Sendable {
             let isOnly = status.linkCount <= 1 || status.isDirectory
             if !hasName || isLocked && (isOnly || !node.keepsName(insteadOf: name, in: parent)) {
                 if hasName, isOnly { surroundings?.noteFormerName(of: node, ifOther: name, in: parent) }
-                node.found(name, in: parent)
+                node.found(name, in: parent, isOneOfSeveral: !isOnly)
             }
         } else if status.isDirectory {
             surroundings?.arrived(node)

@@ -15,6 +15,7 @@ final class Places: Sendable {
     private let engine: Engine
     private let departed: DepartedDirectories
     private let names = NameBook()
+    private let renamed = RenamedDirectories()
 
     init(engine: Engine, departed: DepartedDirectories) {
         self.engine = engine
@@ -35,7 +36,14 @@ final class Places: Sendable {
     }
 
     /// The path of a name that something was told of.
-    func path(of link: LinkID) -> [UInt8]? { names.path(of: link) }
+    func path(of link: LinkID) -> [UInt8]? {
+        names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
+    }
+
+    /// A directory is about to get another name, which those who follow it are told of later.
+    func beginRename(of directory: Node) { renamed.begin(directory) }
+    /// They are told now. Under the engine's lock, too.
+    func endRename(of directory: Node) { renamed.end(directory) }
 
     /// The number by which the engine knows a directory.
     private func ensure(_ directory: Node) -> ItemID {
@@ -115,19 +123,55 @@ final class DepartedDirectories: Sendable {
     }
 }
 
+/// Directories that are being renamed, with the names by which those who follow them know them still.
+///
+/// What happened in a directory is told with its path, and so before its rename is told with the former one.
+private final class RenamedDirectories: Sendable {
+    private let former = Mutex<[NodeID: OtherName]>([:])
+    private let count = Atomic<Int>(0)
+
+    func begin(_ directory: Node) {
+        let (name, parent) = directory.state.withLock { ($0.name, $0.parent) }
+        guard let parent else { return }
+        former.withLock { former in
+            if former[directory.id] == nil { former[directory.id] = OtherName(name: name, directory: parent) }
+            count.store(former.count, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    func end(_ directory: Node) {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        let ended: OtherName? = former.withLock { former in
+            defer { count.store(former.count, ordering: .sequentiallyConsistent) }
+            return former.removeValue(forKey: directory.id)
+        }
+        withExtendedLifetime(ended) {}
+    }
+
+    func path(of name: NameBytes, in directory: Node) -> [UInt8] {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return directory.path(of: name) }
+        let former = self.former.withLock { $0 }
+        var names = [name]
+        var next = directory
+        while !next.isRoot {
+            let (name, parent) = next.state.withLock { ($0.name, $0.parent) }
+            let known = former[next.id]
+            guard let above = known?.directory ?? parent else { break }
+            names.append(known?.name ?? name)
+            next = above
+        }
+        return Array(names.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
+    }
+}
+
 /// What the names were that something was told of, as long as somebody may be told of it.
 ///
 /// Those who show a directory are told at the end of a turn, when a file may have another name, or none. A name's
 /// number follows from the name, so forgetting it costs nothing but the path in a message.
 private final class NameBook: Sendable {
-    private struct Entry {
-        let name: NameBytes
-        let directory: Node
-    }
-
     private struct State {
-        var recent: [LinkID: Entry] = [:]
-        var older: [LinkID: Entry] = [:]
+        var recent: [LinkID: OtherName] = [:]
+        var older: [LinkID: OtherName] = [:]
     }
 
     /// How many are remembered at least: a turn tells of 256 items at most before it tells.
@@ -137,8 +181,8 @@ private final class NameBook: Sendable {
     func note(_ name: NameBytes, in directory: Node) -> LinkID {
         let link = Self.number(of: name, in: directory)
         // What is forgotten may be a directory's last reference.
-        let forgotten: [LinkID: Entry] = state.withLock { state in
-            guard state.recent.updateValue(Entry(name: name, directory: directory), forKey: link) == nil,
+        let forgotten: [LinkID: OtherName] = state.withLock { state in
+            guard state.recent.updateValue(OtherName(name: name, directory: directory), forKey: link) == nil,
                 state.recent.count >= Self.capacity
             else { return [:] }
             let forgotten = state.older
@@ -149,10 +193,7 @@ private final class NameBook: Sendable {
         return link
     }
 
-    func path(of link: LinkID) -> [UInt8]? {
-        let entry = state.withLock { $0.recent[link] ?? $0.older[link] }
-        return entry.map { $0.directory.path(of: $0.name) }
-    }
+    func entry(of link: LinkID) -> OtherName? { state.withLock { $0.recent[link] ?? $0.older[link] } }
 
     /// FNV-1a over the directory's number and the name.
     private static func number(of name: NameBytes, in directory: Node) -> LinkID {

@@ -98,7 +98,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             guard FileKey(try directory.status(of: name)) == node.key else { return }
             if !isOtherLink { surroundings?.noteFormerName(of: node, ifOther: name, in: directory) }
-            node.found(name, in: directory)
+            node.found(name, in: directory, isOneOfSeveral: isOtherLink)
         } catch {
             // It has gone from here.
             return

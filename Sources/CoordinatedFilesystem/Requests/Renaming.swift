@@ -149,6 +149,11 @@ extension CoordinatedFilesystem {
         if isVacating { episodes.beginStep(in: move.from.directory.id) }
         let renames = move.node.renames
         renames.begin()
+        let directories = [move.node, move.isExchange ? move.target : nil].compactMap { node in
+            node.flatMap { $0.kind == S_IFDIR && engine.isAttended ? $0 : nil }
+        }
+        for directory in directories { places.beginRename(of: directory) }
+        defer { for directory in directories { places.endRename(of: directory) } }
         var isUnderWay = true
         defer { if isUnderWay { renames.end() } }
         defer { if isVacating { endStep(in: move.from.directory) } }
@@ -210,6 +215,14 @@ extension CoordinatedFilesystem {
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.actor,
                 evidence: evidence, audience: save.audience, thread: thread)
         }
+        let awaited = savedDocument(by: move, save?.actor)
+        // Before anything is told: what else happens to the file meanwhile is told under this name.
+        if isKnown {
+            rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        } else {
+            node.noteOtherName(move.to.name, in: move.to.directory)
+        }
+        node.lostOtherName(move.from.name, in: move.from.directory)
         var isUpdate = false
         if let target = move.target, let status = move.targetStatus {
             lost(
@@ -218,30 +231,49 @@ extension CoordinatedFilesystem {
             // Nor does it become what nobody follows; of two that are followed it is both.
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
-                if isMoved { tellMove(of: node, from: move.from, to: move.to, under: claim) }
+                if isMoved { tellMove(of: move, over: target.item, under: claim) }
                 takeOver(node, from: target)
             } else if !move.isOverOtherLink {
                 loseDocument(of: target, called: move.to, under: claim)
-                if !isKnown { noteCreation(of: node, move.to, under: claim) }
             }
         }
-        if isKnown {
-            rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
-        } else {
-            node.noteOtherName(move.to.name, in: move.to.directory)
-        }
-        node.lostOtherName(move.from.name, in: move.from.directory)
         documents.moved(node)
         if isUpdate {
             engine.placePresenters(of: node.item)
             noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {
-            tellMove(of: node, from: move.from, to: move.to, under: claim)
+            tellMove(of: move, over: awaited, under: claim)
+        } else {
+            // Another name of a document; or the document stays with its name, and this is a backup.
+            noteCreation(of: node, move.to, under: claim)
         }
+        if !isKnown { noteDeletion(ofUnknown: move.from) }
         if isMoved, let save, save.evidence == .move {
             openWindow(ofMoved: node, called: move.from, by: save.actor)
         }
         fillName(of: move, node, save, under: claim)
+    }
+
+    /// A file of several names may be another document under each of them to those who follow the directories: one name of it went
+    /// over a document, or changed places with one. So one name is gone, and there is another.
+    private func tellMove(of move: Rename, over document: ItemID?, under claim: ClaimID?) {
+        let node = move.node
+        let (isFollowed, hadSeveral) = node.state.withLock { ($0.isFollowed, $0.hasHadSeveralNames) }
+        guard node.kind == S_IFREG, !isFollowed, move.isOneOfSeveral || hadSeveral else {
+            return tellMove(of: node, from: move.from, to: move.to, over: document, under: claim)
+        }
+        noteDeletion(ofUnknown: move.from)
+        if document == nil { noteCreation(of: node, move.to, under: claim) }
+    }
+
+    /// The document that is missing under the new name in the middle of a save, if this is its next contents.
+    private func savedDocument(by move: Rename, _ actor: Actor?) -> ItemID? {
+        guard !episodes.isQuiet, move.status.isRegularFile else { return nil }
+        let change = move.to
+        let vacancy = episodes.state.withLock {
+            $0.windows.vacancy(of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
+        }
+        return vacancy.flatMap { $0.evidence != .move && $0.isSaved(by: actor) ? $0.document : nil }
     }
 
     /// Both files are used, unless one goes back to the name that it had a moment ago.

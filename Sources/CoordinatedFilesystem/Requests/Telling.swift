@@ -18,18 +18,35 @@ extension CoordinatedFilesystem {
         guard engine.isAttended, node.itemClass != .private else { return }
         // A file without a name is nobody's: what is told of a name says that it is there.
         guard node.hasName else { return }
-        let (item, place) = (node.item, self.place(of: node))
-        guard engine.isHeard(of: item, at: place) || !node.otherNames.isEmpty else { return }
-        let stamp = stamp(of: node, item)
-        let by = party()
-        engine.noteChange(of: item, at: place, by: by, access, under: claim, stamp: stamp)
-        // Those who follow a directory know the file by the name that it has there.
-        for other in node.otherNames {
-            let place = places.place(other.name, in: other.directory)
-            guard engine.isHeard(of: item, at: place) else { continue }
-            engine.noteChange(of: item, at: place, by: by, access, under: claim, stamp: stamp)
+        let item = node.item
+        guard engine.isHeard(of: item, at: self.place(of: node)) || !node.otherNames.isEmpty else { return }
+        let (stamp, by) = (stamp(of: node, item), party())
+        // The root, and what is known by a handle only.
+        guard node.parent != nil else {
+            engine.noteChange(of: item, at: Place(), by: by, access, under: claim, stamp: stamp)
+            return
+        }
+        // Those who follow a directory know the file by the name that it has there. It may be given another one meanwhile.
+        var told: [Place] = []
+        for _ in 0..<Self.mostLooks {
+            let names = node.names.map { ($0, places.place($0.name, in: $0.directory)) }
+            let untold = names.filter { _, place in
+                !told.contains(place) && engine.isHeard(of: item, at: place)
+            }
+            guard !untold.isEmpty else { return }
+            for (name, place) in untold {
+                let isThere = engine.noteChange(
+                    of: item, at: place, by: by, access, under: claim, stamp: stamp
+                ) {
+                    node.has(name.name, in: name.directory)
+                }
+                if isThere { told.append(place) }
+            }
         }
     }
+
+    /// How often a file is looked at whose name changes while others are told of it.
+    private static let mostLooks = 8
 
     /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
     private func place(of node: Node) -> Place {
@@ -68,33 +85,41 @@ extension CoordinatedFilesystem {
 
     /// Claims follow a move into another directory, and all that is below a directory follows that: the engine hears
     /// of these though nobody is told.
-    func tellMove(of node: Node, from: NameChange, to: NameChange, under claim: ClaimID? = nil) {
+    ///
+    /// `document` has the new name already, and goes on under it.
+    func tellMove(
+        of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
+        under claim: ClaimID? = nil
+    ) {
         noteNames(of: node)
         let item = node.item
         guard engine.isAttended, !from.isPrivate || !to.isPrivate else {
             let isPlaced = node.state.withLock { $0.placed != nil }
             guard isPlaced || (node.kind != S_IFDIR && from.directory !== to.directory) else { return }
             let move = Move(from: places.place(in: from.directory), to: places.place(in: to.directory))
-            return engine.noteMove(of: item, move, by: .nobody)
+            return engine.noteMove(of: item, move, by: .nobody) { places.endRename(of: node) }
         }
         var move = Move(
-            from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory))
+            from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
+            over: document)
         // A helper file's name is not known to those who follow the directory: the file appears to them.
         if from.isPrivate, !node.state.withLock({ $0.isFollowed }) { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.leaving = left.item
             // By then whoever goes on with the name follows it.
             defer { engine.afterwards { left.release() } }
-            return tell(move, of: item, by: to, under: claim)
+            return tell(move, of: node, by: to, under: claim)
         }
-        tell(move, of: item, by: to, under: claim)
+        tell(move, of: node, by: to, under: claim)
     }
 
-    private func tell(_ move: Move, of item: ItemID, by to: NameChange, under claim: ClaimID?) {
+    private func tell(_ move: Move, of node: Node, by to: NameChange, under claim: ClaimID?) {
+        let item = node.item
         let isHeard = engine.isHeard(of: item, at: move.from) || engine.isHeard(of: item, at: move.to)
         engine.noteMove(
             of: item, move,
-            by: isHeard ? party(behind: to) : .nobody, under: claim)
+            by: isHeard ? party(behind: to) : .nobody, under: claim
+        ) { places.endRename(of: node) }
     }
 
     /// What the former name of an item is from now on, if somebody waits to replace what has it.
@@ -106,7 +131,12 @@ extension CoordinatedFilesystem {
     /// There is a new name.
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         guard engine.isAttended, !change.isPrivate else { return }
-        let (item, place) = (node.item, places.place(change.name, in: change.directory))
+        // One more name of a document is nothing to those who show it by another one.
+        let isOther =
+            node.state.withLock { $0.isFollowed } && !node.isCalled(change.name, in: change.directory)
+        let (item, place) = (
+            isOther ? makeItem() : node.item, places.place(change.name, in: change.directory)
+        )
         guard engine.isHeard(of: item, at: place) else { return }
         engine.noteCreation(
             of: item, at: place, by: party(behind: change), under: claim)
