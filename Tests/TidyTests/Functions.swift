@@ -41,11 +41,12 @@ extension TextFile {
         }
     }
 
-    /// From `name() {` to the brace in the first column.
+    /// From `name() {` to the brace in the first column, or to that at the end of the same line.
     private var shellFunctions: [FunctionExtent] {
         lines.indices.compactMap { start in
             guard lines[start].firstMatch(of: /^\w+\(\)\s*\{/) != nil else { return nil }
-            let end = lines[start...].firstIndex { $0 == "}" } ?? lines.endIndex
+            let isOneLine = lines[start].hasSuffix("; }")
+            let end = isOneLine ? start : lines[start...].firstIndex { $0 == "}" } ?? lines.endIndex
             return FunctionExtent(line: start + 1, length: end - start + 1)
         }
     }

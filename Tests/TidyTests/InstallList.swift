@@ -29,7 +29,7 @@ struct InstallList {
         "expect": 1,
         "timed": 0, "hold": 0,
         "processes_inside": 1,
-        "process_links": 0, "test_run": 2, "rightly": 0, "eventually": 1,
+        "process_links": 0, "test_run": 2, "rightly": 0, "eventually": 1, "fetch": 0,
     ]
 
     /// Options whose value is a word of its own.

@@ -71,4 +71,12 @@ import Testing
             #expect(Style.findings(in: TextFile(path: "Scripts/a", text: text)).count == 1)
         }
     }
+
+    @Test("A function of one line in a script ends with its line")
+    func scriptFunctionOfOneLine() {
+        let text =
+            "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\nshort() { step; }\n"
+            + String(repeating: "step\n", count: 80) + "next() {\n    step\n}\n"
+        #expect(Style.findings(in: TextFile(path: "Scripts/a", text: text)) == [])
+    }
 }
