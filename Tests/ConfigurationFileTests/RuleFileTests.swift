@@ -56,7 +56,10 @@ import Testing
             ("programs = 1", 1, ["'programs' must be a table", "[programs.background]"]),
             (
                 "[programs.watcher]\n[programs.watchers]\n", 2,
-                ["unknown key 'watchers'", "'watcher', 'saves-by-unlink', 'carriers', 'removers', 'shells', 'adopters'"]
+                [
+                    "unknown key 'watchers'",
+                    "'watcher', 'saves-by-unlink', 'carriers', 'removers', 'shells', 'adopters'",
+                ]
             ),
             ("[programs]\nbackground = [\"a\"]", 2, ["'programs.background' must be a table"]),
             (

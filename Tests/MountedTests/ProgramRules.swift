@@ -64,7 +64,9 @@ extension Mounted {
 
         @Test("A name of the table of those that save by unlinking makes an unlink the beginning of a save")
         func unlinkers() throws {
-            let environment = try Self.configuration("[programs.saves-by-unlink]\nnames = [\"my-saver\"]\n[programs.removers]\nnames = [\"your-saver\"]")
+            let environment = try Self.configuration(
+                "[programs.saves-by-unlink]\nnames = [\"my-saver\"]\n[programs.removers]\nnames = [\"your-saver\"]"
+            )
             let copies = try Copies(of: "rm", named: ["my-saver", "your-saver", "recode"])
             try MountedDirectory.with(environment: environment, prepare: Presenters.writeNotes) { mount in
                 let notes = mount.path + "/notes.md"
