@@ -27,9 +27,12 @@ extension CoordinatedFilesystem {
             return
         }
         // Those who follow a directory know the file by the name that it has there. It may be given another one meanwhile.
+        let isFollowed = node.state.withLock { $0.isFollowed }
         var told: [Place] = []
         for _ in 0..<Self.mostLooks {
-            let names = node.names.map { ($0, places.place($0.name, in: $0.directory)) }
+            let names = node.names.filter { isFollowed || !$0.isPrivate }.map {
+                ($0, places.place($0.name, in: $0.directory))
+            }
             let untold = names.filter { _, place in
                 !told.contains(place) && engine.isHeard(of: item, at: place)
             }
@@ -192,7 +195,12 @@ extension NameChange {
     /// Whether the name is that of a program's own helper file, which is nobody else's business.
     ///
     /// So are the files that a database keeps beside itself, which come and go with each commit.
-    var isPrivate: Bool {
+    var isPrivate: Bool { OtherName(name: name, directory: directory).isPrivate }
+}
+
+extension OtherName {
+    /// The same.
+    fileprivate var isPrivate: Bool {
         switch Node.itemClass(of: name, in: directory) {
         case .private: true
         case .database: ItemClass.isDatabaseCompanion(name.bytes)

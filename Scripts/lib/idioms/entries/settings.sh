@@ -70,26 +70,22 @@ make_ssh-keygen-R() {
 save_ssh-keygen-R() { ssh-keygen -R "$new" -f "$document"; }
 
 idiom sqlite sqlite3 'sqlite3: the document is a database' document=document.db contents=any asks=0 \
-    known='save * told subitemDidChange document.db-*' \
-    reason='a database: its programs take turns by its own locks, and the folder hears of its journal'
+    reason='a database: its programs take turns by its own locks'
 make_sqlite() { sqlite3 "$document" 'CREATE TABLE words (word TEXT)'; }
 save_sqlite() { sqlite3 "$document" "INSERT INTO words VALUES ('$new')"; }
 
 idiom sqlite-truncate sqlite3 'sqlite3, journal_mode=TRUNCATE' document=document.db contents=any asks=0 \
-    known='save * told subitemDidChange document.db-*' \
-    reason='a database: its programs take turns by its own locks, and the folder hears of its journal'
+    reason='a database: its programs take turns by its own locks'
 make_sqlite-truncate() { sqlite3 "$document" 'CREATE TABLE words (word TEXT)'; }
 save_sqlite-truncate() { sqlite3 "$document" 'PRAGMA journal_mode=TRUNCATE' "INSERT INTO words VALUES ('$new')"; }
 
 idiom sqlite-wal sqlite3 'sqlite3, journal_mode=WAL' document=document.db contents=any asks=0 \
-    known='save * told subitemDidChange document.db-*' \
-    reason='a database: its programs take turns by its own locks, and the folder hears of its journal'
+    reason='a database: its programs take turns by its own locks'
 make_sqlite-wal() { sqlite3 "$document" 'PRAGMA journal_mode=WAL' 'CREATE TABLE words (word TEXT)'; }
 save_sqlite-wal() { sqlite3 "$document" "INSERT INTO words VALUES ('$new')"; }
 
 idiom sqlite-vacuum sqlite3 'sqlite3: VACUUM' document=document.db contents=any asks=0 \
-    known='save * told subitemDidChange document.db-*' \
-    reason='a database: its programs take turns by its own locks, and the folder hears of its journal'
+    reason='a database: its programs take turns by its own locks'
 make_sqlite-vacuum() { sqlite3 "$document" 'CREATE TABLE words (word TEXT)'; }
 before_sqlite-vacuum() { sqlite3 "$document" "INSERT INTO words VALUES (randomblob(20000)); DELETE FROM words"; }
 save_sqlite-vacuum() { sqlite3 "$document" VACUUM; }
