@@ -80,8 +80,6 @@ final class Node: DescriptorKeeper {
         var itemClass: ItemClass?
         /// Names that it has besides the one that it is known by, as far as the kernel has asked for them.
         var otherNames: [OtherName] = []
-        /// Whether it has, or had, several names.
-        var hasHadSeveralNames = false
 
         init(parent: Node?, name: NameBytes, item: ItemID) {
             self.parent = parent
@@ -487,7 +485,6 @@ extension Node.State {
     private static let mostNames = 16
 
     fileprivate mutating func add(_ other: OtherName) {
-        hasHadSeveralNames = true
         let isKnown = otherNames.contains { $0.directory === other.directory && $0.name == other.name }
         if !isKnown, otherNames.count < Self.mostNames { otherNames.append(other) }
     }

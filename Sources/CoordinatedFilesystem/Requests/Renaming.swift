@@ -231,7 +231,9 @@ extension CoordinatedFilesystem {
             // Nor does it become what nobody follows; of two that are followed it is both.
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
-                if isMoved { tellMove(of: move, over: target.item, under: claim) }
+                if isMoved {
+                    tellMove(of: node, from: move.from, to: move.to, over: target.item, under: claim)
+                }
                 takeOver(node, from: target)
             } else if !move.isOverOtherLink {
                 loseDocument(of: target, called: move.to, under: claim)
@@ -242,7 +244,7 @@ extension CoordinatedFilesystem {
             engine.placePresenters(of: node.item)
             noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {
-            tellMove(of: move, over: awaited, under: claim)
+            tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
         } else {
             // Another name of a document; or the document stays with its name, and this is a backup.
             noteCreation(of: node, move.to, under: claim)
@@ -252,18 +254,6 @@ extension CoordinatedFilesystem {
             openWindow(ofMoved: node, called: move.from, by: save.actor)
         }
         fillName(of: move, node, save, under: claim)
-    }
-
-    /// A file of several names may be another document under each of them to those who follow the directories: one name of it went
-    /// over a document, or changed places with one. So one name is gone, and there is another.
-    private func tellMove(of move: Rename, over document: ItemID?, under claim: ClaimID?) {
-        let node = move.node
-        let (isFollowed, hadSeveral) = node.state.withLock { ($0.isFollowed, $0.hasHadSeveralNames) }
-        guard node.kind == S_IFREG, !isFollowed, move.isOneOfSeveral || hadSeveral else {
-            return tellMove(of: node, from: move.from, to: move.to, over: document, under: claim)
-        }
-        noteDeletion(ofUnknown: move.from)
-        if document == nil { noteCreation(of: node, move.to, under: claim) }
     }
 
     /// The document that is missing under the new name in the middle of a save, if this is its next contents.
