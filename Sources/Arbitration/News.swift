@@ -173,7 +173,7 @@ struct NameLedger: Sendable {
         if entries[known].isStep { hasSteps = true }
     }
 
-    /// What is told at these names is told in another turn from now on.
+    /// Another turn tells of these names from now on.
     mutating func forget(_ names: [Name]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
         entries.removeAll { names.contains($0.name) }

@@ -95,7 +95,7 @@ import Testing
             #expect(problem(folder.path + "/user", of: 65534) == "")
             #expect(problem(folder.path + "/user", of: 1000).contains("belongs to user 65534"))
         }
-        // Whoever has a FIFO there must not make a mount wait.
+        // A FIFO under that name must not make a mount wait.
         unlink(folder.path + "/user")
         mkfifo(folder.path + "/user", 0o600)
         #expect(problem(folder.path + "/user").contains("not a regular file"))

@@ -176,7 +176,7 @@ extension CoordinatedFilesystem {
     func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)
-        // Who shows it saves it for those who look.
+        // A presenter saves the document for other programs that look at it, and not for itself.
         guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
         statLedger.noteOpened(item, by: party.session)
         guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {

@@ -131,7 +131,7 @@ package final class StatLedger: Sendable {
     }
 }
 
-// What is over is forgotten, so that opens are not looked at for ever.
+// The ledger forgets entries whose time is over, so that opens are not looked at for ever.
 extension StatLedger {
     /// When the caller is to tidy next; nil if there is nothing to tidy, or another is to do it.
     package func nextTidying(after now: Instant) -> Instant? {

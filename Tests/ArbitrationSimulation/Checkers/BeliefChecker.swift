@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who applies what it is told has the names that are there (N5 to N8), is told of contents that others changed, and of
+/// A presenter that applies what it is told has the names that are there (N5 to N8), is told of contents that others changed, and of
 /// nothing that did not happen (N1); and it is asked about the deletion of what it knows alone (P26).
 ///
 /// A name that nothing was said of is as it was: whether it was there follows from what is said of it first.
@@ -252,13 +252,13 @@ extension BeliefChecker {
         beliefs[id] = Belief(paths: Set(truth(below: id, ledger).keys))
     }
 
-    /// Who hears of a directory that it does not know reads what is in it.
+    /// A presenter that hears of a directory that it does not know reads what is in it.
     private mutating func add(_ name: Name, _ item: ItemID, to id: PresenterID, _ ledger: Ledger) {
         guard let path = path(of: name, below: id, ledger) else { return }
         beliefs[id]?.paths.insert(path)
         guard homes[item] != nil, let known = beliefs[id]?.paths else { return }
         beliefs[id]?.paths = known.filter { $0 == path || !$0.starts(with: path) }
-        // What is there in the middle of a turn alone it does not believe in.
+        // A presenter does not believe in a name that is there only in the middle of a turn.
         let (untold, outside) = (beliefs[id]?.untold ?? [:], beliefs[id]?.outside ?? [])
         let below = truth(below: id, ledger).filter { one in
             let wasThere = outside.contains(one.value) || former[one.value].map { $0 != nil } ?? false
