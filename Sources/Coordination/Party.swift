@@ -71,7 +71,7 @@ public struct Party: Hashable, Sendable {
         get { box.common.user }
         set { common.user = newValue }
     }
-    /// POSIX session id, 0 if unknown.
+    /// POSIX session id; the process's own id if its session cannot be seen, 0 if it was not looked up.
     public var session: Int32 {
         get { box.common.session }
         set { common.session = newValue }

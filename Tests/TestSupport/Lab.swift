@@ -33,8 +33,14 @@ package enum Lab {
 
     private static let number = Atomic<Int>(0)
 
+    /// Tests and their programs are one session, as a user's are. A machine may have started us in one that cannot be seen.
+    private static let session: Void = {
+        if getsid(0) == 0, setsid() < 0 { fatalError("no session of our own: \(describe(errno))") }
+    }()
+
     /// A new directory in the lab. Everybody may walk through it, since tests act as other users, too.
     package static func freshDirectory(_ name: String, in parent: String? = nil) throws -> String {
+        _ = session
         let number = Self.number.add(1, ordering: .relaxed).newValue
         let path = "\(try parent ?? directory)/\(name)-\(getpid())-\(number)"
         guard mkdir(path, 0o755) == 0 else { throw Failure("\(path): \(describe(errno))") }

@@ -125,10 +125,12 @@ final class Processes: Sendable {
         guard let leader = leader(of: looked) else { return .nobody }
         let found = looked.found
         let family = family(from: found.parent)
+        // The first process of a session may be out of our sight, in another pid namespace.
+        let session = leader.session != 0 ? leader.session : found.process
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
             programClass: programClass(of: found.id, called: leader.program), program: leader.program,
-            user: found.user, session: leader.session, terminals: [leader.terminal] + family.map(\.terminal))
+            user: found.user, session: session, terminals: [leader.terminal] + family.map(\.terminal))
         party.thread = thread
         party.share(with: latest.withLock { $0 })
         latest.withLock { $0 = party }
