@@ -48,7 +48,7 @@ struct NameNews: Sendable {
     var before: ItemID?
     var now: ItemID?
     var luggage = Luggage()
-    /// What had the name until something was moved over it: of an exchange the other half may follow.
+    /// What had the name until something was moved over it: of an exchange the second half may follow.
     var displaced: (item: ItemID, luggage: Luggage)?
     var arrival: Arrival?
     /// The last time that what had the name went.
@@ -72,12 +72,17 @@ struct NameNews: Sendable {
     }
 
     /// An item has the name no more; returns what goes along if it gets another one.
-    mutating func depart(_ item: ItemID, _ cause: Cause) -> Luggage {
+    mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> Luggage {
         left = cause
         guard let now, now != item else {
             // What was deleted may be moved after all (N9).
             self.now = nil
             return Luggage(origin: luggage.origin ?? (before == item ? name : nil), changed: luggage.changed)
+        }
+        guard isSecondHalf else {
+            // Of a file with several names another one was known here. Nothing has the name now.
+            self.now = nil
+            return Luggage()
         }
         if let displaced, displaced.item == item {
             self.displaced = nil
@@ -94,7 +99,7 @@ struct NameNews: Sendable {
 struct NameLedger: Sendable {
     private(set) var entries: [NameNews] = []
     private var index: [Name: Int] = [:]
-    /// Where something was moved to last: the other half of an exchange may follow, though this was told.
+    /// Where something was moved to last: the second half of an exchange may follow, though this was told.
     private var lastArrival: Name?
     /// Whether a name appeared or went (N10).
     private(set) var hasSteps = false
@@ -135,7 +140,7 @@ struct NameLedger: Sendable {
         var luggage = NameNews.Luggage()
         if isFromInside || index[from] != nil {
             update(from, at: move.from, isInside: isFromInside, held: item) {
-                luggage = $0.depart(item, arrival.cause)
+                luggage = $0.depart(item, arrival.cause, isSecondHalf: move.isSecondHalf)
             }
         }
         // Its presenter may know it by what it does in it, though it was not told of it.
@@ -168,7 +173,10 @@ struct NameLedger: Sendable {
             index[name] = known
             entries.append(NameNews(name: name, place: place, isInside: isInside, before: held, now: held))
         }
-        if isInside { entries[known].isInside = true }
+        if isInside, !entries[known].isInside {
+            // Its directory has come to where the presenter sees it, with what had the name by then.
+            (entries[known].isInside, entries[known].before) = (true, entries[known].now)
+        }
         body(&entries[known])
         if entries[known].isStep { hasSteps = true }
     }
@@ -185,7 +193,7 @@ struct NameLedger: Sendable {
         guard happening.names.contains(where: { index[$0] != nil }) else { return }
         var changed: Cause?
         if let (item, move) = happening.moved, let from = index[Name(item, at: move.from)],
-            entries[from].now == item
+            let now = entries[from].now, now == item || !move.isSecondHalf
         {
             changed = entries[from].other
         }
@@ -366,10 +374,47 @@ extension Arbiter {
         } else if !hasAgreed {
             effects += tell(.didChange, turn.deleted)
         }
-        for notice in news where !hasAgreed || !isEnd(notice) {
-            guard record.presenter.messages.contains(PresenterMessages(notice.kind)) else { continue }
+        tellNames(news.filter { !hasAgreed || !isEnd($0) }, of: turn, record, &effects)
+    }
+
+    private func tellNames(
+        _ news: [NameNotice], of turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]
+    ) {
+        for notice in news where record.presenter.messages.contains(PresenterMessages(notice.kind)) {
             effects.append(
                 .tell(Notice(notice.kind, of: notice.subitem, to: turn.presenter, in: turn.id, notice.cause)))
+        }
+    }
+
+    /// N13: a directory is about to be gone from what is presented, and another one may soon have its path.
+    ///
+    /// Of an exchange the first half has taken its name, which is not to be told before the second half.
+    mutating func tellNews(
+        inside directory: ItemID, but taken: Name? = nil, to id: PresenterID, _ effects: inout [Effect]
+    ) {
+        guard let record = desk.records[id] else { return }
+        let isInside = { [tree] (one: ItemID?) in
+            guard let one else { return false }
+            return one == directory || tree.isBelow(one, at: Place(), directory)
+        }
+        for id in record.turns {
+            guard let turn = desk.turns[id] else { continue }
+            let news = turn.news.notices.filter {
+                $0.name != taken && (isInside($0.name.directory) || isInside($0.subitem.former?.directory))
+            }
+            let names = turn.news.entries.map(\.name).filter { isInside($0.directory) }
+            let told = news.flatMap { notice in
+                [notice.name] + (notice.subitem.former.map { [Name(notice.subitem.item, at: $0)] } ?? [])
+            }
+            desk.turns[id]?.news.forget(names + told)
+            if news.isEmpty { continue }
+            if turn.deleted != nil {
+                tellNames(news, of: turn, record, &effects)
+            } else {
+                // N3.
+                tell(of: turn, news, record, &effects)
+                desk.turns[id]?.forgetOwnNews()
+            }
         }
     }
 

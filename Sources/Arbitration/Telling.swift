@@ -86,7 +86,14 @@ extension Arbiter {
         var happening = Happening(cause, [Name(item, at: move.from), Name(move.over ?? item, at: move.to)])
         // N7: what is told later is told with its new path.
         happening.isToldAtOnce = arrival.isOfDirectory
-        happening.mover = item
+        if move.isSecondHalf { happening.mover = item }
+        if arrival.isOfDirectory {
+            for (presenter, _) in before.subtracting(after).sorted().flatMap(presenters) {
+                tellNews(
+                    inside: item, but: move.isSecondHalf ? Name(item, at: move.from) : nil, to: presenter,
+                    &effects)
+            }
+        }
         for directory in before.union(after).sorted() {
             let isKept = after.contains(directory) && !arrival.isOfDirectory && move.over == nil
             happening.moved = isKept ? (item, move) : nil
@@ -106,6 +113,11 @@ extension Arbiter {
         let concerned = witnesses(of: item, deletedAt: place)
         for (presenter, _) in concerned { desk.records[presenter]?.passedOver.remove(item) }
         let isPlainDirectory = tree.isPlainDirectory(item)
+        if tree.isDirectory(item) {
+            for (presenter, concern) in concerned where concern != .item {
+                tellNews(inside: item, to: presenter, &effects)
+            }
+        }
         let happening = Happening(cause, [Name(item, at: place)])
         tell(concerned, happening, under: claim, &effects) { turn, concern in
             if concern == .item, !isPlainDirectory { return turn.deleted = cause }

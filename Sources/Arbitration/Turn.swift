@@ -129,9 +129,12 @@ extension Turn {
 
     /// N5: it was told, but for what was deleted.
     mutating func forgetNews(but heldBack: Set<Name>) {
-        (moves, changed) = ([], nil)
+        forgetOwnNews()
         news.settle(heldBack: heldBack)
     }
+
+    /// N3: what happened to the item was told, but not its deletion.
+    mutating func forgetOwnNews() { (moves, changed) = ([], nil) }
 
     /// N8: all was told.
     mutating func forgetAll() {

@@ -58,13 +58,17 @@ public struct Move: Hashable, Sendable {
     public var leaving: ItemID?
     /// The document whose name it takes and that goes on under it: a file renamed over a document in a save.
     public var over: ItemID?
+    /// Of an exchange: what had the new name has taken the former one already.
+    public var isSecondHalf: Bool
 
     public init(
-        from: Place = Place(), to: Place = Place(), leaving: ItemID? = nil, over: ItemID? = nil
+        from: Place = Place(), to: Place = Place(), leaving: ItemID? = nil, over: ItemID? = nil,
+        isSecondHalf: Bool = false
     ) {
         self.from = from
         self.to = to
         self.leaving = leaving
         self.over = over
+        self.isSecondHalf = isSecondHalf
     }
 }

@@ -192,7 +192,9 @@ package struct NamePlayer: Sendable {
     }
 
     private mutating func move(_ from: Place, _ to: Place, by party: Party) {
-        guard let item = names.removeValue(forKey: from) else { return }
+        guard let known = names.removeValue(forKey: from) else { return }
+        // A file with several names may be known as another item by each.
+        let item = directories[known] == nil && chance.isLucky(5) ? fresh() : known
         names[to] = item
         if directories[item] != nil { directories[item] = to }
         tell(.moved(item, Move(from: from, to: to), by: party, under: nil))
@@ -235,7 +237,7 @@ package struct NamePlayer: Sendable {
         if directories[item] != nil { directories[item] = other }
         if directories[otherItem] != nil { directories[otherItem] = one }
         tell(.moved(item, Move(from: one, to: other), by: party, under: nil))
-        tell(.moved(otherItem, Move(from: other, to: one), by: party, under: nil))
+        tell(.moved(otherItem, Move(from: other, to: one, isSecondHalf: true), by: party, under: nil))
     }
 
     private mutating func makeFolder(by party: Party) {

@@ -129,7 +129,7 @@ package enum Command {
         case .moved(let item, let move, let party, let claim):
             return "moved \(item)" + text(of: move.from, after: "from") + text(of: move.to, after: "to")
                 + (move.leaving.map { " leaving \($0)" } ?? "") + (move.over.map { " over \($0)" } ?? "")
-                + author(party, claim)
+                + (move.isSecondHalf ? " exchanged" : "") + author(party, claim)
         default: return ""
         }
     }

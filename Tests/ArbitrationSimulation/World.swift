@@ -134,6 +134,7 @@ package struct World {
         var move = Move(from: try words.place(after: "from"), to: try words.place(after: "to"))
         if try words.follows("leaving") { move.leaving = try words.item() }
         if try words.follows("over") { move.over = try words.item() }
+        move.isSecondHalf = try words.follows("exchanged")
         let (claim, party) = try author(&words)
         return .moved(item, move, by: party, under: claim)
     }

@@ -3,10 +3,10 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rules N5, N7, N8, N10, N11, P26: names that come, go and change places, drawn from seeds.
+/// Rules N5, N7, N8, N10, N11, N13, P26: names that come, go and change places, drawn from seeds.
 @Suite("Names")
 struct NameTests {
-    private static let seeds = 1...500 as ClosedRange<UInt64>
+    private static let seeds = 1...2000 as ClosedRange<UInt64>
 
     @Test("the last word is true")
     func lastWord() {

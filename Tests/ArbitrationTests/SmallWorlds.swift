@@ -144,7 +144,8 @@ struct Run {
         case .moved(let item, let move, let party, let claim):
             let from = now(item, move.from)
             places[item] = move.to
-            let move = Move(from: from, to: move.to, leaving: move.leaving, over: move.over)
+            var move = move
+            move.from = from
             return .moved(item, move, by: party, under: claim)
         default: return fact
         }

@@ -85,6 +85,8 @@ extension NaiveArbiter {
     private mutating func tellMove(_ item: ItemID, _ move: Move, _ cause: Cause, _ claim: ClaimID?) {
         let old = chain(from: move.from.directory)
         let new = chain(from: move.to.directory)
+        let losing = presenters.filter { $0.item.map { old.contains($0) && !new.contains($0) } ?? false }
+        tellNews(inside: item, but: move.isSecondHalf ? NaiveName(move.from, item) : nil, to: losing)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {

@@ -66,7 +66,7 @@ struct NaiveOutcome: Sendable {
     }
 
     /// Returns what the item takes with it.
-    mutating func go(_ item: ItemID, _ cause: Cause) -> Holder {
+    mutating func go(_ item: ItemID, _ cause: Cause, isExchanged: Bool = false) -> Holder {
         left = cause
         let isItsFormer = before == item
         func leaving(_ known: Holder?) -> Holder {
@@ -77,6 +77,10 @@ struct NaiveOutcome: Sendable {
         if holder.item == item {
             (taken, self.holder) = (holder, nil)
             return leaving(holder)
+        }
+        if !isExchanged {
+            self.holder = nil
+            return Holder(item: item)
         }
         if under?.item == item {
             defer { under = nil }
@@ -124,7 +128,7 @@ struct NaiveOutcomes: Sendable {
         var mover = NaiveOutcome.Holder(item: item)
         if move.isFromInside || find(NaiveName(places.from, item)) != nil {
             let from = enter(item, places.from, held: item, isInside: move.isFromInside)
-            mover = all[from].go(item, move.cause)
+            mover = all[from].go(item, move.cause, isExchanged: places.isSecondHalf)
         }
         let isLeft = all.contains { $0.name == NaiveName(places.from, item) && $0.holder == nil }
         if move.isOfDirectory, move.isFromInside, isLeft, mover.origin == nil {
@@ -153,7 +157,9 @@ struct NaiveOutcomes: Sendable {
     ) -> Int {
         let name = NaiveName(place, item)
         if let known = find(name) {
-            if isInside { all[known].isInside = true }
+            if isInside, !all[known].isInside {
+                (all[known].isInside, all[known].before) = (true, all[known].now)
+            }
             return known
         }
         all.append(

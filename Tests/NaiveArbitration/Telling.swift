@@ -76,6 +76,8 @@ extension NaiveArbiter {
             let isAbove = presenters[index].item.map(ancestors(of: item, at: place).contains) ?? false
             if isItsName || isAbove { presenters[index].passedOver.remove(item) }
         }
+        let above = presenters.filter { $0.item.map(ancestors(of: item, at: place).contains) ?? false }
+        tellNews(inside: item, to: above)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
@@ -84,6 +86,46 @@ extension NaiveArbiter {
                 note(news, to: presenter, cause, claim)
             } else if ancestors(of: item, at: place).contains(shown) {
                 note(.below(.deleted(item, place, cause)), to: presenter, cause, claim)
+            }
+        }
+    }
+
+    /// N13.
+    mutating func tellNews(
+        inside directory: ItemID, but taken: NaiveName? = nil, to presenters: [NaivePresenter]
+    ) {
+        guard directories[directory] != nil else { return }
+        let isInside = { (self: Self, one: ItemID?) in
+            guard let one else { return false }
+            return one == directory || self.ancestors(of: one, at: Place()).contains(directory)
+        }
+        for presenter in presenters {
+            for turn in turns where turn.presenter == presenter.id {
+                let told = turn.outcomes.news.filter { one in
+                    let isConcerned =
+                        isInside(self, one.name.directory) || isInside(self, one.former?.directory)
+                    return isConcerned && one.name != taken
+                }
+                let left = turn.outcomes.all.filter { outcome in
+                    !isInside(self, outcome.name.directory)
+                        && !told.contains { one in
+                            let former = one.former.map { NaiveName($0, one.item) }
+                            return one.name == outcome.name || former == outcome.name
+                        }
+                }
+                change(turn.id) { $0.keep(left) }
+                if told.isEmpty { continue }
+                var standIn: Cause?
+                let items = itemNotices(told, turn, presenter, false, &standIn)
+                if turn.gone == nil {
+                    // N3.
+                    let own = [(PresenterNotice.didMove, turn.moved), (.didChange, turn.changed ?? standIn)]
+                    for case (let kind, let cause?) in own where presenter.implements(kind) {
+                        effects.append(.tell(Notice(kind, to: presenter.id, in: turn.id, cause)))
+                    }
+                    change(turn.id) { ($0.moves, $0.changed) = ([], nil) }
+                }
+                effects += items.map { .tell($0) }
             }
         }
     }
@@ -218,7 +260,8 @@ extension NaiveArbiter {
         for turn in turns where turn.presenter == presenter.id {
             let all = turn.outcomes.all
             let left = all.filter { outcome in
-                if case .moved(let move) = happening, names[0] != names[1], outcome.name == names[0],
+                if case .moved(let move) = happening, move.move.isSecondHalf, names[0] != names[1],
+                    outcome.name == names[0],
                     let now = outcome.now, now != move.item
                 {
                     return true
@@ -230,7 +273,7 @@ extension NaiveArbiter {
             guard case .moved(let move) = happening, !move.isOfDirectory, move.isToInside,
                 move.move.over == nil,
                 let from = all.first(where: { $0.name == NaiveName(move.move.from, move.item) }),
-                from.now == move.item, let cause = from.latest
+                let now = from.now, now == move.item || !move.move.isSecondHalf, let cause = from.latest
             else { continue }
             change(turn.id) { $0.note(.changed(move.item, move.move.to, cause)) }
         }

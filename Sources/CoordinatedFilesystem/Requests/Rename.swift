@@ -37,6 +37,10 @@ final class Rename: Sendable {
 
     /// Whether the file has other names than the one that is given up.
     var isOneOfSeveral: Bool { status.linkCount > 1 && !status.isDirectory }
+    /// The same of what has the new name.
+    var isTargetOneOfSeveral: Bool {
+        targetStatus.map { $0.linkCount > 1 && !$0.isDirectory } ?? false
+    }
     /// Whether it stays what it is, whatever its new name says (``Node/keepsName(insteadOf:in:)``).
     var keepsClass: Bool { isOneOfSeveral && node.itemClass != .private }
 

@@ -327,14 +327,31 @@ extension CoordinatedFilesystem {
 
     private func exchange(_ move: Rename, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isFollowed(node, move.status, elsewhereThan: move.from)
-        let target = move.isOverOtherLink ? nil : move.target
-        if isKnown, let target, [node, target].allSatisfy({ $0.kind == S_IFREG }) {
+        guard let target = move.target else {
+            if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+            return
+        }
+        let isTargetKnown = !move.isOverOtherLink
+        if isKnown, isTargetKnown, [node, target].allSatisfy({ $0.kind == S_IFREG }) {
             return exchangeContents(of: move, node, target, under: claim)
         }
-        if isKnown { rename(node, to: move.to) }
-        if let target { rename(target, to: move.from) }
+        if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+        if isTargetKnown { rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral) }
         if isKnown { noteMove(of: node, from: move.from, to: move.to, under: claim) }
-        if let target { noteMove(of: target, from: move.to, to: move.from, under: claim) }
+        if isTargetKnown {
+            noteMove(of: target, from: move.to, to: move.from, isSecondHalf: isKnown, under: claim)
+        }
+        if !isKnown { noteOtherName(move.to, insteadOf: move.from, of: node, under: claim) }
+        if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
+    }
+
+    /// A file that is followed by another one of its names is called something else by this one.
+    private func noteOtherName(
+        _ change: NameChange, insteadOf former: NameChange, of node: Node, under claim: ClaimID?
+    ) {
+        node.noteOtherName(change.name, in: change.directory)
+        node.lostOtherName(former.name, in: former.directory)
+        noteCreation(of: node, change, under: claim)
     }
 
     /// Each document stays with its name and has the other's contents, which is how some save (D20).
@@ -343,8 +360,8 @@ extension CoordinatedFilesystem {
         // Both leave their files before either takes the other's; see `tellOfExchanges`.
         part(node, from: move.from.name, in: move.from.directory)
         part(target, from: move.to.name, in: move.to.directory)
-        rename(node, to: move.to)
-        rename(target, to: move.from)
+        rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral)
         adopt(other, by: node)
         adopt(document, by: target)
         for file in [node, target] {

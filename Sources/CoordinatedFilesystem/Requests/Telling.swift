@@ -81,9 +81,12 @@ extension CoordinatedFilesystem {
     }
 
     /// A file or a directory has another name. What is followed at it or below it is held by its new way.
-    func noteMove(of node: Node, from: NameChange, to: NameChange, under claim: ClaimID? = nil) {
+    func noteMove(
+        of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
+        under claim: ClaimID? = nil
+    ) {
         documents.moved(node)
-        tellMove(of: node, from: from, to: to, under: claim)
+        tellMove(of: node, from: from, to: to, isSecondHalf: isSecondHalf, under: claim)
     }
 
     /// Claims follow a move into another directory, and all that is below a directory follows that: the engine hears
@@ -92,7 +95,7 @@ extension CoordinatedFilesystem {
     /// `document` has the new name already, and goes on under it.
     func tellMove(
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
-        under claim: ClaimID? = nil
+        isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
         noteNames(of: node)
         let item = node.item
@@ -104,7 +107,7 @@ extension CoordinatedFilesystem {
         }
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
-            over: document)
+            over: document, isSecondHalf: isSecondHalf)
         // A helper file's name is not known to those who follow the directory: the file appears to them.
         if from.isPrivate, !node.state.withLock({ $0.isFollowed }) { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {

@@ -35,7 +35,9 @@ struct BeliefChecker: Checker {
         /// What happened at a name that was not told yet, by the event in which it last did.
         var untold: [Name: Int] = [:]
         /// Those of them that were not below what is presented.
-        var outside: Set<Name> = []
+        /// What it made itself.
+    var made: [Name: ItemID] = [:]
+    var outside: Set<Name> = []
         /// Names whose contents others changed, in the same way.
         var contents: [Name: Int] = [:]
         /// Names that it heard of, or did something with, since all was quiet.
@@ -51,6 +53,10 @@ struct BeliefChecker: Checker {
     /// What had them when all was quiet.
     private var former: [Name: ItemID?] = [:]
     private var homes: [ItemID: Place] = [:]
+    /// Items that are other names of the same files.
+    private var aliases: [ItemID: ItemID] = [:]
+    /// When directories were deleted.
+    private var ends: [ItemID: Int] = [:]
     /// The last name that was first heard of because something was moved there: it may have been taken.
     private var guessed: Name?
     private var beliefs: [PresenterID: Belief] = [:]
@@ -75,6 +81,7 @@ struct BeliefChecker: Checker {
             }
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }
+            ends[item] = nil
             let name = learn(item, place, held: nil, ledger)
             names[name] = .some(item)
             let own: (inout Self, PresenterID) -> Void = { checker, id in
@@ -82,6 +89,7 @@ struct BeliefChecker: Checker {
                     checker.beliefs[id]?.paths.insert(path)
                 }
                 checker.beliefs[id]?.contents[name] = nil
+                checker.beliefs[id]?.made[name] = item
             }
             for id in hearers(of: party, claim, ledger, at: [name], own) {
                 touch(id, [name], ledger)
@@ -110,6 +118,7 @@ struct BeliefChecker: Checker {
         }
         // Nothing is below it any more.
         if homes[item] != nil {
+            ends[item] = ledger.number
             for one in names.keys where one.directory == item { names[one] = .some(nil) }
         }
     }
@@ -118,13 +127,15 @@ struct BeliefChecker: Checker {
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ ledger: Ledger
     ) {
         let from = learn(item, move.from, held: item, ledger)
-        if names[Name(move.to, move.over ?? item)] == nil { guessed = Name(move.to, item) }
+        let (taken, next) = (guessed, Name(move.to, move.over ?? item))
+        guessed = names[next] == nil ? next : nil
         let to = learn(move.over ?? item, move.to, held: move.over, ledger)
         // The other half of an exchange: something had the name to which the first half went.
-        if from == guessed, move.over == nil, let now = names[from], let now, now != item {
-            believe(from, ledger)
+        if from == taken, move.isSecondHalf { believe(from, ledger) }
+        if !move.isSecondHalf, let known = names[from], let known, known != item {
+            aliases[item] = aliases[known] ?? known
         }
-        if names[from] == .some(item) || move.over != nil { names[from] = .some(nil) }
+        if !move.isSecondHalf || names[from] == .some(item) { names[from] = .some(nil) }
         names[to] = .some(move.over ?? item)
         last = (from, to, ledger.number)
         if homes[item] != nil { homes[item] = move.to }
@@ -260,8 +271,11 @@ extension BeliefChecker {
         beliefs[id]?.paths = known.filter { $0 == path || !$0.starts(with: path) }
         // A presenter does not believe in a name that is there only in the middle of a turn.
         let (untold, outside) = (beliefs[id]?.untold ?? [:], beliefs[id]?.outside ?? [])
+        let made = beliefs[id]?.made ?? [:]
         let below = truth(below: id, ledger).filter { one in
-            let wasThere = outside.contains(one.value) || former[one.value].map { $0 != nil } ?? false
+            let isOwn = made[one.value].map { $0 == names[one.value] } ?? false
+            let wasThere =
+                isOwn || outside.contains(one.value) || former[one.value].map { $0 != nil } ?? false
             return one.key.starts(with: path) && (untold[one.value] == nil || wasThere || one.key == path)
         }
         beliefs[id]?.paths.formUnion(below.keys)
@@ -306,6 +320,13 @@ extension BeliefChecker {
         let id = notice.presenter
         let name = Name(subitem.place, subitem.item)
         checkHappened(notice, name, ledger, &report)
+        // N13.
+        for place in [subitem.place, subitem.former].compactMap(\.self) {
+            guard let directory = place.directory, let end = ends[directory], end < ledger.number,
+                directory != showing.item, isInside(Name(place, subitem.item), id, ledger)
+            else { continue }
+            report.blame("\(id) is told of \(name) when \(directory) is gone")
+        }
         switch notice.kind {
         // All that is made in a new directory is told.
         case .subitemDidAppear where notice.cause.access == .write(.forMoving):
@@ -316,6 +337,8 @@ extension BeliefChecker {
             }
             rename(Name(former, subitem.item), subitem.item, to: name, in: id, ledger)
             settle(Name(former, subitem.item), id, ledger)
+            // N5: then no turn tells anything else of the name.
+            if homes[subitem.item] != nil { beliefs[id]?.untold[name] = nil }
         case .subitemDidChange where notice.cause.access == .write(.forDeleting):
             strike(name, subitem.item, from: id, ledger)
         default: if let path = path(of: name, below: id, ledger) { beliefs[id]?.paths.insert(path) }
@@ -395,12 +418,14 @@ extension BeliefChecker {
             if !belief.paths.contains(path) {
                 report.blame("\(id) does not know that \(Self.text(path)) is there")
             }
-            let isOther = former[name].map { $0 != nil && $0 != names[name] } ?? false
+            let isOther = former[name].map { $0 != nil && file($0) != file(names[name] ?? nil) } ?? false
             if belief.contents[name] != nil || isOther && !belief.heard.contains(name) {
                 report.blame("\(id) was not told that \(Self.text(path)) has other contents")
             }
         }
     }
+
+    private func file(_ item: ItemID?) -> ItemID? { item.map { aliases[$0] ?? $0 } }
 
     private static func text(_ path: Path) -> String {
         path.map { $0.link.map(\.description) ?? $0.item.map(\.description) ?? "" }.joined(separator: "/")

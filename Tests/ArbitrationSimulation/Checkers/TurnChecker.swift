@@ -114,6 +114,8 @@ struct TurnChecker: Checker {
         // N3, N5, N7: one that goes on may tell what it has; then it begins anew.
         if turn.toldAt != ledger.number { (turn.rank, turn.told) = (0, [:]) }
         turn.toldAt = ledger.number
+        // N13: what there is to tell of names in a directory is told before its move.
+        if rank == 2, let item = notice.subitem?.item, ledger.directories[item] != nil { turn.told = [:] }
         if rank < turn.rank {
             if turn.subitems < 256 {
                 report.blame("\(notice.kind.rawValue) comes too late in \(notice.turn)")
