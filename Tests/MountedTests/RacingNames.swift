@@ -20,6 +20,20 @@ extension Mounted {
             }
         }
 
+        /// At each moment of quiet the listener has to believe what is there. `Scripts/test --all` has 500 of them.
+        @Test("A listener that never lists the directory knows each name, whatever four programs did to names")
+        func lastWord() throws {
+            try MountedDirectory.with { mount in
+                let seed = UInt32.random(in: 0...UInt32.max)
+                let moments = try Lab.number("TRUCE_MOMENTS", default: 8)
+                let listener = try Program("python3").start(
+                    Checkout.path("Tests/Workers/last-word"), mount.path, "\(moments)", "2000", "\(seed)")
+                let outcome = try listener.wait(within: .seconds(120 + moments * 4))
+                #expect(outcome.isSuccess, "seed \(seed): \(outcome.text)\(outcome.errorText)")
+                checkForced(try mount.status())
+            }
+        }
+
         /// The seed is in what it prints.
         private static func race(in directory: String) throws {
             let race = try BuiltProgram.start("NameRace", "--steps", "2500", directory)

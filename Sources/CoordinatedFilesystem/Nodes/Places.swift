@@ -15,7 +15,7 @@ final class Places: Sendable {
     private let engine: Engine
     private let departed: DepartedDirectories
     private let names = NameBook()
-    private let renamed = RenamedDirectories()
+    private let renamed = RenamedNodes()
 
     init(engine: Engine, departed: DepartedDirectories) {
         self.engine = engine
@@ -40,10 +40,23 @@ final class Places: Sendable {
         names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
     }
 
-    /// A directory is about to get another name, which those who follow it are told of later.
-    func beginRename(of directory: Node) { renamed.begin(directory) }
+    /// A file or a directory is about to get another name, which presenters are told of later.
+    func beginRename(of node: Node) { renamed.begin(node) }
     /// They are told now. Under the engine's lock, too.
-    func endRename(of directory: Node) { renamed.end(directory) }
+    func endRename(of node: Node) { renamed.end(node) }
+
+    /// The names of a file, as presenters know them.
+    func toldNames(of node: Node) -> [OtherName] {
+        guard let former = renamed.name(of: node) else { return node.names }
+        return [former] + node.otherNames
+    }
+
+    /// Whether presenters know a file by a name. Under the engine's lock, too.
+    func isTold(_ name: OtherName, of node: Node) -> Bool {
+        guard let former = renamed.name(of: node) else { return node.has(name.name, in: name.directory) }
+        return former.directory === name.directory && former.name == name.name
+            || node.otherNames.contains { $0.directory === name.directory && $0.name == name.name }
+    }
 
     /// The number by which the engine knows a directory.
     private func ensure(_ directory: Node) -> ItemID {
@@ -123,29 +136,35 @@ final class DepartedDirectories: Sendable {
     }
 }
 
-/// Directories that are being renamed, with the names by which those who follow them know them still.
+/// Files and directories that are being renamed, with the names by which presenters know them still.
 ///
-/// What happened in a directory is told with its path, and so before its rename is told with the former one.
-private final class RenamedDirectories: Sendable {
+/// What happened in a directory is told with its path, and so before its rename is told with the former one. A change of a file is
+/// told of the former name, too: it would say that the new one is there, and the rename has yet to say that.
+private final class RenamedNodes: Sendable {
     private let former = Mutex<[NodeID: OtherName]>([:])
     private let count = Atomic<Int>(0)
 
-    func begin(_ directory: Node) {
-        let (name, parent) = directory.state.withLock { ($0.name, $0.parent) }
+    func begin(_ node: Node) {
+        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
         guard let parent else { return }
         former.withLock { former in
-            if former[directory.id] == nil { former[directory.id] = OtherName(name: name, directory: parent) }
+            if former[node.id] == nil { former[node.id] = OtherName(name: name, directory: parent) }
             count.store(former.count, ordering: .sequentiallyConsistent)
         }
     }
 
-    func end(_ directory: Node) {
+    func end(_ node: Node) {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return }
         let ended: OtherName? = former.withLock { former in
             defer { count.store(former.count, ordering: .sequentiallyConsistent) }
-            return former.removeValue(forKey: directory.id)
+            return former.removeValue(forKey: node.id)
         }
         withExtendedLifetime(ended) {}
+    }
+
+    func name(of node: Node) -> OtherName? {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+        return former.withLock { $0[node.id] }
     }
 
     func path(of name: NameBytes, in directory: Node) -> [UInt8] {

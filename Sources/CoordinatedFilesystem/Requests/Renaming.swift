@@ -216,7 +216,8 @@ extension CoordinatedFilesystem {
                 evidence: evidence, audience: save.audience, thread: thread)
         }
         let awaited = savedDocument(by: move, save?.actor)
-        // Before anything is told: what else happens to the file meanwhile is told under this name.
+        if isMoved, engine.isAttended { places.beginRename(of: node) }
+        // Before anything is told: what else happens to the file afterwards is told under this name.
         if isKnown {
             rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
         } else {

@@ -30,7 +30,7 @@ extension CoordinatedFilesystem {
         let isFollowed = node.state.withLock { $0.isFollowed }
         var told: [Place] = []
         for _ in 0..<Self.mostLooks {
-            let names = node.names.filter { isFollowed || !$0.isPrivate }.map {
+            let names = places.toldNames(of: node).filter { isFollowed || !$0.isPrivate }.map {
                 ($0, places.place($0.name, in: $0.directory))
             }
             let untold = names.filter { _, place in
@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
                 let isThere = engine.noteChange(
                     of: item, at: place, by: by, access, under: claim, stamp: stamp
                 ) {
-                    node.has(name.name, in: name.directory)
+                    places.isTold(name, of: node)
                 }
                 if isThere { told.append(place) }
             }
@@ -97,6 +97,7 @@ extension CoordinatedFilesystem {
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
+        defer { places.endRename(of: node) }
         noteNames(of: node)
         let item = node.item
         guard engine.isAttended, !from.isPrivate || !to.isPrivate else {
