@@ -104,7 +104,7 @@ extension Mounted {
         @Test("A reader at the end of the data keeps writers out for a while, once and not with each line")
         func following() throws {
             try Self.withDocument(Self.patient) { mount, document in
-                let tail = try Program("tail").start("-n", "+1", "-f", document)
+                let tail = try Program("tail").start("-n", "+1", "-s", "0.1", "-f", document)
                 try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
                 let writer = try Actor()
                 let before = try mount.counters.waited
