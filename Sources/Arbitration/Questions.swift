@@ -215,6 +215,24 @@ extension Arbiter {
         }
     }
 
+    /// P18: whether a presenter of a directory above would be asked if a party deleted an item.
+    public func isAskedAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party) -> Bool {
+        guard desk.agreeingToDeletions > 0 else { return false }
+        let name = Name(item, at: place)
+        return tree.ancestors(of: item, at: place).contains { directory in
+            (desk.presented[directory] ?? []).contains { id in
+                guard let record = desk.records[id],
+                    record.presenter.messages.contains(.accommodateSubitemDeletion)
+                else { return false }
+                let isConcerned =
+                    !isOwn(party, record.presenter.party) && !isSpared(record.presenter.party, by: party)
+                // P7, P8, P26.
+                return isConcerned && !record.isDemoted && !isExcused(party, by: id)
+                    && !desk.isUntold(name, to: id)
+            }
+        }
+    }
+
     /// Whether any presenter would hear of something that happens to an item, its own or one above or below it.
     public func isHeard(of item: ItemID, at place: Place) -> Bool {
         if desk.isEmpty { return false }

@@ -28,6 +28,7 @@ final class CoordinatedFilesystem: Filesystem {
     let returns = Returns<PendingOpen>()
     let parking: Parking
     let episodes: Episodes
+    let removedFiles = RemovedFiles()
     let statLedger: StatLedger
     let keeper: Keeper
     /// Makes files as the requester, where the thread at hand cannot.

@@ -13,6 +13,11 @@ extension Engine {
         state.withLock { $0.arbiter.isHeard(of: item, at: place) }
     }
 
+    /// Whether presenters of a directory above would be asked if a program deleted an item.
+    package func isAskedAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party) -> Bool {
+        isAttended && state.withLock { $0.arbiter.isAskedAbove(aboutDeletionOf: item, at: place, by: party) }
+    }
+
     /// Whether an aware access to an item is meant for its name, and stays with that when the item is moved.
     package func isToBeReplaced(_ item: ItemID) -> Bool {
         isAttended && state.withLock { $0.arbiter.isToBeReplaced(item) }
@@ -99,6 +104,12 @@ extension Engine {
         let (party, claim) = author(party, nil, of: item, at: place)
         if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.lost(item, at: place, by: party))
+    }
+
+    /// What a program removed a moment ago, within no access, is put to presenters. `isUndecided` is asked under the engine's lock,
+    /// and takes no other but its own: so nothing is told to be gone after something else was told to have its name.
+    package func noteLoss(of item: ItemID, at place: Place, by party: Party, if isUndecided: () -> Bool) {
+        carryOut(.lost(item, at: place, by: party), if: isUndecided)
     }
 
     /// What a program does while it holds an access that it asked for over the socket is part of that access: those who

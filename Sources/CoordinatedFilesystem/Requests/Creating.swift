@@ -134,8 +134,8 @@ extension CoordinatedFilesystem {
     func noteCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> Appearance {
-        // Nobody saves a file by means of a directory.
-        let isSide = node.kind != S_IFDIR && SideName(of: name.bytes) != nil
+        // No program saves a file by means of a directory; and another link of a document holds the former contents.
+        let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && SideName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !episodes.isQuiet else {
             return Appearance(isDocument: fillAwaited(name, in: directory, with: node, by: party))

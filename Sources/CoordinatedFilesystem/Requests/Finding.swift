@@ -42,7 +42,8 @@ extension CoordinatedFilesystem: DocumentSource {
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
         if let place = documents.place(of: item) { return place.path }
-        return nodes[item]?.path
+        if let node = nodes[item] { return node.path }
+        return removedFiles.place(of: item)?.link.flatMap { places.path(of: $0) }
     }
 
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { nodes[item]?.key == FileKey(status) }

@@ -19,6 +19,8 @@ extension CoordinatedFilesystem {
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = sendBack(change.caller, from: directory, reply) else { return }
         let former = returned(.removing(change), by: change.caller.thread)
+        // What was in it went first.
+        if isDirectory { putRemovals(in: directory, name) }
         let status: FileStatus
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
@@ -35,9 +37,13 @@ extension CoordinatedFilesystem {
             return carryOut(Removal(change, known, status, isDirectory: isDirectory), reply: reply)
         }
         let save = former?.save(of: node) ?? evidence(ofUnlinking: change, node, status)
+        let isAskedLater = save?.question == .afterwards
+        // Presenters of directories above may not know yet that something has this name.
+        let place = engine.isAttended ? places.place(change.name, in: directory) : places.place(in: directory)
         let part = Request.Part(
-            node.item, AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate),
-            at: places.place(in: directory))
+            node.item,
+            AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate || isAskedLater), at: place
+        )
         let request = ClaimedRequest(
             .removing(change), Request(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
@@ -182,6 +188,8 @@ extension CoordinatedFilesystem {
                 openWindow(
                     change.name, in: change.directory, of: node, isGone: true, by: save.actor,
                     evidence: evidence, audience: save.audience, thread: change.caller.thread)
+            } else if removal.save?.question == .afterwards, !documents.isTracked(node.item) {
+                noteRemoval(of: node, change)
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
@@ -204,8 +212,9 @@ extension CoordinatedFilesystem {
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.isAttended && engine.isPresented(node.item)
+        let question = question(aboutRemoving: node, status, change, by: program)
         let mayBeSave =
-            isPresented || processes.programs.unlinksToCreate(program)
+            isPresented || processes.programs.unlinksToCreate(program) || question == .afterwards
             || episodes.state.withLock { $0.recogniser.count > 0 }
         guard mayBeSave, let actor = processes.actor(ofThread: thread) else { return nil }
         noteEndedMakers(besides: actor, of: change)
@@ -220,7 +229,9 @@ extension CoordinatedFilesystem {
                 isPresented: isPresented, isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: actor,
                 program: program, at: Engine.now)
         }
-        return save(by: actor, evidence, of: node, in: change.directory, thread)
+        var save = save(by: actor, evidence, of: node, in: change.directory, thread)
+        if save.evidence == nil { save.question = question }
+        return save
     }
 
     /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody

@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
         }
         let node = move.node
         for file in [node, move.target].compactMap(\.self) { closeOutlived(on: file) }
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange { putRemovals(in: target) }
         noteUse(of: move, by: from.caller.thread)
         // A log or a database of two names is one still.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }

@@ -99,6 +99,7 @@ extension CoordinatedFilesystem {
     ) {
         defer { places.endRename(of: node) }
         noteNames(of: node)
+        settleRemoval(at: to)
         let item = node.item
         guard engine.isAttended, !from.isPrivate || !to.isPrivate else {
             let isPlaced = node.state.withLock { $0.placed != nil }
@@ -137,6 +138,7 @@ extension CoordinatedFilesystem {
 
     /// There is a new name.
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
+        settleRemoval(at: change)
         guard engine.isAttended, !change.isPrivate else { return }
         // One more name of a document is nothing to those who show it by another one.
         let isOther =

@@ -198,6 +198,14 @@ struct Save: Sendable {
     /// Nil where the name is just taken away.
     let evidence: Vacancy.Evidence?
     let audience: Vacancy.Audience
+    var question = Question.before
+
+    /// When presenters of directories above are asked about the deletion, if it is one.
+    enum Question: Sendable {
+        case before
+        /// When the name was free for a moment (``RemovedFiles``).
+        case afterwards
+    }
 
     /// Whether the document stays with its name, and does not go with the file.
     var keepsName: Bool { evidence.map { $0 != .move } ?? false }
