@@ -356,4 +356,26 @@ struct QueryTests {
         #expect(talk.arbiter.isHeard(of: ItemID(30), at: Place(in: ItemID(3))))
         #expect(!talk.arbiter.isHeard(of: ItemID(10), at: Place(in: ItemID(1))))
     }
+
+    /// Rules P18, P26: whom a deletion would be put to, of those above.
+    @Test func whoWouldBeAskedAboveIsKnown() {
+        var talk = Conversation()
+        talk.tell(.placed(ItemID(1), Directory(in: nil)))
+        talk.tell(.placed(ItemID(2), Directory(in: ItemID(1))))
+        let (old, new) = (Place(in: ItemID(2), link: LinkID(1)), Place(in: ItemID(2), link: LinkID(2)))
+        let isAsked = { (talk: Conversation, place: Place, party: Party) in
+            talk.arbiter.isAskedAbove(aboutDeletionOf: ItemID(30), at: place, by: party)
+        }
+        #expect(!isAsked(talk, old, stranger))
+        talk.present(1, 1, by: editor, [.subitemDidChange])
+        #expect(!isAsked(talk, old, stranger))
+        talk.present(2, 1, by: editor, [.subitemDidAppear, .accommodateSubitemDeletion])
+        #expect(isAsked(talk, old, stranger))
+        // P5.
+        #expect(!isAsked(talk, old, editor) && !isAsked(talk, old, child))
+        talk.tell(.created(ItemID(30), at: new, by: stranger, under: nil))
+        #expect(!isAsked(talk, new, stranger) && isAsked(talk, old, stranger))
+        talk.tick(at: talk.now + .seconds(1))
+        #expect(isAsked(talk, new, stranger))
+    }
 }

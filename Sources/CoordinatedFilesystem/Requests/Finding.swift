@@ -42,8 +42,8 @@ extension CoordinatedFilesystem: DocumentSource {
     func path(of item: ItemID, at place: Place) -> [UInt8]? {
         if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
         if let place = documents.place(of: item) { return place.path }
-        if let node = nodes[item] { return node.path }
-        return removedFiles.place(of: item)?.link.flatMap { places.path(of: $0) }
+        if let place = removedFiles.place(of: item) { return place.link.flatMap { places.path(of: $0) } }
+        return nodes[item]?.path
     }
 
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { nodes[item]?.key == FileKey(status) }

@@ -28,12 +28,13 @@ final class RemovedFiles: Sendable {
     private struct State {
         var removals: [NodeID: [NameBytes: Removal]] = [:]
         var lastSerial: UInt64 = 0
-        /// Those that were put to presenters last.
-        var put: [Removal] = []
+        /// Where those were that were put to presenters last, in two parts: the older one is forgotten first.
+        var recent: [ItemID: Place] = [:]
+        var older: [ItemID: Place] = [:]
     }
 
-    /// A message to a presenter is named as soon as it can be sent; by then a program may have removed some more.
-    private static let remembered = 256
+    /// A presenter is asked one thing after the other, and by the time that it is asked a program may have removed many more.
+    private static let remembered = 4096
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
@@ -71,15 +72,15 @@ final class RemovedFiles: Sendable {
     func takeToPut(_ name: NameBytes, in directory: NodeID, _ serial: UInt64) -> Bool {
         guard let removal = take(name, in: directory, serial) else { return false }
         state.withLock { state in
-            if state.put.count >= Self.remembered { state.put.removeFirst() }
-            state.put.append(removal)
+            if state.recent.count >= Self.remembered { (state.older, state.recent) = (state.recent, [:]) }
+            state.recent[removal.item] = removal.place
         }
         return true
     }
 
     /// Where a file was that was put to presenters.
     func place(of item: ItemID) -> Place? {
-        state.withLock { state in state.put.last { $0.item == item }?.place }
+        state.withLock { $0.recent[item] ?? $0.older[item] }
     }
 
     /// The removals of a directory, in their order.
@@ -116,10 +117,11 @@ extension CoordinatedFilesystem {
         return .afterwards
     }
 
-    /// A file was removed about which presenters are asked afterwards.
-    func noteRemoval(of node: Node, _ change: NameChange) {
+    /// A file was removed about which presenters are asked afterwards. By then another file may have its number, so it gets one of its own:
+    /// presenters of directories know it by its name.
+    func noteRemoval(of change: NameChange) {
         let removal = RemovedFiles.Removal(
-            of: node.item, at: places.place(change.name, in: change.directory),
+            of: makeItem(), at: places.place(change.name, in: change.directory),
             by: processes.currentParty(ofThread: change.caller.thread))
         settleRemoval(at: change)
         let serial = removedFiles.add(removal, of: change)

@@ -189,7 +189,7 @@ extension CoordinatedFilesystem {
                     change.name, in: change.directory, of: node, isGone: true, by: save.actor,
                     evidence: evidence, audience: save.audience, thread: change.caller.thread)
             } else if removal.save?.question == .afterwards, !documents.isTracked(node.item) {
-                noteRemoval(of: node, change)
+                noteRemoval(of: change)
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {

@@ -5,7 +5,7 @@ import Testing
 
 extension Mounted {
     /// Files that a program makes and takes away again in a save concern no presenter of the folder, whatever they are called.
-    @Suite struct HelperFiles {
+    @Suite struct PassingFiles {
         /// What a program does to save `notes.md`, in the words of `Tests/Workers/actor`.
         enum Saving: String, CaseIterable, Sendable {
             case helper = "a helper is made first and removed last"
