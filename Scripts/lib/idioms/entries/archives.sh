@@ -104,9 +104,7 @@ save_7z-update() {
     7zz u "$document" ../member
 }
 
-idiom ar ar 'ar: the document is an archive' document=document.a \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='makes another file in the folder and removes it, under a name that no helper file has'
+idiom ar ar 'ar: the document is an archive' document=document.a
 make_ar() {
     say first >../member
     ar rcD "$document" ../member

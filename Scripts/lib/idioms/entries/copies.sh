@@ -81,9 +81,7 @@ save_wget-O() {
     fetch wget --quiet --output-document="$document"
 }
 
-idiom aria2 aria2c,python3 'aria2c --allow-overwrite' \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='makes another file in the folder and removes it, under a name that no helper file has'
+idiom aria2 aria2c,python3 'aria2c --allow-overwrite'
 save_aria2() {
     new_file
     fetch aria2c --quiet --allow-overwrite=true --auto-file-renaming=false --out="$document"

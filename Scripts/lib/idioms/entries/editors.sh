@@ -21,9 +21,7 @@ save_vim-backup() { vim_saves backup backupcopy=no; }
 idiom vim-backup-copy vim 'vim, backup, backupcopy=yes'
 save_vim-backup-copy() { vim_saves backup backupcopy=yes; }
 
-idiom vim-backupext vim 'vim, backup, backupext=.bak' \
-    known='save * the folder*presenter was asked accommodateSubitemDeletion *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom vim-backupext vim 'vim, backup, backupext=.bak'
 save_vim-backupext() { vim_saves backup backupext=.bak; }
 
 idiom vim-patchmode vim 'vim, patchmode=.orig'

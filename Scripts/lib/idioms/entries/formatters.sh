@@ -44,9 +44,7 @@ save_uncrustify-no-backup() {
     uncrustify -q -c ../settings --no-backup "$document"
 }
 
-idiom astyle astyle 'astyle' document=document.c \
-    known='save * the folder*presenter was asked accommodateSubitemDeletion *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom astyle astyle 'astyle' document=document.c
 make_astyle() { make_c; }
 before_astyle() { spoil_c; }
 save_astyle() { astyle --quiet --pad-oper "$document"; }
@@ -66,16 +64,12 @@ make_rustfmt() { printf 'fn first() {}\n' >"$document"; }
 before_rustfmt() { printf 'fn f%d( ) {   }\n' "$round" >>"$document"; }
 save_rustfmt() { rustfmt "$document"; }
 
-idiom shfmt shfmt 'shfmt -w' document=document.sh \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='makes another file in the folder and removes it, under a name that no helper file has'
+idiom shfmt shfmt 'shfmt -w' document=document.sh
 make_shfmt() { say 'true' >"$document"; }
 before_shfmt() { printf 'if   true;then true;fi\n' >>"$document"; }
 save_shfmt() { shfmt -w "$document"; }
 
-idiom perltidy perltidy 'perltidy -b' document=document.pl \
-    known='save * the folder*presenter was asked accommodateSubitemDeletion *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom perltidy perltidy 'perltidy -b' document=document.pl
 make_perltidy() { say 'my $first;' >"$document"; }
 before_perltidy() { say 'if(1){print   2}' >>"$document"; }
 save_perltidy() { perltidy -b "$document"; }

@@ -20,9 +20,7 @@ with tempfile.NamedTemporaryFile("w", dir=".", delete=False) as file:
 os.replace(file.name, sys.argv[1])' "$document" "$old" "$new"
 }
 
-idiom python-fileinput python3 'Python: fileinput, in place' \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='keeps the old file under another name for a moment, and removes it'
+idiom python-fileinput python3 'Python: fileinput, in place'
 save_python-fileinput() {
     python3 -c 'import fileinput, sys
 for line in fileinput.input(sys.argv[1], inplace=True):
@@ -67,9 +65,7 @@ with zipfile.ZipFile(sys.argv[1], "a") as file:
     file.writestr(sys.argv[2], "2")' "$document" "$new"
 }
 
-idiom python-shelve python3 'Python: shelve' document=document.dumb.dat \
-    known='save * the folder*presenter was asked accommodateSubitemDeletion *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom python-shelve python3 'Python: shelve' document=document.dumb.dat
 make_python-shelve() { save_python-shelve; }
 save_python-shelve() {
     python3 -c 'import dbm.dumb, shelve, sys

@@ -4,9 +4,7 @@
 make_png() { python3 "$idioms/samples" png >"$document"; }
 make_jpeg() { python3 "$idioms/samples" png >../sample.png && convert ../sample.png "jpeg:$document"; }
 
-idiom optipng optipng,python3 'optipng' document=document.png \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='keeps the old file under another name for a moment, and removes it'
+idiom optipng optipng,python3 'optipng' document=document.png
 make_optipng() { make_png; }
 before_optipng() { python3 "$idioms/samples" png "$round" >"$document"; }
 save_optipng() { optipng -quiet "$document"; }
@@ -30,9 +28,7 @@ idiom jpegoptim jpegoptim,convert,python3 'jpegoptim' document=document.jpg
 make_jpegoptim() { make_jpeg; }
 save_jpegoptim() { jpegoptim --quiet --force --max=$((90 - 20 * round)) "$document"; }
 
-idiom jhead jhead,convert,python3 'jhead -cl' document=document.jpg \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='keeps the old file under another name for a moment, and removes it'
+idiom jhead jhead,convert,python3 'jhead -cl' document=document.jpg
 make_jhead() { make_jpeg; }
 save_jhead() { jhead -q -cl "$new" "$document"; }
 
@@ -103,18 +99,14 @@ idiom mat2 mat2,python3 'mat2 --inplace' document=document.png contents=any
 make_mat2() { make_png; }
 save_mat2() { mat2 --inplace "$document"; }
 
-idiom objcopy objcopy,cp 'objcopy' document=document.bin \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='makes another file in the folder and removes it, under a name that no helper file has'
+idiom objcopy objcopy,cp 'objcopy' document=document.bin
 make_objcopy() { cp /bin/true "$document"; }
 save_objcopy() {
     write_new >../new
     objcopy --add-section ".$new=../new" "$document"
 }
 
-idiom strip strip,cp 'strip' document=document.bin \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='makes another file in the folder and removes it, under a name that no helper file has'
+idiom strip strip,cp 'strip' document=document.bin
 make_strip() { cp /bin/true "$document"; }
 before_strip() { cp /bin/true "$document"; }
 save_strip() { strip --remove-section=.comment "$document"; }

@@ -60,9 +60,7 @@ make_ssh-keygen-p() {
 before_ssh-keygen-p() { chmod 600 "$document"; }
 save_ssh-keygen-p() { ssh-keygen -q -p -P "$old" -N "$new" -f "$document"; }
 
-idiom ssh-keygen-R ssh-keygen 'ssh-keygen -R' document=document.hosts \
-    known='save * the folder*was @(told subitemDidAppear|asked accommodateSubitemDeletion|told subitemDidChange) *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom ssh-keygen-R ssh-keygen 'ssh-keygen -R' document=document.hosts
 make_ssh-keygen-R() {
     local host key='ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBZDmx2sb8MRne7IwYgx3nDNBK4Yp1uuosbXsRYgwV2U'
     for host in word0 word1 word2; do say "$host $key"; done >"$document"

@@ -16,9 +16,7 @@ save_perl-i.orig() { perl -i.orig -pe "s/$old/$new/" "$document"; }
 idiom gawk-inplace gawk 'gawk -i inplace'
 save_gawk-inplace() { gawk -i inplace "{ sub(/$old/, \"$new\"); print }" "$document"; }
 
-idiom gawk-suffix gawk 'gawk -i inplace, with a suffix' \
-    known='save * the folder*presenter was asked accommodateSubitemDeletion *' \
-    reason='removes the backup of the last save first, which is asked as any deletion'
+idiom gawk-suffix gawk 'gawk -i inplace, with a suffix'
 save_gawk-suffix() { gawk -i inplace -v inplace::suffix=.bak "{ sub(/$old/, \"$new\"); print }" "$document"; }
 
 idiom ruby-i ruby 'ruby -i'
