@@ -85,6 +85,8 @@ public struct Arbiter: Sendable {
         case .progressed(let question): progress(question)
         case .changed(let item, let place, let cause, let claim, let stamp):
             noteChange(of: item, at: place, cause, under: claim, stamp: stamp, &effects)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            noteChange(of: item, at: place, cause, under: claim, stamp: stamp, isGoingOn: true, &effects)
         case .created(let item, let place, let party, let claim):
             noteCreation(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
         case .moved(let item, let move, let party, let claim):

@@ -347,7 +347,7 @@ extension Arbiter {
         desk.turns[id]?.forgetAll()
     }
 
-    /// N5: of all but what was deleted.
+    /// N5, N12: of all but what was deleted.
     mutating func tellEarly(of id: TurnID, _ effects: inout [Effect]) {
         guard let turn = desk.turns[id], turn.deleted == nil, let record = desk.records[turn.presenter] else {
             return

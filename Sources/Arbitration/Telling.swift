@@ -3,16 +3,18 @@ import Coordination
 
 /// What presenters are told, and when.
 extension Arbiter {
-    /// N1: contents or attributes were written.
+    /// N1: contents or attributes were written; N12: by a program that goes on.
     mutating func noteChange(
         of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
-        _ effects: inout [Effect]
+        isGoingOn: Bool = false, _ effects: inout [Effect]
     ) {
         let cause = Cause(parties[id] ?? cause.party, cause.access)
-        // Told when it was suspended (N4).
-        if let id, let told = claims[id]?.toldStamp, told == stamp { return }
+        // N4, N12: it was told already. What goes on is told of each name of the item.
+        if !isGoingOn, let id, let told = claims[id]?.toldStamp, told == stamp { return }
+        if isGoingOn, let id { claims[id]?.toldStamp = stamp }
         let isPlainDirectory = tree.isPlainDirectory(item)
-        let happening = Happening(cause, [Name(item, at: place)])
+        var happening = Happening(cause, [Name(item, at: place)])
+        happening.isGoingOn = isGoingOn
         notePassingOver(item, under: id)
         for (presenter, concern) in witnesses(of: item, at: place) {
             guard let record = desk.records[presenter] else { continue }
@@ -248,6 +250,8 @@ extension Arbiter {
         // N7, N8.
         let isFull = desk.turns.values[entry].news.entries.count >= NameLedger.most
         if isFull || happening.isToldAtOnce { tellNews(of: id, &effects) }
+        // N12.
+        if happening.isGoingOn { tellEarly(of: id, &effects) }
         if desk.turns[id]?.members.isEmpty ?? false { beginTrailing(id) }
     }
 
@@ -263,6 +267,8 @@ struct Happening {
     let names: [Name]
     /// Whether the turn in which it happened tells its news at once.
     var isToldAtOnce = false
+    /// Whether its program may do more of it, so that the turn tells it now (N12).
+    var isGoingOn = false
     /// What got another name.
     var mover: ItemID?
     /// A file that took its contents to another name.

@@ -41,6 +41,8 @@ public enum Event: Hashable, Sendable {
     /// Contents or attributes of an item were written: under a claim that is about to end, or under none. Equal
     /// stamps mean that nothing has changed in between.
     indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
+    /// The same of a program that goes on and may write more. It is told at once.
+    indirect case written(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
     /// There is a new item.
     indirect case created(ItemID, at: Place, by: Party, under: ClaimID?)
     /// An item is called something else now; if it is a directory, all that is in it with it.

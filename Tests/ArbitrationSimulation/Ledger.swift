@@ -126,7 +126,7 @@ extension Ledger {
         case .progressed(let id): progress(id)
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wakes.pass(self.now)
-        case .withdrawn, .changed, .created, .deleted, .lost: break
+        case .withdrawn, .changed, .written, .created, .deleted, .lost: break
         }
         switch event {
         case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:

@@ -155,7 +155,12 @@ package struct NamePlayer: Sendable {
     private mutating func write(_ place: Place, by party: Party) {
         guard let item = names[place] else { return }
         stamp += 1
-        tell(.changed(item, at: place, Cause(party, .write(.updating)), under: nil, stamp: stamp))
+        let cause = Cause(party, .write(.updating))
+        let goesOn = chance.isLucky(20)
+        tell(
+            goesOn
+                ? .written(item, at: place, cause, under: nil, stamp: stamp)
+                : .changed(item, at: place, cause, under: nil, stamp: stamp))
     }
 
     private mutating func remove(by party: Party) {

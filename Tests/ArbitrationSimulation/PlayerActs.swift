@@ -24,6 +24,7 @@ extension Player {
         case 81: if let claim = chance.one(of: ledger.waiting) { tell(.withdrawn(claim.id)) }
         case 82..<84: perform(.late(.milliseconds(chance.milliseconds(1...1_500))))
         case 84..<86: cross()
+        case 86..<88: writeOn()
         default: pass(.milliseconds(chance.milliseconds(chance.isLucky(80) ? 0...150 : 200...3_000)))
         }
         if let directory = unforgotten.first, chance.isLucky(30) { forgetIfUnused(directory) }

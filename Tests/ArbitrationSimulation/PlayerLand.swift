@@ -67,6 +67,17 @@ extension Player {
         tell(.changed(part.item, at: part.place, Cause(party, .write(.updating)), under: nil, stamp: stamp))
     }
 
+    /// A program writes to the file that it has open, and goes on.
+    mutating func writeOn() {
+        let writers = ledger.claims.values.filter { $0.isHeld && $0.nature == .handle }.sorted { $0.id < $1.id }
+        guard let entry = chance.one(of: writers),
+            let part = entry.parts.first(where: { $0.access.isWrite && land.nodes[$0.item] != nil })
+        else { return }
+        if stamps[entry.id] == nil || chance.isLucky(70) { stamps[entry.id] = (stamps[entry.id] ?? 0) + 1 }
+        let cause = Cause(maker(entry.id), .write(.updating))
+        tell(.written(part.item, at: part.place, cause, under: entry.id, stamp: stamps[entry.id] ?? 1))
+    }
+
     // MARK: Under claims
 
     /// Does what a held claim was made for, as far as it is still possible.

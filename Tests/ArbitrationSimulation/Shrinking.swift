@@ -87,7 +87,8 @@ extension Performance {
             return ledger.showings[presenter].map { $0.item == nil } ?? false && knows(place)
         case .removed(let presenter), .answered(_, let presenter, _):
             return ledger.showings[presenter] != nil
-        case .changed(let item, let place, _, let claim, _), .deleted(let item, let place, _, let claim):
+        case .changed(let item, let place, _, let claim, _), .written(let item, let place, _, let claim, _),
+            .deleted(let item, let place, _, let claim):
             return knows(place) && isHeld(claim) && !ledger.gone.contains(item)
         case .created(_, let place, _, let claim): return knows(place) && isHeld(claim)
         case .lost(_, let place, _), .relinked(_, _, let place): return knows(place)

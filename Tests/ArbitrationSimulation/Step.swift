@@ -120,6 +120,9 @@ package enum Command {
         case .changed(let item, let place, let cause, let claim, let stamp):
             return "changed \(item)\(text(of: place, after: "in")) stamp \(stamp)"
                 + author(cause.party, claim)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            return "written \(item)\(text(of: place, after: "in")) stamp \(stamp)"
+                + author(cause.party, claim)
         case .created(let item, let place, let party, let claim):
             return "created \(item)\(text(of: place, after: "in"))" + author(party, claim)
         case .deleted(let item, let place, let party, let claim):

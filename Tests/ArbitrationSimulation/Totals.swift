@@ -46,6 +46,7 @@ package struct Totals: Sendable, CustomStringConvertible {
                     ? "answer: late, twice or to nothing" : "answer: \(answer.rawValue)")
         case .progressed: count("fact: progress")
         case .changed: count("fact: changed")
+        case .written: count("fact: written")
         case .created: count("fact: created")
         case .deleted: count("fact: deleted")
         case .lost: count("fact: lost")

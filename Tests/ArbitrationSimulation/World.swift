@@ -75,7 +75,8 @@ package struct World {
             let (question, presenter) = (try words.question(), try words.presenter())
             return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))
         case "progress": return tell(.progressed(try words.question()))
-        case "changed": return try change(&words)
+        case "changed": return try change(&words, isGoingOn: false)
+        case "written": return try change(&words, isGoingOn: true)
         case "created", "moved", "deleted", "lost": return tell(try nameEvent(name, &words))
         case "advance": return advance(by: try words.span())
         case "late":
@@ -149,15 +150,18 @@ package struct World {
         return (nil, try words.party())
     }
 
-    /// Reads `changed @1 in @5 stamp 7 under 3` or `changed @1 stamp 7 by 100`.
-    private mutating func change(_ words: inout Words) throws(Unreadable) -> [String] {
+    /// Reads `changed @1 in @5 stamp 7 under 3`, the same with `written`, or `changed @1 stamp 7 by 100`.
+    private mutating func change(_ words: inout Words, isGoingOn: Bool) throws(Unreadable) -> [String] {
         let item = try words.item()
         let place = try words.place(after: "in")
         try words.expect("stamp")
         let stamp = try words.number()
         let (claim, party) = try author(&words)
+        let cause = Cause(party, .write(.updating))
         return tell(
-            .changed(item, at: place, Cause(party, .write(.updating)), under: claim, stamp: stamp))
+            isGoingOn
+                ? .written(item, at: place, cause, under: claim, stamp: stamp)
+                : .changed(item, at: place, cause, under: claim, stamp: stamp))
     }
 
     private mutating func setBounds(_ words: inout Words) throws(Unreadable) -> [String] {

@@ -162,6 +162,9 @@ private func brief(_ event: Event) -> String {
     case .changed(let item, let place, let cause, let claim, let stamp):
         return "changed \(item)\(describe(place)) by \(brief(cause.party)) \(cause.access) "
             + "under \(claim.map(\.description) ?? "none") stamp \(stamp)"
+    case .written(let item, let place, let cause, let claim, let stamp):
+        return "written \(item)\(describe(place)) by \(brief(cause.party)) \(cause.access) "
+            + "under \(claim.map(\.description) ?? "none") stamp \(stamp)"
     case .moved(let item, let move, let party, let claim):
         return "moved \(item)\(describe(move.from)) to\(describe(move.to)) "
             + "leaving \(move.leaving?.description ?? "nothing") by \(brief(party)) \(claim?.description ?? "")"

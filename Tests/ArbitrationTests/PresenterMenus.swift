@@ -20,6 +20,13 @@ extension Menu {
                 Form(.nameChange, Things.delete, by: Cast.parent),
             ], answers: [.done], stamps: [1], spans: [.milliseconds(20)], depth: 6),
         Menu(
+            name: "N12, N4: a writer that goes on", setup: [editor, viewer],
+            claims: [
+                Form(.handle, Things.write, by: Cast.other), Form(.handle, Things.read, by: Cast.stranger),
+                Form(.nameChange, Things.delete, by: Cast.other),
+            ], observations: [.dirty(stamp: 1)], answers: [.done], stamps: [1], goingOn: [1, 2],
+            spans: [.milliseconds(20)], depth: 5),
+        Menu(
             name: "P4, P7, P8, T1: silence, lateness and progress", setup: [editor],
             claims: [
                 Form(.handle, Things.read, by: Cast.stranger), Form(.request, Things.write, by: Cast.other),

@@ -169,7 +169,7 @@ extension Menu {
             let party = chance.one(of: [Cast.parent, Cast.stranger, Cast.worker]) ?? Cast.parent
             // Only files are saved.
             let isFile = item < 10
-            switch chance.below(7) {
+            switch chance.below(8) {
             case 0: return .created(ItemID(item), at: place, by: party, under: nil)
             case 1: return .deleted(ItemID(item), at: place, by: party, under: nil)
             case 2 where isFile: return .lost(ItemID(item), at: place, by: party)
@@ -178,6 +178,9 @@ extension Menu {
             case 5:
                 let move = Move(from: place, to: Place(in: ItemID(10)), leaving: ItemID(32))
                 return .moved(ItemID(item), move, by: party, under: nil)
+            case 6:
+                let cause = Cause(party, .write(.updating))
+                return .written(ItemID(item), at: place, cause, under: nil, stamp: UInt64(chance.below(4)))
             default:
                 let cause = Cause(party, .write(.updating))
                 return .changed(ItemID(item), at: place, cause, under: nil, stamp: UInt64(chance.below(4)))

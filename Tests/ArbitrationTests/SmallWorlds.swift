@@ -49,6 +49,8 @@ struct Menu: Sendable {
     var canLock = false
     /// Changes of contents under claims that are held and write.
     var stamps: [UInt64] = []
+    /// Stamps with which claims that go on have written (N12).
+    var goingOn: [UInt64] = []
     var removals: [PresenterID] = []
     var spans: [Span] = []
     /// Facts that may come at any time, each once in a run.
@@ -141,6 +143,8 @@ struct Run {
         case .lost(let item, let place, let party): return .lost(item, at: now(item, place), by: party)
         case .changed(let item, let place, let cause, let claim, let stamp):
             return .changed(item, at: now(item, place), cause, under: claim, stamp: stamp)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            return .written(item, at: now(item, place), cause, under: claim, stamp: stamp)
         case .moved(let item, let move, let party, let claim):
             let from = now(item, move.from)
             places[item] = move.to
@@ -185,6 +189,9 @@ struct Run {
             let party = claim.party ?? comparison.makers[claim.id] ?? .nobody
             events += menu.stamps.map {
                 .changed(part.item, at: part.place, Cause(party, part.access), under: claim.id, stamp: $0)
+            }
+            events += menu.goingOn.map {
+                .written(part.item, at: part.place, Cause(party, part.access), under: claim.id, stamp: $0)
             }
         }
         return events

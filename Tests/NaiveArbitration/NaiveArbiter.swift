@@ -46,6 +46,8 @@ package struct NaiveArbiter: Sendable {
         case .relinked(let link, let item, let place): relink(link, item, place)
         case .changed(let item, let place, let cause, let claim, let stamp):
             noteChange(item, place, cause, claim, stamp)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            noteWriting(item, place, cause, claim, stamp)
         case .created(let item, let place, let party, let claim): noteCreation(item, place, party, claim)
         case .moved(let item, let move, let party, let claim): noteMove(item, move, party, claim)
         case .deleted(let item, let place, let party, let claim): noteDeletion(item, place, party, claim)

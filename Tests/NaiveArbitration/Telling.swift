@@ -12,7 +12,8 @@ extension NaiveArbiter {
 
     /// N1, N4, N6.
     mutating func noteChange(
-        _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?
+        _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?,
+        isGoingOn: Bool = false
     ) {
         if let index = claim.flatMap({ index(of: $0) }), let stamp, claims[index].toldStamp == stamp {
             return
@@ -35,11 +36,20 @@ extension NaiveArbiter {
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item, !isPlain(item) {
-                note(.changed, to: presenter, cause, claim)
+                note(.changed, to: presenter, cause, claim, isGoingOn: isGoingOn)
             } else if shown == item || ancestors(of: item, at: place).contains(shown) {
-                note(.below(.changed(item, place, cause)), to: presenter, cause, claim)
+                let news = News.below(.changed(item, place, cause))
+                note(news, to: presenter, cause, claim, isGoingOn: isGoingOn)
             }
         }
+    }
+
+    /// N12.
+    mutating func noteWriting(
+        _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64
+    ) {
+        noteChange(item, place, cause, claim, nil, isGoingOn: true)
+        if let index = claim.flatMap({ index(of: $0) }) { claims[index].toldStamp = stamp }
     }
 
     /// N6.
@@ -202,7 +212,10 @@ extension NaiveArbiter {
         return presenter.isOwn(party) || claims[index].ownOf.contains(presenter.id)
     }
 
-    mutating func note(_ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?) {
+    mutating func note(
+        _ news: News, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
+        isGoingOn: Bool = false
+    ) {
         // P24.
         let (isOwn, hears) = (
             isItsOwn(presenter, cause.party, claim),
@@ -232,6 +245,8 @@ extension NaiveArbiter {
             }
         }
         tellAtOnce(id, presenter, news)
+        // N12.
+        if isGoingOn { tellNow(id) }
         if members(of: id).isEmpty, turns.contains(where: { $0.id == id && !isOwing($0) }) { trail(id) }
     }
 

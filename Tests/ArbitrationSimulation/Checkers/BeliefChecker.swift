@@ -60,6 +60,8 @@ struct BeliefChecker: Checker {
     /// The last name that was first heard of because something was moved there: it may have been taken.
     private var guessed: Name?
     private var beliefs: [PresenterID: Belief] = [:]
+    /// What was told of claims that go on (N12).
+    private var toldStamps: [ClaimID: UInt64] = [:]
     /// The last move: what is told of the former name before that is about the contents of the new one.
     private var last: (from: Name, to: Name, number: Int)?
 
@@ -70,15 +72,13 @@ struct BeliefChecker: Checker {
         case .presented(let presenter): enter(presenter.id, ledger)
         case .shown(let id, _, _): enter(id, ledger)
         case .removed(let id): beliefs[id] = nil
-        case .changed(let item, let place, let cause, let claim, _):
-            let name = learn(item, place, held: item, ledger)
-            let isTold = claim.map { ledger.claims[$0]?.suspension != nil } ?? false
-            for id in hearers(of: cause.party, claim, ledger) {
-                touch(id, [name], ledger)
-                // By a handle of a file that has the name no more.
-                if names[name] == .some(nil) { beliefs[id]?.isExcused = true }
-                if !isTold, isInside(name, id, ledger) { beliefs[id]?.contents[name] = ledger.number }
-            }
+        case .changed(let item, let place, let cause, let claim, let stamp):
+            let isTold = claim.map { ledger.claims[$0]?.suspension != nil || toldStamps[$0] == stamp } ?? false
+            changed(item, place, cause, claim, isTold: isTold, ledger, ledger.number)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            if let claim { toldStamps[claim] = stamp }
+            // N12: what is told in the event at hand is told of this.
+            changed(item, place, cause, claim, isTold: false, ledger, ledger.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }
             ends[item] = nil
@@ -101,6 +101,19 @@ struct BeliefChecker: Checker {
             for (name, item) in names where item == incoming { names[name] = .some(document) }
             for (name, item) in former where item == incoming { former[name] = .some(document) }
         default: break
+        }
+    }
+
+    private mutating func changed(
+        _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, isTold: Bool, _ ledger: Ledger,
+        _ number: Int
+    ) {
+        let name = learn(item, place, held: item, ledger)
+        for id in hearers(of: cause.party, claim, ledger) {
+            touch(id, [name], ledger)
+            // By a handle of a file that has the name no more.
+            if names[name] == .some(nil) { beliefs[id]?.isExcused = true }
+            if !isTold, isInside(name, id, ledger) { beliefs[id]?.contents[name] = number }
         }
     }
 

@@ -2,7 +2,7 @@
 import Coordination
 
 /// Each change of an item is told once to everyone who shows it, and never to the one who did it (P5, P6, N1, N2, N4, N9,
-/// N11). What is told of names below is looked at by the ``BeliefChecker``.
+/// N11, N12). What is told of names below is looked at by the ``BeliefChecker``.
 struct NoticeChecker: Checker {
     enum What { case moved, changed, deleted }
 
@@ -68,6 +68,10 @@ struct NoticeChecker: Checker {
             let isNew = claim.map { toldStamps[$0] != stamp } ?? true
             let act = Act(item: item, place: place, claim: claim, party: party(claim, cause.party, ledger))
             changed(act, isCertain: isNew, ledger)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            let act = Act(item: item, place: place, claim: claim, party: party(claim, cause.party, ledger))
+            changed(act, isCertain: true, ledger)
+            if let claim { toldStamps[claim] = stamp }
         case .created(let item, let place, let party, let claim):
             let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
             noteBelow(act, ledger)
@@ -318,11 +322,19 @@ struct NoticeChecker: Checker {
 
     mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
         if event == .tick { checkPromptness(ledger, &report) }
+        if case .written = event { checkGoingOn(ledger, &report) }
         guard ledger.isQuiet else { return }
         for due in dues where due.isCertain {
             report.blame("\(due.presenter) was never told: \(Self.text(due))")
         }
         (dues, debts, toldStamps, open, saveOwed, parties) = ([], [:], [:], [:], [:], [:])
+    }
+
+    /// N12.
+    private func checkGoingOn(_ ledger: Ledger, _ report: inout Report) {
+        for due in dues where due.isCertain && due.number == ledger.number {
+            report.blame("\(due.presenter) is not told at once: \(Self.text(due))")
+        }
     }
 
     static func text(_ due: Due) -> String {
