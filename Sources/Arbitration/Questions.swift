@@ -239,6 +239,13 @@ extension Arbiter {
         if desk.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
         return tree.ancestors(of: item, at: place).contains { desk.presented[$0] != nil }
     }
+
+    /// Whether a party works for a presenter that would hear of something that happens to an item.
+    public func isHeard(of item: ItemID, at place: Place, by party: Party) -> Bool {
+        witnesses(of: item, at: place).contains { id, _ in
+            desk.records[id].map { party.works(for: $0.presenter.party) } ?? false
+        }
+    }
 }
 
 extension Access {

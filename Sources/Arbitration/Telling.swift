@@ -166,7 +166,7 @@ extension Arbiter {
 /// Who is told.
 extension Arbiter {
     /// Presenters that hear of what happens to an item, in the order of their numbers.
-    private func witnesses(of item: ItemID, at place: Place) -> [(PresenterID, Concern)] {
+    func witnesses(of item: ItemID, at place: Place) -> [(PresenterID, Concern)] {
         if desk.isEmpty { return [] }
         var found = (desk.presented[item] ?? []).map { ($0, Concern.item) }
         for directory in tree.ancestors(of: item, at: place) { found += presenters(above: directory) }

@@ -122,9 +122,11 @@ final class EventFeed {
         let mailbox = Mailbox(namer: documents) { [door] in door.run { feed.value.collect() } }
         self.mailbox = mailbox
         desk.run(in: desk.own, on: loop) { [engine, documents] in
-            engine.present(
-                try documents.find(PathForm([])), by: .feed,
-                implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove], in: mailbox)
+            let root = try documents.find(PathForm([]))
+            defer { documents.presented(root) }
+            return engine.present(
+                root, by: .feed, implementing: [.subitemDidAppear, .subitemDidChange, .subitemDidMove],
+                in: mailbox)
         }
         .assumeIsolated().whenComplete { result in self.started(result.mapError(Failure.init)) }
     }

@@ -68,6 +68,7 @@ final class Holdings: Sendable {
         // It may be known by another name, which is not for everybody.
         let path = service.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
+        service.documents.presented(document)
         let isClosed = state.withLock { state in
             if !state.isClosed { state.presenters.insert(presenter) }
             return state.isClosed

@@ -25,6 +25,7 @@ final class CoordinatedFilesystem: Filesystem {
     let keptContents = KeptContents()
     let processes: Processes
     let bounces = Bounces()
+    let openWriters = OpenWriters()
     let returns = Returns<PendingOpen>()
     let parking: Parking
     let episodes: Episodes

@@ -28,6 +28,8 @@ package protocol DocumentSource: ItemNamer {
     func isAtHand(_ path: [UInt8]) -> Bool
     /// A document that somebody follows already, for one more; nil if nobody does.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
+    /// A presenter of a document was registered.
+    func presented(_ document: any TrackedDocument)
     /// Whether that is the file of an item.
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool
     /// Who a process is now; nobody if it is gone.

@@ -18,6 +18,11 @@ extension Engine {
         isAttended && state.withLock { $0.arbiter.isAskedAbove(aboutDeletionOf: item, at: place, by: party) }
     }
 
+    /// Whether a program works for a presenter that what happens to an item at a place concerns.
+    package func isHeard(of item: ItemID, at place: Place, by party: Party) -> Bool {
+        state.withLock { $0.arbiter.isHeard(of: item, at: place, by: party) }
+    }
+
     /// Whether an aware access to an item is meant for its name, and stays with that when the item is moved.
     package func isToBeReplaced(_ item: ItemID) -> Bool {
         isAttended && state.withLock { $0.arbiter.isToBeReplaced(item) }
@@ -63,7 +68,7 @@ extension Engine {
         submit(.created(item, at: place, by: party, under: claim))
     }
 
-    /// Contents or attributes were written; see `Event.changed`.
+    /// Contents or attributes were written; see `Event.changed`, and `Event.written` of programs that go on.
     ///
     /// A file is closed without a lock of its directory, and may get another name at the same time. `isThere` is asked under the engine's
     /// lock whether it still has this one, and takes no lock but those of nodes: so nothing is told of a name that was told to be
@@ -71,11 +76,15 @@ extension Engine {
     @discardableResult
     package func noteChange(
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
-        stamp: UInt64, ifThere isThere: () -> Bool = { true }
+        stamp: UInt64, isGoingOn: Bool = false, ifThere isThere: () -> Bool = { true }
     ) -> Bool {
         let (party, claim) = author(party, claim, of: item, at: place)
-        return carryOut(
-            .changed(item, at: place, Cause(party, access), under: claim, stamp: stamp), if: isThere)
+        let cause = Cause(party, access)
+        let event: Event =
+            isGoingOn
+            ? .written(item, at: place, cause, under: claim, stamp: stamp)
+            : .changed(item, at: place, cause, under: claim, stamp: stamp)
+        return carryOut(event, if: isThere)
     }
 
     /// The item is called something else now, or is elsewhere.

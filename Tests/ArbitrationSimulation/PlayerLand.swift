@@ -69,7 +69,9 @@ extension Player {
 
     /// A program writes to the file that it has open, and goes on.
     mutating func writeOn() {
-        let writers = ledger.claims.values.filter { $0.isHeld && $0.nature == .handle }.sorted { $0.id < $1.id }
+        let writers = ledger.claims.values.filter { $0.isHeld && $0.nature == .handle }.sorted {
+            $0.id < $1.id
+        }
         guard let entry = chance.one(of: writers),
             let part = entry.parts.first(where: { $0.access.isWrite && land.nodes[$0.item] != nil })
         else { return }

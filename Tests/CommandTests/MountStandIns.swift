@@ -151,6 +151,8 @@ final class FakeDocuments: DocumentSource {
 
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
 
+    func presented(_ document: any TrackedDocument) {}
+
     func find(_ path: [UInt8]) throws(FindingFailure) -> any TrackedDocument {
         asked.withLock { $0.looks.append(String(decoding: path, as: UTF8.self)) }
         if path.starts(with: "slow/".utf8) {

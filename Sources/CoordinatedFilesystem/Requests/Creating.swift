@@ -97,7 +97,7 @@ extension CoordinatedFilesystem {
 
     private func finish(_ creation: Creation, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
-        identifyWriter(of: handle)
+        let isHeard = identifyWriter(of: handle)
         if creation.isNew {
             noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }
@@ -113,6 +113,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
+            if isHeard { watch(handle) }
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(

@@ -206,7 +206,7 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates, !keeper.join(handle) {
             return detachLinks(for: handle, nil, reply: reply)
         }
-        identifyWriter(of: handle)
+        let isHeard = identifyWriter(of: handle)
         let caller = reply.caller
         let node = handle.node
         do throws(Errno) {
@@ -230,6 +230,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
+            if isHeard { watch(handle) }
             node.noteOpened()
             let isOpen: Bool
             switch route {

@@ -11,19 +11,21 @@ import Synchronization
 /// A request that changes something tells of it before it is answered, so that whoever asks afterwards finds
 /// it told.
 extension CoordinatedFilesystem {
-    /// A file was written, or its attributes.
+    /// A file was written, or its attributes; maybe by a program that goes on to write.
     func noteChange(
-        of node: Node, _ access: Access, under claim: ClaimID? = nil, by party: () -> Party
+        of node: Node, _ access: Access, under claim: ClaimID? = nil, isGoingOn: Bool = false,
+        since opened: Instant? = nil, by party: () -> Party
     ) {
         guard engine.isAttended, node.itemClass != .private else { return }
         // A file without a name is nobody's: what is told of a name says that it is there.
         guard node.hasName else { return }
         let item = node.item
-        guard engine.isHeard(of: item, at: self.place(of: node)) || !node.otherNames.isEmpty else { return }
-        let (stamp, by) = (stamp(of: node, item), party())
+        guard isHeard(node) else { return }
+        let (stamp, by) = (stamp(of: node, item, isGoingOn: isGoingOn, since: opened), party())
         // The root, and what is known by a handle only.
         guard node.parent != nil else {
-            engine.noteChange(of: item, at: Place(), by: by, access, under: claim, stamp: stamp)
+            engine.noteChange(
+                of: item, at: Place(), by: by, access, under: claim, stamp: stamp, isGoingOn: isGoingOn)
             return
         }
         // Those who follow a directory know the file by the name that it has there. It may be given another one meanwhile.
@@ -39,7 +41,7 @@ extension CoordinatedFilesystem {
             guard !untold.isEmpty else { return }
             for (name, place) in untold {
                 let isThere = engine.noteChange(
-                    of: item, at: place, by: by, access, under: claim, stamp: stamp
+                    of: item, at: place, by: by, access, under: claim, stamp: stamp, isGoingOn: isGoingOn
                 ) {
                     places.isTold(name, of: node)
                 }
@@ -51,8 +53,13 @@ extension CoordinatedFilesystem {
     /// How often a file is looked at whose name changes while others are told of it.
     private static let mostLooks = 8
 
+    /// Whether presenters may hear of what happens to a file.
+    func isHeard(_ node: Node) -> Bool {
+        engine.isHeard(of: node.item, at: place(of: node)) || !node.otherNames.isEmpty
+    }
+
     /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
-    private func place(of node: Node) -> Place {
+    func place(of node: Node) -> Place {
         let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
         return parent.map { places.place(name, in: $0) } ?? Place()
     }
@@ -65,19 +72,23 @@ extension CoordinatedFilesystem {
 
     /// Somebody is about to be given a handle. If others hear of what is written through it, who that is is found out
     /// while they wait: when the handle is closed they may be gone, and the change would be nobody's.
-    func identifyWriter(of handle: Handle) {
+    ///
+    /// Returns whether others hear of it.
+    func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
-        guard engine.isAttended, handle.mayWrite, node.itemClass != .private,
-            engine.isHeard(of: node.item, at: place(of: node))
-        else { return }
+        guard engine.isAttended, handle.mayWrite, node.itemClass != .private, isHeard(node) else {
+            return false
+        }
         _ = handle.identify()
+        return true
     }
 
     /// A handle is about to be closed.
     func noteChange(by handle: Handle) {
         guard engine.isAttended, handle.hasChanged else { return }
+        if !handle.hasClaim, openWriters.hasTold(handle) { return }
         let claim = handle.hasClaim ? handle.currentClaim : nil
-        noteChange(of: handle.node, handle.access, under: claim) { handle.identify() }
+        noteChange(of: handle.node, handle.access, under: claim, since: handle.opened) { handle.identify() }
     }
 
     /// A file or a directory has another name. What is followed at it or below it is held by its new way.
@@ -123,7 +134,9 @@ extension CoordinatedFilesystem {
 
     private func tell(_ move: Move, of node: Node, by to: NameChange, under claim: ClaimID?) {
         let item = node.item
-        let isHeard = engine.isHeard(of: item, at: move.from) || engine.isHeard(of: item, at: move.to)
+        let isHeardNow = engine.isHeard(of: item, at: move.to)
+        let isHeard = isHeardNow || engine.isHeard(of: item, at: move.from)
+        if isHeardNow { watchWriters(of: node) }
         engine.noteMove(
             of: item, move,
             by: isHeard ? party(behind: to) : .nobody, under: claim
@@ -173,11 +186,17 @@ extension CoordinatedFilesystem {
     }
 
     /// What tells whether others have heard of what a file is now. Whoever follows it hears of that.
-    private func stamp(of node: Node, _ item: ItemID) -> UInt64 {
+    private func stamp(of node: Node, _ item: ItemID, isGoingOn: Bool, since opened: Instant?) -> UInt64 {
         do throws(Errno) {
-            let look = TrackedFile.Look(try node.descriptor().descriptor.status())
+            let status = try node.descriptor().descriptor.status()
+            let (look, isBlurred) = (TrackedFile.Look(status), isBlurred(status))
             documents.noteTold(item, as: look)
-            return look.stamp.number
+            guard isGoingOn else {
+                openWriters.noteOther(node, look.stamp, isDoubtful: isBlurred, since: opened)
+                return look.stamp.number
+            }
+            // Its program may write once more before the clock of the file system shows it.
+            return isBlurred ? Engine.now.nanoseconds : look.stamp.number
         } catch {
             // A file that cannot be looked at is taken to have changed.
             return Engine.now.nanoseconds

@@ -73,7 +73,8 @@ struct BeliefChecker: Checker {
         case .shown(let id, _, _): enter(id, ledger)
         case .removed(let id): beliefs[id] = nil
         case .changed(let item, let place, let cause, let claim, let stamp):
-            let isTold = claim.map { ledger.claims[$0]?.suspension != nil || toldStamps[$0] == stamp } ?? false
+            let isTold =
+                claim.map { ledger.claims[$0]?.suspension != nil || toldStamps[$0] == stamp } ?? false
             changed(item, place, cause, claim, isTold: isTold, ledger, ledger.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { toldStamps[claim] = stamp }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import TestSupport
+import Testing
+
+extension Mounted {
+    /// Programs that keep a file open, or have mapped it: presenters hear what they write while they go on.
+    @Suite struct OpenWriters {
+        /// A second is promised; a busy machine needs more.
+        private static let bound = Duration.seconds(11)
+        /// No writer has to let others pass, so no suspension tells what it wrote.
+        private static let patient = "wait=120s,hold=60s,idle=60s"
+
+        enum Way: Sendable { case write, append, sync, store }
+
+        /// Each way, of a file that is opened before a presenter comes or afterwards. Where data goes through the daemon, the kernel
+        /// does not say what was stored to a mapping before it writes the page.
+        private static var cases: [(way: Way, isOpenBefore: Bool)] {
+            let isPassthrough = (try? Lab.dataPath) == .passthrough
+            let all = [(Way.write, true), (.append, false), (.sync, false), (.store, true)]
+            return all.filter { $0.0 != .store || isPassthrough }
+        }
+
+        private static func count(_ message: String, _ presenter: RunningProgram) -> Int {
+            presenter.text.components(separatedBy: "presenter/" + message).count - 1
+        }
+
+        private static func wait(for message: String, _ count: Int, _ presenter: RunningProgram) throws {
+            let took = try eventually(within: bound, "\(message) to be told: \(presenter.text)") {
+                Self.count(message, presenter) >= count
+            }
+            print("\(message) was told after \(took.milliseconds) ms (bound 1000 ms)")
+            #expect(Self.count(message, presenter) == count, "\(presenter.text)")
+        }
+
+        private static func open(_ document: String, _ way: Way) throws -> Actor {
+            let writer = try Actor()
+            let flags = [Way.write: "O_WRONLY", .append: "O_WRONLY|O_APPEND"][way] ?? "O_RDWR"
+            try writer.must("open", "w", document, flags)
+            if way == .sync || way == .store { try writer.must("map", "w") }
+            return writer
+        }
+
+        private static func write(_ text: String, _ way: Way, by writer: Actor) throws {
+            switch way {
+            case .write, .append: try writer.must("write", "w", text)
+            case .store: try writer.must("store", "w", text)
+            case .sync:
+                try writer.must("store", "w", text)
+                try writer.must("sync", "w")
+            }
+        }
+
+        @Test(
+            "What a program has written is told within a second though it keeps the file open, each time and once",
+            arguments: cases)
+        func keepingOpen(_ one: (way: Way, isOpenBefore: Bool)) throws {
+            let (way, isOpenBefore) = one
+            try MountedDirectory.with(Self.patient, prepare: Presenters.writeNotes) { mount in
+                let document = mount.path + "/notes.md"
+                let early = isOpenBefore ? try Self.open(document, way) : nil
+                let (presenter, folder) = (try Presenters.present(mount), try Presenters.present(mount, "."))
+                let writer = try early ?? Self.open(document, way)
+                // Of a page that was stored to already the kernel says nothing before it has written it.
+                let rounds = way == .store ? 1 : 2
+                for round in 1...rounds {
+                    try Self.write("new \(round)", way, by: writer)
+                    try Self.wait(for: "didChange", round, presenter)
+                    try Self.wait(for: "subitemDidChange", round, folder)
+                }
+                try writer.must("close", "w")
+                // The writer's end, and what comes after it.
+                try Actor().must("put", mount.path + "/other.md", "other")
+                try Self.wait(for: "subitemDidAppear", 1, folder)
+                #expect(Self.count("didChange", presenter) == rounds)
+                #expect(Self.count("subitemDidChange", folder) == rounds)
+                for program in [presenter, folder] { try program.end() }
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A presenter of a directory hears of a file that was open when it was moved there")
+        func movedThere() throws {
+            let prepare = { (source: String) in
+                try Presenters.writeNotes(in: source)
+                try Script("mkdir \"$1/folder\"").run(source)
+            }
+            try MountedDirectory.with(Self.patient, prepare: prepare) { mount in
+                let writer = try Self.open(mount.path + "/notes.md", .write)
+                let folder = try Presenters.present(mount, "folder")
+                try Actor().must("rename", mount.path + "/notes.md", mount.path + "/folder/notes.md")
+                try Self.wait(for: "subitemDidAppear", 1, folder)
+                try Self.write("new", .write, by: writer)
+                try Self.wait(for: "subitemDidChange", 1, folder)
+                try writer.must("close", "w")
+                try folder.end()
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("Nothing is told of a program that keeps a file open and writes nothing")
+        func idle() throws {
+            try MountedDirectory.with(Self.patient, prepare: Presenters.writeNotes) { mount in
+                let (presenter, folder) = (try Presenters.present(mount), try Presenters.present(mount, "."))
+                let idle = try Self.open(mount.path + "/notes.md", .write)
+                try Actor().must("put", mount.path + "/other.md", "other")
+                try Self.wait(for: "subitemDidAppear", 1, folder)
+                let writer = try Self.open(mount.path + "/other.md", .append)
+                for round in 1...3 {
+                    try Self.write("more", .append, by: writer)
+                    try Self.wait(for: "subitemDidChange", round, folder)
+                }
+                #expect(Self.count("didChange", presenter) == 0)
+                #expect(!folder.text.contains("notes.md"), "\(folder.text)")
+                for actor in [idle, writer] { try actor.must("close", "w") }
+                for program in [presenter, folder] { try program.end() }
+                checkForced(try mount.status())
+            }
+        }
+
+        @Test("A presenter that saves what another program has open, too, is not told of its own save")
+        func saving() throws {
+            try MountedDirectory.with(prepare: Presenters.writeNotes) { mount in
+                let (document, folder) = (mount.path + "/notes.md", try Presenters.present(mount, "."))
+                let writer = try Self.open(document, .write)
+                let presenter = try TruceCommand.start(
+                    "present", document, "--json", "--on-change", "true", "--on-save",
+                    "echo saved it >\"$TRUCE_PATH\"")
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                    presenter.errorText.contains("presenting")
+                }
+                #expect(try Program("cat").run(document).text == "saved it\n")
+                try Self.wait(for: "subitemDidChange", 1, folder)
+                try Self.write("more", .write, by: writer)
+                try Self.wait(for: "subitemDidChange", 2, folder)
+                try Self.wait(for: "didChange", 1, presenter)
+                try writer.must("close", "w")
+                for program in [presenter, folder] { try program.end() }
+                checkForced(try mount.status())
+            }
+        }
+    }
+}
