@@ -7,7 +7,7 @@ import TestSupport
 ///
 /// Nothing in it saves by itself: no 'autowrite', no timer, no swap file.
 struct Editor {
-    private let program: RunningProgram
+    let program: RunningProgram
     private let socket: String
     let mount: MountedDirectory
 

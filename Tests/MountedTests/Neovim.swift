@@ -65,6 +65,26 @@ extension Mounted {
             ).text
         }
 
+        @Test("Neovim is told of a program that goes on writing, and does not stand still until it is done")
+        func keptOpen() throws {
+            try MountedDirectory.with("wait=120s,hold=60s,idle=60s", prepare: Self.writeNotes) { mount in
+                let (editor, writer) = (try Editor("notes.md", of: mount), try Actor())
+                try writer.must("open", "w", mount.path + "/notes.md", "O_WRONLY")
+                try writer.must("write", "w", "fresh")
+                try mount.waitUntilParked(editor.program.pid, within: .seconds(11))
+                let (text, took) = try timed { try editor.text }
+                print("Neovim answered after \(took.milliseconds) ms while it waited for a writer")
+                #expect(text == Self.saved)
+                #expect(took < .seconds(11))
+                try writer.must("close", "w")
+                try eventually(within: .seconds(10), "what was written, and the end of the turn") {
+                    try editor.text == "fresh;once" && editor.isWritable
+                }
+                checkForced(try mount.status())
+                try editor.end()
+            }
+        }
+
         @Test("2. rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
         func deleting() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in

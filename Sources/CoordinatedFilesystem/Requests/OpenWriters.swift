@@ -45,7 +45,8 @@ final class OpenWriters: Sendable {
     private let files = Mutex<[ObjectIdentifier: File]>([:])
     private let count = Atomic<Int>(0)
 
-    private var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+    /// Whether it has no file, which is what the fast paths ask.
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Adds the file of a node, of which presenters know what it looks like. Returns whether it is new, and the caller is to look
     /// at it from now on.
@@ -98,7 +99,6 @@ final class OpenWriters: Sendable {
     /// The same of what is told in another way: of a program that has opened the file at a moment, if it has. Who did that is not told
     /// of it. So what was seen before stays to be told.
     func noteOther(_ node: Node, _ stamp: Stamp, isDoubtful: Bool, since opened: Instant?) {
-        if isEmpty { return }
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
             if let changed = file.changed, opened.map({ changed < $0 }) ?? true { return }
@@ -150,12 +150,23 @@ extension CoordinatedFilesystem {
         }
     }
 
+    /// What a program has done to a file is told in another way. If the program still has the file open, the turn goes on, and tells it at
+    /// its end only: then the next look tells it.
+    func noteOther(_ node: Node, _ stamp: Stamp, by party: Party, isDoubtful: Bool, since opened: Instant?) {
+        if openWriters.isEmpty { return }
+        let goesOn = handles.writers(on: node).contains { $0.identify().isRelated(to: party) }
+        if !goesOn { openWriters.noteOther(node, stamp, isDoubtful: isDoubtful, since: opened) }
+    }
+
     private func watch(_ node: Node, known stamp: Stamp) {
         if openWriters.add(node, known: stamp) { look(at: node, after: OpenWriters.interval) }
     }
 
     private func look(at node: Node, after pause: Span) {
         engine.timers.schedule(at: (Engine.now + pause).nanoseconds) { [self] in
+            openWriters.beginLook(at: node)
+            // Most files are closed by the first look.
+            if handles.writers(on: node).isEmpty, openWriters.remove(node) { return }
             work(on: node) { [self] in look(at: node) }
         }
     }

@@ -21,7 +21,8 @@ extension CoordinatedFilesystem {
         guard node.hasName else { return }
         let item = node.item
         guard isHeard(node) else { return }
-        let (stamp, by) = (stamp(of: node, item, isGoingOn: isGoingOn, since: opened), party())
+        let by = party()
+        let stamp = stamp(of: node, item, by: by, isGoingOn: isGoingOn, since: opened)
         // The root, and what is known by a handle only.
         guard node.parent != nil else {
             engine.noteChange(
@@ -186,13 +187,15 @@ extension CoordinatedFilesystem {
     }
 
     /// What tells whether others have heard of what a file is now. Whoever follows it hears of that.
-    private func stamp(of node: Node, _ item: ItemID, isGoingOn: Bool, since opened: Instant?) -> UInt64 {
+    private func stamp(
+        of node: Node, _ item: ItemID, by party: Party, isGoingOn: Bool, since opened: Instant?
+    ) -> UInt64 {
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let (look, isBlurred) = (TrackedFile.Look(status), isBlurred(status))
             documents.noteTold(item, as: look)
             guard isGoingOn else {
-                openWriters.noteOther(node, look.stamp, isDoubtful: isBlurred, since: opened)
+                noteOther(node, look.stamp, by: party, isDoubtful: isBlurred, since: opened)
                 return look.stamp.number
             }
             // Its program may write once more before the clock of the file system shows it.

@@ -24,6 +24,9 @@ local settling_looks = 10
 -- While the text is locked, an answer waits that long for the next try, as often as its deadline allows.
 local locked_pause = 50
 
+-- For the end of a writer's turn Neovim itself waits that long; after that the file is read when it can be.
+local longest_open = 50
+
 local invalid_parameters, unknown_method = -32602, -32601
 
 local nobody = text.cause(nil)
@@ -269,7 +272,34 @@ end
 
 local notices = {}
 
-notices['presenter/didChange'] = changed
+-- Opens the file beside the main loop, and goes on when that is done: a writer that goes on keeps readers waiting.
+local function when_readable(document, go_on)
+  if document.opening then return end
+  document.opening = true
+  local file, is_open, is_late = nil, false, false
+  local function finish()
+    document.opening = nil
+    if documents[document.buffer] == document then go_on() end
+    -- Until then no writer comes between.
+    if file then uv.fs_close(file) end
+  end
+  local late = vim.schedule_wrap(finish)
+  uv.fs_open(document.path, 'r', 0, function(_, opened)
+    file, is_open = opened, true
+    if is_late then late() end
+  end)
+  vim.wait(longest_open, function() return is_open end, 1, true)
+  if is_open then return finish() end
+  is_late = true
+end
+
+notices['presenter/didChange'] = function(document)
+  if not turns.is_written(document) then return changed(document) end
+  local cause = document.cause
+  when_readable(document, function()
+    because(document, cause, function() changed(document) end)
+  end)
+end
 
 notices['presenter/didMove'] = moved
 

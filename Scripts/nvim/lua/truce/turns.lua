@@ -23,6 +23,14 @@ local function writing(document)
   return writers > 0
 end
 
+-- Whether a writer has a turn.
+function M.is_written(document)
+  for _, kinds in pairs(document.turns) do
+    if vim.tbl_contains(kinds, 'writer') then return true end
+  end
+  return false
+end
+
 -- Whether anybody has a turn.
 function M.any(document) return next(document.turns) ~= nil end
 
