@@ -66,7 +66,7 @@ extension Mounted {
         }
 
         static let backups = ["notes.md.bak", "notes.md.orig", "Copy of notes.md"]
-        private static let names = ["stA1b2C3", ".notes.md20274", "notes.md_original", "notes.md.t", "Xq7_0"]
+        private static let names = ["stA1b2C3", ".notes.md20274", "notes.md_original"]
         /// In milliseconds. A helper that lives longer may be told of: if the program was not run, it saves once more.
         private static let longest = 150
 

@@ -21,7 +21,8 @@ extension Mounted {
         }
 
         /// At each moment of quiet the listener has to believe what is there. `Scripts/test --all` has 500 of them.
-        @Test("A listener that never lists the directory knows each name, whatever four programs did to names")
+        @Test(
+            "A listener that never lists the directory knows each name, whatever four programs did to names")
         func lastWord() throws {
             try MountedDirectory.with { mount in
                 let seed = UInt32.random(in: 0...UInt32.max)

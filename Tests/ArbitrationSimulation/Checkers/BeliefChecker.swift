@@ -36,8 +36,8 @@ struct BeliefChecker: Checker {
         var untold: [Name: Int] = [:]
         /// Those of them that were not below what is presented.
         /// What it made itself.
-    var made: [Name: ItemID] = [:]
-    var outside: Set<Name> = []
+        var made: [Name: ItemID] = [:]
+        var outside: Set<Name> = []
         /// Names whose contents others changed, in the same way.
         var contents: [Name: Int] = [:]
         /// Names that it heard of, or did something with, since all was quiet.
@@ -112,6 +112,7 @@ struct BeliefChecker: Checker {
         let name = learn(item, place, held: item, ledger)
         for id in hearers(of: cause.party, claim, ledger) {
             touch(id, [name], ledger)
+            if beliefs[id]?.untold[name] == ledger.number { beliefs[id]?.untold[name] = number }
             // By a handle of a file that has the name no more.
             if names[name] == .some(nil) { beliefs[id]?.isExcused = true }
             if !isTold, isInside(name, id, ledger) { beliefs[id]?.contents[name] = number }
@@ -166,7 +167,9 @@ struct BeliefChecker: Checker {
             // What others wrote is still to be told.
             let last = checker.beliefs[id]?.contents.removeValue(forKey: from)
             checker.beliefs[id]?.contents[to] = nil
-            if move.over == nil, let last { checker.touch(id, [to], ledger, contents: last) }
+            if move.over == nil, checker.homes[item] == nil, let last {
+                checker.touch(id, [to], ledger, contents: last)
+            }
             if checker.beliefs[id]?.untold[from] != nil { checker.touch(id, [to], ledger) }
         }
         for id in hearers(of: party, claim, ledger, at: [from, to], own) {
