@@ -347,7 +347,7 @@ extension Arbiter {
         desk.turns[id]?.forgetAll()
     }
 
-    /// N5, N12: of all but what was deleted.
+    /// N5: of all but what was deleted.
     mutating func tellEarly(of id: TurnID, _ effects: inout [Effect]) {
         guard let turn = desk.turns[id], turn.deleted == nil, let record = desk.records[turn.presenter] else {
             return
@@ -403,19 +403,30 @@ extension Arbiter {
                 $0.name != taken && (isInside($0.name.directory) || isInside($0.subitem.former?.directory))
             }
             let names = turn.news.entries.map(\.name).filter { isInside($0.directory) }
-            let told = news.flatMap { notice in
-                [notice.name] + (notice.subitem.former.map { [Name(notice.subitem.item, at: $0)] } ?? [])
-            }
-            desk.turns[id]?.news.forget(names + told)
-            if news.isEmpty { continue }
-            if turn.deleted != nil {
-                tellNames(news, of: turn, record, &effects)
-            } else {
-                // N3.
-                tell(of: turn, news, record, &effects)
-                desk.turns[id]?.forgetOwnNews()
-            }
+            if !news.isEmpty { tell(news, inMidstOf: turn, record, &effects) }
+            desk.turns[id]?.news.forget(names)
         }
+    }
+
+    /// N12: of other names the program may be in the midst of a save.
+    mutating func tellWritten(_ names: [Name], of id: TurnID, _ effects: inout [Effect]) {
+        guard let turn = desk.turns[id], turn.deleted == nil, let record = desk.records[turn.presenter] else {
+            return
+        }
+        tell(turn.news.notices.filter { names.contains($0.name) }, inMidstOf: turn, record, &effects)
+    }
+
+    /// Of some names, and before them of the item itself (N3), but not of its deletion.
+    private mutating func tell(
+        _ news: [NameNotice], inMidstOf turn: Turn, _ record: PresenterRecord, _ effects: inout [Effect]
+    ) {
+        let told = news.flatMap { notice in
+            [notice.name] + (notice.subitem.former.map { [Name(notice.subitem.item, at: $0)] } ?? [])
+        }
+        desk.turns[turn.id]?.news.forget(told)
+        guard turn.deleted == nil else { return tellNames(news, of: turn, record, &effects) }
+        tell(of: turn, news, record, &effects)
+        desk.turns[turn.id]?.forgetOwnNews()
     }
 
     /// N6: why a presenter of a package must be told `didChange` for want of something better.

@@ -251,7 +251,7 @@ extension Arbiter {
         let isFull = desk.turns.values[entry].news.entries.count >= NameLedger.most
         if isFull || happening.isToldAtOnce { tellNews(of: id, &effects) }
         // N12.
-        if happening.isGoingOn { tellEarly(of: id, &effects) }
+        if happening.isGoingOn { tellWritten(names, of: id, &effects) }
         if desk.turns[id]?.members.isEmpty ?? false { beginTrailing(id) }
     }
 

@@ -30,9 +30,10 @@ extension Engine {
     ///
     /// With no event, it does what an earlier one left undone.
     ///
-    /// `isTrue` is asked under the lock: an event of which it says no is not handled. Returns whether it was.
+    /// `isTrue` is asked under the lock: an event of which it says no is not handled. Returns whether it was. `renamed` is called under
+    /// the lock before a move is told, and after what is told of names before it (N13).
     @discardableResult
-    func carryOut(_ event: Event?, if isTrue: () -> Bool = { true }) -> Bool {
+    func carryOut(_ event: Event?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool {
         let now = Self.now
         let (tasks, dropped, isHandled): ([Task], Circumstances, Bool) = state.withLock { state in
             let isHandled = isTrue()
@@ -41,7 +42,10 @@ extension Engine {
                 state.arbiter.handle(event, at: now, into: &state.effects)
                 attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
-            let tasks = takeTasks(at: now, in: &state)
+            let tasks = takeTasks(at: now, in: &state) { effect in
+                if effect.tellsOfMove(in: event) { renamed() }
+            }
+            renamed()
             return (tasks, state.circumstances.end(), isHandled)
         }
         withExtendedLifetime(dropped) {}
@@ -50,8 +54,13 @@ extension Engine {
     }
 
     /// What the effects come to, which are none any more then.
-    func takeTasks(at now: Instant, in state: inout State) -> [Task] {
-        let tasks = state.effects.compactMap { task(for: $0, at: now, in: &state) }
+    func takeTasks(
+        at now: Instant, in state: inout State, before: (Effect) -> Void = { _ in }
+    ) -> [Task] {
+        let tasks = state.effects.compactMap { effect in
+            before(effect)
+            return task(for: effect, at: now, in: &state)
+        }
         state.effects.removeAll(keepingCapacity: true)
         return tasks
     }
@@ -247,5 +256,13 @@ struct Circumstances {
         let circumstances = self
         self = Circumstances()
         return circumstances
+    }
+}
+
+extension Effect {
+    /// Whether presenters above are told that what an event has moved has another name.
+    fileprivate func tellsOfMove(in event: Event?) -> Bool {
+        guard case .moved(let item, _, _, _) = event, case .tell(let notice) = self else { return false }
+        return notice.subitem?.item == item && notice.kind != .subitemDidChange
     }
 }

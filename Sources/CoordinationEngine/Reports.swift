@@ -89,16 +89,13 @@ extension Engine {
 
     /// The item is called something else now, or is elsewhere.
     ///
-    /// `told` is called under the engine's lock before anything is told of it, and takes no lock but those of nodes.
+    /// `told` is called under the engine's lock before its new name is told, maybe more than once. It takes no lock but those of nodes.
     package func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil, told: () -> Void = {}
     ) {
         let (party, claim) = author(party, claim, of: item, at: move.from)
         _ = takeDeletion(of: item)
-        carryOut(.moved(item, move, by: party, under: claim)) {
-            told()
-            return true
-        }
+        carryOut(.moved(item, move, by: party, under: claim), renamed: told)
     }
 
     package func noteDeletion(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)

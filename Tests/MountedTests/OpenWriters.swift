@@ -84,21 +84,34 @@ extension Mounted {
             }
         }
 
-        @Test("A presenter of a directory hears of a file that was open when it was moved there")
-        func movedThere() throws {
+        /// How a file that a program has open comes to where a presenter hears of it.
+        enum Coming: String, CaseIterable, Sendable { case moved, withItsDirectory, linked, overDocument }
+
+        @Test("A presenter hears of a file that was open when it came there", arguments: Coming.allCases)
+        func coming(way: Coming) throws {
             let prepare = { (source: String) in
                 try Presenters.writeNotes(in: source)
-                try Script("mkdir \"$1/folder\"").run(source)
+                try Script("mkdir \"$1/folder\" \"$1/d\"; echo old >\"$1/d/open\"").run(source)
             }
             try MountedDirectory.with(Self.patient, prepare: prepare) { mount in
-                let writer = try Self.open(mount.path + "/notes.md", .write)
-                let folder = try Presenters.present(mount, "folder")
-                try Actor().must("rename", mount.path + "/notes.md", mount.path + "/folder/notes.md")
-                try Self.wait(for: "subitemDidAppear", 1, folder)
+                let isSave = way == .overDocument
+                let (presented, document) = (isSave ? "notes.md" : "folder", mount.path + "/notes.md")
+                let file = mount.path + "/d/open"
+                let writer = try Self.open(file, .write)
+                let presenter = try Presenters.present(mount, presented)
+                let program = isSave ? writer : try Actor()
+                switch way {
+                case .moved: try program.must("rename", file, mount.path + "/folder/open")
+                case .withItsDirectory:
+                    try program.must("rename", mount.path + "/d", mount.path + "/folder/d")
+                case .linked: try program.must("link", file, mount.path + "/folder/open")
+                case .overDocument: try program.must("rename", file, document)
+                }
+                try Self.wait(for: isSave ? "didChange" : "subitemDidAppear", 1, presenter)
                 try Self.write("new", .write, by: writer)
-                try Self.wait(for: "subitemDidChange", 1, folder)
+                try Self.wait(for: isSave ? "didChange" : "subitemDidChange", isSave ? 2 : 1, presenter)
                 try writer.must("close", "w")
-                try folder.end()
+                try presenter.end()
                 checkForced(try mount.status())
             }
         }

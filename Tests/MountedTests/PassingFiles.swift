@@ -249,6 +249,28 @@ extension Mounted {
             }
         }
 
+        /// Not with the new one, which the presenter of the folder could not know.
+        @Test("What happened in a directory that leaves the folder is told with the path that it had")
+        func leaving() throws {
+            let prepare = { (source: String) in
+                _ = try Script("mkdir -p \"$1/folder/d\" \"$1/away\"").run(source)
+            }
+            try MountedDirectory.with(prepare: prepare) { mount in
+                let (folder, program, other) = (
+                    try Presenters.present(mount, "folder"), try Actor(), try Actor()
+                )
+                try program.must("put", mount.path + "/folder/d/x", "new")
+                try other.must("rename", mount.path + "/folder/d", mount.path + "/away/d")
+                try eventually(within: .seconds(10), "the move to be told: \(folder.text)") {
+                    try Self.told(folder).contains { $0.hasPrefix("subitemDidMove") }
+                }
+                let heard = try Self.told(folder)
+                #expect(heard == ["subitemDidAppear folder/d/x", "subitemDidMove folder/d"], "\(folder.text)")
+                try folder.end()
+                checkForced(try mount.status())
+            }
+        }
+
         @Test("A directory that goes with its files is told after them")
         func directory() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in

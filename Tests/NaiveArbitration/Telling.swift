@@ -116,28 +116,41 @@ extension NaiveArbiter {
                         isInside(self, one.name.directory) || isInside(self, one.former?.directory)
                     return isConcerned && one.name != taken
                 }
-                let left = turn.outcomes.all.filter { outcome in
-                    !isInside(self, outcome.name.directory)
-                        && !told.contains { one in
-                            let former = one.former.map { NaiveName($0, one.item) }
-                            return one.name == outcome.name || former == outcome.name
-                        }
-                }
+                if !told.isEmpty { tell(told, inMidstOf: turn, presenter) }
+                guard let rest = turns.first(where: { $0.id == turn.id }) else { continue }
+                let left = rest.outcomes.all.filter { !isInside(self, $0.name.directory) }
                 change(turn.id) { $0.keep(left) }
-                if told.isEmpty { continue }
-                var standIn: Cause?
-                let items = itemNotices(told, turn, presenter, false, &standIn)
-                if turn.gone == nil {
-                    // N3.
-                    let own = [(PresenterNotice.didMove, turn.moved), (.didChange, turn.changed ?? standIn)]
-                    for case (let kind, let cause?) in own where presenter.implements(kind) {
-                        effects.append(.tell(Notice(kind, to: presenter.id, in: turn.id, cause)))
-                    }
-                    change(turn.id) { ($0.moves, $0.changed) = ([], nil) }
-                }
-                effects += items.map { .tell($0) }
             }
         }
+    }
+
+    /// N12.
+    private mutating func tellWritten(_ names: [NaiveName], _ id: TurnID, _ presenter: NaivePresenter) {
+        guard let turn = turns.first(where: { $0.id == id }), turn.gone == nil else { return }
+        tell(turn.outcomes.news.filter { names.contains($0.name) }, inMidstOf: turn, presenter)
+    }
+
+    /// N3: what happened to the item comes first, but for its deletion.
+    private mutating func tell(_ told: [NaiveNews], inMidstOf turn: NaiveTurn, _ presenter: NaivePresenter) {
+        change(turn.id) { turn in
+            turn.keep(
+                turn.outcomes.all.filter { outcome in
+                    !told.contains { one in
+                        let former = one.former.map { NaiveName($0, one.item) }
+                        return one.name == outcome.name || former == outcome.name
+                    }
+                })
+        }
+        var standIn: Cause?
+        let items = itemNotices(told, turn, presenter, false, &standIn)
+        if turn.gone == nil {
+            let own = [(PresenterNotice.didMove, turn.moved), (.didChange, turn.changed ?? standIn)]
+            for case (let kind, let cause?) in own where presenter.implements(kind) {
+                effects.append(.tell(Notice(kind, to: presenter.id, in: turn.id, cause)))
+            }
+            change(turn.id) { ($0.moves, $0.changed) = ([], nil) }
+        }
+        effects += items.map { .tell($0) }
     }
 
     /// P2: a deletion that was taken for the first step of a save.
@@ -246,7 +259,7 @@ extension NaiveArbiter {
         }
         tellAtOnce(id, presenter, news)
         // N12.
-        if isGoingOn { tellNow(id) }
+        if isGoingOn { tellWritten(names, id, presenter) }
         if members(of: id).isEmpty, turns.contains(where: { $0.id == id && !isOwing($0) }) { trail(id) }
     }
 

@@ -97,7 +97,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5, N12: what can be told of a turn that goes on; what was deleted may be there again.
+    /// N5: what can be told of a turn that goes on; what was deleted may be there again.
     mutating func tellNow(_ id: TurnID) {
         guard let turn = turns.first(where: { $0.id == id }), turn.gone == nil,
             let presenter = presenters.first(where: { $0.id == turn.presenter })

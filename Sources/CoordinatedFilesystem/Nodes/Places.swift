@@ -41,7 +41,7 @@ final class Places: Sendable {
     }
 
     /// A file or a directory is about to get another name, which presenters are told of later.
-    func beginRename(of node: Node) { renamed.begin(node) }
+    func beginRename(of node: Node, from name: OtherName) { renamed.begin(node, name) }
     /// They are told now. Under the engine's lock, too.
     func endRename(of node: Node) { renamed.end(node) }
 
@@ -144,11 +144,9 @@ private final class RenamedNodes: Sendable {
     private let former = Mutex<[NodeID: OtherName]>([:])
     private let count = Atomic<Int>(0)
 
-    func begin(_ node: Node) {
-        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-        guard let parent else { return }
+    func begin(_ node: Node, _ name: OtherName) {
         former.withLock { former in
-            if former[node.id] == nil { former[node.id] = OtherName(name: name, directory: parent) }
+            if former[node.id] == nil { former[node.id] = name }
             count.store(former.count, ordering: .sequentiallyConsistent)
         }
     }

@@ -113,7 +113,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
-            if isHeard { watch(handle) }
+            if isHeard { watch(handle) } else { watchIfHeard(handle) }
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(

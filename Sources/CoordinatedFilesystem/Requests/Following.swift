@@ -37,6 +37,7 @@ extension CoordinatedFilesystem {
         documents.settle(document, at: node, with: incoming)
         engine.replace(document, by: incoming, orphan: orphan)
         nodes.renumber(node, as: document)
+        watchWriters(of: node)
     }
 
     /// A vacated name was filled again. Returns whether by the document.

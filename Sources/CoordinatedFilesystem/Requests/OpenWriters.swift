@@ -50,13 +50,13 @@ final class OpenWriters: Sendable {
 
     /// Adds the file of a node, of which presenters know what it looks like. Returns whether it is new, and the caller is to look
     /// at it from now on.
-    func add(_ node: Node, known stamp: Stamp) -> Bool {
+    func add(_ node: Node, known stamp: Stamp, isDoubtful: Bool) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)] != nil {
                 files[ObjectIdentifier(node)]?.isRenewed = true
                 return false
             }
-            files[ObjectIdentifier(node)] = File(told: stamp)
+            files[ObjectIdentifier(node)] = File(told: stamp, isDoubtful: isDoubtful)
             return true
         }
     }
@@ -84,7 +84,9 @@ final class OpenWriters: Sendable {
             }
             let since = file.changed ?? now
             file.changed = since
-            return !isYoung && now.since(since) >= Self.patience ? .tell : .rest(Self.patience)
+            // Others may open the file again and again meanwhile.
+            let patience = isYoung ? Self.interval : Self.patience
+            return now.since(since) >= patience ? .tell : .rest(Self.patience)
         }
     }
 
@@ -96,12 +98,12 @@ final class OpenWriters: Sendable {
         }
     }
 
-    /// The same of what is told in another way: of a program that has opened the file at a moment, if it has. Who did that is not told
-    /// of it. So what was seen before stays to be told.
-    func noteOther(_ node: Node, _ stamp: Stamp, isDoubtful: Bool, since opened: Instant?) {
+    /// The same of what is told in another way: of a program that found the file at its open as `baseline` says. A presenter is not
+    /// told what its own program did. So if other writers had changed the file before, that stays to be told.
+    func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, isDoubtful: Bool) {
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
-            if let changed = file.changed, opened.map({ changed < $0 }) ?? true { return }
+            guard baseline.hasSameContents(as: file.told) else { return }
             files[ObjectIdentifier(node)]?.told = stamp
             files[ObjectIdentifier(node)]?.isDoubtful = isDoubtful
             files[ObjectIdentifier(node)]?.teller = nil
@@ -130,36 +132,51 @@ final class OpenWriters: Sendable {
 extension CoordinatedFilesystem {
     /// A program has opened a file to write that presenters hear of.
     func watch(_ handle: Handle) {
-        guard let stamp = handle.state.withLock({ $0.baseline }) else { return }
-        watch(handle.node, known: stamp)
+        let (stamp, isBlurred) = handle.state.withLock { ($0.baseline, $0.isBaselineBlurred) }
+        if let stamp { watch(handle.node, known: stamp, isDoubtful: isBlurred) }
     }
 
-    /// Presenters hear of a file from now on, which programs may have open to write.
-    func watchWriters(of node: Node) {
-        guard node.kind == S_IFREG, !handles.writers(on: node).isEmpty, let status = node.presentStatus
+    /// The same of a handle that presenters did not hear of when its file was found. One may have come meanwhile.
+    func watchIfHeard(_ handle: Handle) {
+        guard engine.isAttended, handle.mayWrite, handle.node.itemClass != .private, isHeard(handle.node)
         else { return }
-        watch(node, known: Stamp(status))
+        watch(handle)
+    }
+
+    /// Presenters may hear of a file from now on, which programs may have open to write.
+    func watchWriters(of node: Node) {
+        guard engine.isAttended, node.kind == S_IFREG, !handles.writers(on: node).isEmpty else { return }
+        work(on: node) { [self] in
+            guard isHeard(node), let status = node.presentStatus else { return }
+            watch(node, known: Stamp(status), isDoubtful: isBlurred(status))
+        }
+    }
+
+    /// The same of all files in a directory.
+    func watchWriters(in node: Node) {
+        if node.kind != S_IFDIR { return watchWriters(of: node) }
+        for id in handles.writtenNodes {
+            if let node = nodes[id] { watchWriters(of: node) }
+        }
     }
 
     /// A document is presented from now on, or a directory with all that is in it.
     func presented(_ document: any TrackedDocument) {
-        guard let node = nodes[document.item] else { return }
-        if node.kind != S_IFDIR { return watchWriters(of: node) }
-        for id in handles.writtenNodes {
-            if let node = nodes[id], isHeard(node) { watchWriters(of: node) }
-        }
+        if let node = nodes[document.item] { watchWriters(in: node) }
     }
 
     /// What a program has done to a file is told in another way. If the program still has the file open, the turn goes on, and tells it at
     /// its end only: then the next look tells it.
-    func noteOther(_ node: Node, _ stamp: Stamp, by party: Party, isDoubtful: Bool, since opened: Instant?) {
+    func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, by party: Party, isDoubtful: Bool) {
         if openWriters.isEmpty { return }
         let goesOn = handles.writers(on: node).contains { $0.identify().isRelated(to: party) }
-        if !goesOn { openWriters.noteOther(node, stamp, isDoubtful: isDoubtful, since: opened) }
+        if !goesOn { openWriters.noteOther(node, stamp, since: baseline, isDoubtful: isDoubtful) }
     }
 
-    private func watch(_ node: Node, known stamp: Stamp) {
-        if openWriters.add(node, known: stamp) { look(at: node, after: OpenWriters.interval) }
+    private func watch(_ node: Node, known stamp: Stamp, isDoubtful: Bool) {
+        if openWriters.add(node, known: stamp, isDoubtful: isDoubtful) {
+            look(at: node, after: OpenWriters.interval)
+        }
     }
 
     private func look(at node: Node, after pause: Span) {
@@ -191,7 +208,7 @@ extension CoordinatedFilesystem {
             openWriters.noteTold(node, stamp)
             return OpenWriters.interval
         }
-        // Whoever says when it begins says when it is done.
+        // A program that said when it begins says when it is done.
         let party = writer.identify()
         if engine.isWithinAccess(party, of: node.item, at: place(of: node)) { return OpenWriters.interval }
         noteChange(

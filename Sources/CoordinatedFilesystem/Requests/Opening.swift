@@ -230,7 +230,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
-            if isHeard { watch(handle) }
+            if isHeard { watch(handle) } else { watchIfHeard(handle) }
             node.noteOpened()
             let isOpen: Bool
             switch route {

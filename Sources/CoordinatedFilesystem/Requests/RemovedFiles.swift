@@ -102,7 +102,8 @@ extension CoordinatedFilesystem {
     ) -> Save.Question {
         let (directory, thread) = (change.directory, change.caller.thread)
         guard engine.isAttended, status.linkCount == 1, node.itemClass == .document, !change.isPrivate,
-            engine.bounds.policy != .fail, !processes.programs.removesFiles(program),
+            engine.isHeard(of: node.item, at: places.place(in: directory)), engine.bounds.policy != .fail,
+            !processes.programs.removesFiles(program),
             !documents.isTracked(node.item), !engine.isPresented(node.item), !isInPackage(directory)
         else { return .before }
         let number = NodeNumber(directory.id.rawValue)

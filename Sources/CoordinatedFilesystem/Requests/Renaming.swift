@@ -150,11 +150,9 @@ extension CoordinatedFilesystem {
         if isVacating { episodes.beginStep(in: move.from.directory.id) }
         let renames = move.node.renames
         renames.begin()
-        let directories = [move.node, move.isExchange ? move.target : nil].compactMap { node in
-            node.flatMap { $0.kind == S_IFDIR && engine.isAttended ? $0 : nil }
-        }
-        for directory in directories { places.beginRename(of: directory) }
-        defer { for directory in directories { places.endRename(of: directory) } }
+        let directories = directoriesRenamed(by: move)
+        for (directory, former) in directories { places.beginRename(of: directory, from: former) }
+        defer { for (directory, _) in directories { places.endRename(of: directory) } }
         var isUnderWay = true
         defer { if isUnderWay { renames.end() } }
         defer { if isVacating { endStep(in: move.from.directory) } }
@@ -193,6 +191,17 @@ extension CoordinatedFilesystem {
         if move.isExchange { doubtName(of: move.from) }
     }
 
+    /// With the names by which presenters know them.
+    private func directoriesRenamed(by move: Rename) -> [(Node, former: OtherName)] {
+        guard engine.isAttended else { return [] }
+        var found: [(Node, former: OtherName)] = []
+        if move.node.kind == S_IFDIR { found.append((move.node, move.from.known)) }
+        if move.isExchange, let target = move.target, target.kind == S_IFDIR {
+            found.append((target, move.to.known))
+        }
+        return found
+    }
+
     /// The kernel gives the new name to what it has looked up.
     private func doubtName(of change: NameChange) {
         work(on: change.directory, for: .looks) { [self] in
@@ -217,7 +226,7 @@ extension CoordinatedFilesystem {
                 evidence: evidence, audience: save.audience, thread: thread)
         }
         let awaited = savedDocument(by: move, save?.actor)
-        if isMoved, engine.isAttended { places.beginRename(of: node) }
+        if isMoved, engine.isAttended { places.beginRename(of: node, from: move.from.known) }
         // Before anything is told: what else happens to the file afterwards is told under this name.
         if isKnown {
             rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)

@@ -14,7 +14,7 @@ extension CoordinatedFilesystem {
     /// A file was written, or its attributes; maybe by a program that goes on to write.
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, isGoingOn: Bool = false,
-        since opened: Instant? = nil, by party: () -> Party
+        since baseline: Stamp? = nil, by party: () -> Party
     ) {
         guard engine.isAttended, node.itemClass != .private else { return }
         // A file without a name is nobody's: what is told of a name says that it is there.
@@ -22,7 +22,7 @@ extension CoordinatedFilesystem {
         let item = node.item
         guard isHeard(node) else { return }
         let by = party()
-        let stamp = stamp(of: node, item, by: by, isGoingOn: isGoingOn, since: opened)
+        let stamp = stamp(of: node, item, by: by, isGoingOn: isGoingOn, since: baseline)
         // The root, and what is known by a handle only.
         guard node.parent != nil else {
             engine.noteChange(
@@ -54,9 +54,13 @@ extension CoordinatedFilesystem {
     /// How often a file is looked at whose name changes while others are told of it.
     private static let mostLooks = 8
 
-    /// Whether presenters may hear of what happens to a file.
+    /// Whether presenters hear of what happens to a file, under any of its names.
     func isHeard(_ node: Node) -> Bool {
-        engine.isHeard(of: node.item, at: place(of: node)) || !node.otherNames.isEmpty
+        let item = node.item
+        return engine.isHeard(of: item, at: place(of: node))
+            || node.otherNames.contains {
+                engine.isHeard(of: item, at: places.place($0.name, in: $0.directory))
+            }
     }
 
     /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
@@ -89,7 +93,8 @@ extension CoordinatedFilesystem {
         guard engine.isAttended, handle.hasChanged else { return }
         if !handle.hasClaim, openWriters.hasTold(handle) { return }
         let claim = handle.hasClaim ? handle.currentClaim : nil
-        noteChange(of: handle.node, handle.access, under: claim, since: handle.opened) { handle.identify() }
+        let baseline = handle.state.withLock { $0.baseline }
+        noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
     /// A file or a directory has another name. What is followed at it or below it is held by its new way.
@@ -109,6 +114,8 @@ extension CoordinatedFilesystem {
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
+        // One around the mount was not expected.
+        if engine.isAttended { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)
         settleRemoval(at: to)
@@ -137,7 +144,7 @@ extension CoordinatedFilesystem {
         let item = node.item
         let isHeardNow = engine.isHeard(of: item, at: move.to)
         let isHeard = isHeardNow || engine.isHeard(of: item, at: move.from)
-        if isHeardNow { watchWriters(of: node) }
+        if isHeardNow { watchWriters(in: node) }
         engine.noteMove(
             of: item, move,
             by: isHeard ? party(behind: to) : .nobody, under: claim
@@ -154,6 +161,7 @@ extension CoordinatedFilesystem {
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         settleRemoval(at: change)
         guard engine.isAttended, !change.isPrivate else { return }
+        defer { watchWriters(of: node) }
         // One more name of a document is nothing to those who show it by another one.
         let isOther =
             node.state.withLock { $0.isFollowed } && !node.isCalled(change.name, in: change.directory)
@@ -188,14 +196,16 @@ extension CoordinatedFilesystem {
 
     /// What tells whether others have heard of what a file is now. Whoever follows it hears of that.
     private func stamp(
-        of node: Node, _ item: ItemID, by party: Party, isGoingOn: Bool, since opened: Instant?
+        of node: Node, _ item: ItemID, by party: Party, isGoingOn: Bool, since baseline: Stamp?
     ) -> UInt64 {
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let (look, isBlurred) = (TrackedFile.Look(status), isBlurred(status))
             documents.noteTold(item, as: look)
             guard isGoingOn else {
-                noteOther(node, look.stamp, by: party, isDoubtful: isBlurred, since: opened)
+                if let baseline {
+                    noteOther(node, look.stamp, since: baseline, by: party, isDoubtful: isBlurred)
+                }
                 return look.stamp.number
             }
             // Its program may write once more before the clock of the file system shows it.
@@ -223,7 +233,8 @@ extension NameChange {
     /// Whether the name is that of a program's own helper file, which is nobody else's business.
     ///
     /// So are the files that a database keeps beside itself, which come and go with each commit.
-    var isPrivate: Bool { OtherName(name: name, directory: directory).isPrivate }
+    var isPrivate: Bool { known.isPrivate }
+    var known: OtherName { OtherName(name: name, directory: directory) }
 }
 
 extension OtherName {
