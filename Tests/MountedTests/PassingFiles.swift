@@ -265,7 +265,8 @@ extension Mounted {
                     try Self.told(folder).contains { $0.hasPrefix("subitemDidMove") }
                 }
                 let heard = try Self.told(folder)
-                #expect(heard == ["subitemDidAppear folder/d/x", "subitemDidMove folder/d"], "\(folder.text)")
+                #expect(
+                    heard == ["subitemDidAppear folder/d/x", "subitemDidMove folder/d"], "\(folder.text)")
                 try folder.end()
                 checkForced(try mount.status())
             }
