@@ -111,7 +111,9 @@ struct Claim: Sendable {
     }
 
     /// Whether it bears that the item becomes longer.
-    private var isPrefixEnough: Bool { conduct.contains(.appends) || onlyReads }
+    private var isPrefixEnough: Bool {
+        conduct.contains(.appends) || onlyReads
+    }
 
     /// S1 to S3. An empty list means the one stake that each claim with one part has.
     mutating func setStakes(_ stakes: [Stake]) {
