@@ -133,7 +133,7 @@ private struct RuleReader {
 
 /// A program's name as it is written in a file, and as the kernel has it.
 private enum ProgramName {
-    /// What is wrong with it, and what to do.
+    /// The fault in it, and what to do.
     static func fault(of name: String) -> String? {
         if name.isEmpty { return "it is empty; take it out" }
         if name.contains("/") { return "it is a path; write its last part only" }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// What is wrong in a configuration file, and where; in a sentence that says what to do.
+/// A fault in a configuration file, and its place; in a sentence that says what to do.
 package struct RuleProblem: Error, Hashable, Sendable {
     /// Nil if it is about the file as a whole.
     package let line: Int?

@@ -10,7 +10,7 @@ package struct Rules: Sendable {
         package var programs: [ProgramRule] = []
         package var problem: RuleProblem?
 
-        /// What is wrong, for people.
+        /// The faults, for people.
         package var complaint: String? {
             problem.map { $0.text(in: path) + "; nothing of that file is in force" }
         }
@@ -72,7 +72,7 @@ package struct Rules: Sendable {
     /// In the order in which they decide.
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
-    /// What is wrong, one sentence for each file.
+    /// The faults, one sentence for each file.
     package var problems: [String] { sources.compactMap(\.complaint) }
 }
 

@@ -91,7 +91,7 @@ package struct AroundForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// What is known of programs by their names.
+/// The rules about programs, by their names.
 package struct RulesForm: Hashable, Sendable, Codable {
     package struct File: Hashable, Sendable, Codable {
         /// `shipped` for what is part of the program.

@@ -21,7 +21,7 @@ package struct MountConfiguration: Sendable {
     package var replacesDeadMount = false
     package var sourceName = ""
     package var socketPath: String?
-    /// What is known of programs by their names; of several rules that fit the first one decides.
+    /// The rules about programs, by their names; of several rules that fit the first one decides.
     package var programs: [ProgramRule] = []
     /// The same for people, with where it is from.
     package var rules = RulesReport()

@@ -29,7 +29,7 @@ package struct StatusReport: Hashable, Sendable {
     package var counters: Counters
     /// Nil in place, where there is no way around the mount.
     package var surroundings: SourceWatchReport?
-    /// What is known of programs, and from where.
+    /// The rules about programs, and the files that they come from.
     package var rules = RulesReport()
     /// Claims that wait now, the oldest first.
     package var waiting: [WaitingClaim]

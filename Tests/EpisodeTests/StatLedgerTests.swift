@@ -3,7 +3,7 @@ import CoordinatedFilesystem
 import Coordination
 import Testing
 
-/// What is remembered of programs that look at documents with unsaved changes.
+/// A memory of programs that look at documents with unsaved changes.
 @Suite struct StatLedgerTests {
     private static let item = ItemID(1)
     private static let process = ProcessID(number: 100, started: 1)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Mounted {
-    /// What is known of programs by their names, and by how they run.
+    /// The rules about programs, by their names and by how they run.
     @Suite struct ProgramRules {
         /// A user's directory of configuration files, with one of ours.
         private static func configuration(_ text: String) throws -> [String: String] {

@@ -3,7 +3,7 @@ package import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// What is remembered of programs that look at the attributes of documents with unsaved changes (D168, D169).
+/// A memory of programs that look at the attributes of documents with unsaved changes (D168, D169).
 ///
 /// It bounds how long a program waits and how often a session has a document saved, and it knows which programs were told what a
 /// document looks like without its unsaved changes.
