@@ -29,7 +29,7 @@ extension Engine {
         }
     }
 
-    /// What is known of the deletion of an item that was moved after all, or made again, and within which access it happened.
+    /// The undecided deletion of an item that was moved after all, or made again, and within which access it happened.
     func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
         guard isAttended else { return nil }
         return state.withLock { state in

@@ -99,7 +99,7 @@ private struct Examination: Encodable {
     var inPlace: Bool
     var dead: Bool
     var around: AroundForm?
-    /// What is wrong in files with rules, which were left out when the mount was made.
+    /// The faults in files with rules, which were left out when the mount was made.
     var rules: [String] = []
     var opened: [Opened] = []
     var ways: [Way] = []

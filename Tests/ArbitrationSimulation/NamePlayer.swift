@@ -235,7 +235,7 @@ package struct NamePlayer: Sendable {
         guard let one = chance.one(of: places), let other = chance.one(of: places), one != other,
             let item = names[one], let otherItem = names[other], item != otherItem,
             !isWithin(one, otherItem), !isWithin(other, item),
-            // What is below the second directory may be told under the first one's name between the two halves.
+            // News of names below the second directory may be told under the first one's name between the two halves.
             directories[item] == nil || directories[otherItem] == nil
         else { return }
         (names[one], names[other]) = (otherItem, item)

@@ -201,7 +201,7 @@ struct NaiveOutcomes: Sendable {
     }
 }
 
-/// What is told of one name.
+/// One notice of one name.
 struct NaiveNews: Sendable {
     let name: NaiveName
     let kind: PresenterNotice

@@ -324,7 +324,7 @@ extension BeliefChecker {
     }
 }
 
-/// What is told.
+/// The notices.
 extension BeliefChecker {
     mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
         if case .ask(let question) = effect { return check(question, ledger, &report) }

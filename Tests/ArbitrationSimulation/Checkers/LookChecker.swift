@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who is asked about, looked at and suspended, and that a holder keeps others out for a bounded time (X2, X3, Y1 to Y10).
+/// The holders that are asked about, looked at and suspended: each keeps others out for a bounded time (X2, X3, Y1 to Y10).
 struct LookChecker: Checker {
     private var asked: Set<ClaimID> = []
     /// Since when each holder has kept somebody out without a pause.
