@@ -135,7 +135,10 @@ let package = Package(
         tests("LinuxSystemTests", of: ["CTestSupport", "LinuxSystem", "TestSupport"]),
         tests(
             "EpisodeTests",
-            of: ["ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "FuseBridge", "LinuxSystem"]),
+            of: [
+                "CFuse", "ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "FuseBridge",
+                "LinuxSystem",
+            ]),
         tests(
             "ConfigurationFileTests",
             of: ["ConfigurationFiles", "Coordination", "LinuxSystem"]),
@@ -185,7 +188,7 @@ let package = Package(
             of: [
                 "truce", "ControlClient", "ControlProtocol", "ControlServer", "CoordinationEngine",
                 "Coordination",
-                "LinuxSystem", "VersionStore", "CoordinationScenarios", "TestSupport",
+                "LinuxSystem", "VersionStore", "CoordinationScenarios", "CTestSupport", "TestSupport",
             ]),
     ],
     swiftLanguageModes: [.v6]

@@ -7,6 +7,8 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var version: String
     package var options: OptionsForm
     package var counters: CountersForm
+    /// Missing in what older daemons say.
+    package var use: UseForm?
     /// Nil in place, where there is no way around the mount.
     package var around: AroundForm?
     package var rules: RulesForm?
@@ -15,7 +17,8 @@ package struct StatusForm: Hashable, Sendable, Codable {
 
     package init(
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
-        around: AroundForm? = nil, rules: RulesForm? = nil, waiting: [WaitingForm], journal: [StepForm]
+        use: UseForm? = nil, around: AroundForm? = nil, rules: RulesForm? = nil, waiting: [WaitingForm],
+        journal: [StepForm]
     ) {
         self.around = around
         self.rules = rules
@@ -24,6 +27,7 @@ package struct StatusForm: Hashable, Sendable, Codable {
         self.version = version
         self.options = options
         self.counters = counters
+        self.use = use
         self.waiting = waiting
         self.journal = journal
     }
@@ -74,6 +78,17 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package var read: UInt64 = 0
     package var write: UInt64 = 0
     package var listed: UInt64 = 0
+
+    package init() {}
+}
+
+/// What the daemon has now.
+package struct UseForm: Hashable, Sendable, Codable {
+    package var claims = 0
+    package var openFiles = 0
+    package var routes = 0
+    package var backingFiles = 0
+    package var descriptors = 0
 
     package init() {}
 }

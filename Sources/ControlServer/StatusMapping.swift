@@ -15,7 +15,7 @@ extension StatusForm {
         self.init(
             mount: mount.form, pid: pid, version: mount.version,
             options: OptionsForm(report.options, dataPath: report.dataPath),
-            counters: CountersForm(report.counters),
+            counters: CountersForm(report.counters), use: UseForm(report.use),
             around: report.surroundings.map { AroundForm($0) },
             rules: RulesForm(files: files, programs: programs), waiting: waiting,
             journal: journal.reversed())
@@ -67,6 +67,14 @@ extension CountersForm {
         read = counters.reads
         write = counters.writes
         listed = counters.listed
+    }
+}
+
+extension UseForm {
+    init(_ use: Use) {
+        self.init()
+        (claims, openFiles, routes) = (use.claims, use.openFiles, use.routes)
+        (backingFiles, descriptors) = (use.backingFiles, use.descriptors)
     }
 }
 

@@ -146,6 +146,10 @@ package final class Mount: StatusSource {
         options.noexec = configuration.noexec
         options.isInPlace = configuration.isInPlace
         var report = engine.report(options: options, dataPath: filesystem.dataPath)
+        report.use.openFiles = filesystem.handles.count
+        report.use.routes = filesystem.routesSeen.open
+        report.use.backingFiles = filesystem.connection.backingFiles
+        report.use.descriptors = filesystem.nodes.root.budget.open
         report.surroundings = filesystem.surroundings?.watchReport
         report.rules = configuration.rules
         return report

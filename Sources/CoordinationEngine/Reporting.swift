@@ -8,9 +8,11 @@ import Synchronization
 extension Engine {
     /// How the mount stands now.
     package func report(options: EffectiveOptions, dataPath: DataPath) -> StatusReport {
-        StatusReport(
+        var report = StatusReport(
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
             journal: journal.entries.map(Self.step))
+        report.use.claims = state.withLock { $0.claims.count }
+        return report
     }
 
     /// Claims that wait now, the oldest first.

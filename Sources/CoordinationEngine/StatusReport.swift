@@ -27,6 +27,7 @@ package struct StatusReport: Hashable, Sendable {
     package var options: EffectiveOptions
     package var dataPath: DataPath
     package var counters: Counters
+    package var use = Use()
     /// Nil in place, where there is no way around the mount.
     package var surroundings: SourceWatchReport?
     /// The rules about programs, and the files that they come from.
@@ -137,6 +138,23 @@ package struct Counters: Hashable, Sendable {
     package var writes: UInt64 = 0
     /// Requests for names of a directory; none while the kernel has them.
     package var listed: UInt64 = 0
+
+    package init() {}
+}
+
+/// What the daemon has at one moment. When no program has a file open and none waits, all but the descriptors and the backing
+/// files is 0.
+package struct Use: Hashable, Sendable {
+    /// Held, suspended and waiting.
+    package var claims = 0
+    /// Open files of unmodified programs.
+    package var openFiles = 0
+    /// Open files whose way of data is decided: those that are open, and those that are being opened or closed.
+    package var routes = 0
+    /// Files that the kernel keeps open for passthrough.
+    package var backingFiles = 0
+    /// Descriptors of files and directories below.
+    package var descriptors = 0
 
     package init() {}
 }

@@ -93,9 +93,11 @@ final class BusyPolling: Sendable {
     /// that thread finds that it has ended.
     func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .sequentiallyConsistent) == thread }
 
-    /// The thread serves no more.
-    func left(_ thread: Int) {
+    /// The thread serves no more. It may end the polling of another one that has just put off a FORGET and sleeps then, so it serves
+    /// that: all others that end the polling go on to read, and find it.
+    func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
+        postponed.serve(session)
     }
 
     private func begin(_ thread: Int) -> Bool {

@@ -2,6 +2,7 @@
 import CFuse
 import Glibc
 package import LinuxSystem
+import Synchronization
 
 /// Names a file to the kernel as the one that holds another's data.
 package struct BackingID: Sendable {
@@ -14,6 +15,7 @@ package final class Connection: @unchecked Sendable {
     private let session: OpaquePointer
     /// Our own, because libfuse closes the session's when it unmounts and the number may be reused.
     private let device: OwnedDescriptor
+    private let backings = Atomic<Int>(0)
 
     init(of session: OpaquePointer) throws(Errno) {
         self.session = session
@@ -25,18 +27,26 @@ package final class Connection: @unchecked Sendable {
         _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply
     ) throws(Errno) -> BackingID {
         let result = cfuse_backing_open(reply.request, device.rawValue, descriptor.rawValue)
-        guard result > 0 else { throw Errno(rawValue: -result) }
-        return BackingID(rawValue: result)
+        return try noteBacking(result)
     }
 
     /// Has the kernel keep the file behind `descriptor` until ``closeBacking(_:)``, though nobody may have it open.
     package func keepBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
+        return try noteBacking(result)
+    }
+
+    private func noteBacking(_ result: Int32) throws(Errno) -> BackingID {
         guard result > 0 else { throw Errno(rawValue: -result) }
+        backings.add(1, ordering: .relaxed)
         return BackingID(rawValue: result)
     }
 
+    /// How many files the kernel keeps open for this process.
+    package var backingFiles: Int { backings.load(ordering: .relaxed) }
+
     package func closeBacking(_ backing: BackingID) {
+        backings.subtract(1, ordering: .relaxed)
         cfuse_backing_close(device.rawValue, backing.rawValue)
     }
 

@@ -51,9 +51,7 @@ struct Loop: @unchecked Sendable {
             }
             pauses = 0
             if !serve(&buffer, received, reading: &reader, as: thread, in: crew) {
-                polling.left(thread)
-                // As all others who end the polling do, who go on to read.
-                polling.postponed.serve(session)
+                polling.leave(thread, session)
                 return false
             }
         }

@@ -39,6 +39,7 @@ extension StatusForm {
         lines.append("options: \(optionWords.joined(separator: ", "))")
         if let rules { lines.append("rules: \(rules.filesText)") }
         lines.append(contentsOf: counterLines)
+        if let use { lines.append(use.text) }
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")
             lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path.shown) for \(holders)")
@@ -79,6 +80,13 @@ extension StatusForm {
             ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
+    }
+}
+
+extension UseForm {
+    /// `in use: claims 1, open files 1, backing files 1, descriptors 12`.
+    var text: String {
+        "in use: claims \(claims), open files \(openFiles), backing files \(backingFiles), descriptors \(descriptors)"
     }
 }
 

@@ -4,6 +4,9 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory) {
     return posix_spawn_file_actions_addchdir_np(actions, directory);
@@ -25,4 +28,11 @@ int ctest_bind_to_one_processor(void) {
     if (current < 0) return -1;
     CPU_SET(current, &one);
     return sched_setaffinity(0, sizeof one, &one);
+}
+
+int ctest_appear_as(uid_t user) {
+    // Not setresuid(3), which changes all threads.
+    if (syscall(SYS_setresuid, -1, user, -1) != 0) return -1;
+    setfsuid(0);
+    return 0;
 }

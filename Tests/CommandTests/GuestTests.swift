@@ -61,7 +61,7 @@ struct GuestTests {
             cause: Cause(.nobody, .read()))
     }
 
-    private func makeService(
+    func makeService(
         _ desk: Desk, _ readers: Desk, _ watch: ProcessWatch
     ) throws -> Service {
         let loop = MultiThreadedEventLoopGroup.singleton.next()

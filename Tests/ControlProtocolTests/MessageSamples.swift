@@ -124,7 +124,8 @@ extension MessageSamples {
     }()
 
     private static let status = StatusForm(
-        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(), around: around,
+        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(), use: UseForm(),
+        around: around,
         rules: RulesForm(
             files: [RulesForm.File(path: "/f", problem: "p")],
             programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),

@@ -133,6 +133,9 @@ final class FailingFilesystem {
             return mounts.first { $0.mount.mountpoint == source }?.claims.isEmpty ?? false
         }
         let status = try status()
+        #expect(
+            status.use.openFiles == 0 && status.use.routes == 0, "\(status.use)",
+            sourceLocation: sourceLocation)
         #expect(status.waiting.isEmpty, sourceLocation: sourceLocation)
         #expect(status.pid == pid, sourceLocation: sourceLocation)
         #expect(status.options.dataPath == "\(try Lab.dataPath)", sourceLocation: sourceLocation)

@@ -93,6 +93,31 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A create that fails when its turn has come leaves the turn to the next",
+            arguments: [Failing.broken, .failed, .withoutInodes])
+        func creations(kind: Failing) throws {
+            guard Self.isRoot else { return }
+            try FailingFilesystem.with(kind, options: "wait=60s,hold-aware=60s") { small in
+                let document = small.source + "/tree/missing"
+                try Contents.write("old", to: small.source + "/tree/document")
+                let holder = try TruceCommand.start(
+                    "write", document, "--", "sh", "-c", "echo begun; cat", input: .keyboard)
+                try eventually(within: .seconds(10), "the turn of a command: \(holder.errorText)") {
+                    holder.text.contains("begun")
+                }
+                let maker = try Actor()
+                try maker.tell("open", "w", document, "O_WRONLY|O_CREAT")
+                try small.waitUntilParked(maker)
+                try small.fail()
+                #expect(!maker.isDone)
+                holder.endInput()
+                _ = try holder.wait(within: .seconds(10))
+                #expect(try maker.answer() == kind.errno)
+                try small.checkNothingIsLeft()
+            }
+        }
+
         @Test("A writer whose disk is full makes nobody wait once it has closed the file")
         func closing() throws {
             guard Self.isRoot else { return }

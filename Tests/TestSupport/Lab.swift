@@ -51,9 +51,9 @@ package enum Lab {
 /// The command `truce` under test.
 package enum TruceCommand {
     package static func start(
-        _ arguments: String..., with environment: [String: String] = [:]
+        _ arguments: String..., with environment: [String: String] = [:], input: Input = .none
     ) throws -> RunningProgram {
-        try command(arguments, environment).start()
+        try command(arguments, environment, input).start()
     }
 
     @discardableResult
@@ -75,7 +75,9 @@ package enum TruceCommand {
         _ = try command(arguments, environment).attempt(within: .seconds(60)).succeeding()
     }
 
-    private static func command(_ arguments: [String], _ environment: [String: String]) throws -> Command {
-        Command(executable: try Lab.variable("TRUCE_BINARY"), []).adding(arguments, nil, environment, .none)
+    private static func command(
+        _ arguments: [String], _ environment: [String: String], _ input: Input = .none
+    ) throws -> Command {
+        Command(executable: try Lab.variable("TRUCE_BINARY"), []).adding(arguments, nil, environment, input)
     }
 }

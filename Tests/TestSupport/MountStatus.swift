@@ -37,6 +37,15 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
+    /// What the daemon has now.
+    package struct Use: Decodable, Sendable {
+        package var claims: Int
+        package var openFiles: Int
+        package var routes: Int
+        package var backingFiles: Int
+        package var descriptors: Int
+    }
+
     package struct Options: Decodable, Sendable {
         package var dataPath: String
         package var wait: UInt64
@@ -68,6 +77,7 @@ package struct MountStatus: Decodable, Sendable {
     package var pid: Int32
     package var options: Options
     package var counters: Counters
+    package var use: Use
     package var waiting: [Waiting]
     package var journal: [Step]
 

@@ -17,6 +17,8 @@ package final class MountedDirectory: Sendable {
     /// What the command that mounts finds in its environment, besides our own.
     private let environment: [String: String]
     private let daemon = Mutex<Int32?>(nil)
+    /// Descriptors of the daemon that are of no file below, when it had just been started.
+    private let firstDescriptors = Mutex<Int>(0)
 
     /// Mounts, runs the body, unmounts and checks that this worked. After a failure nothing is left mounted, either.
     @discardableResult
@@ -72,6 +74,12 @@ package final class MountedDirectory: Sendable {
         }
         let status = try status()
         daemon.withLock { $0 = status.pid }
+        firstDescriptors.withLock { $0 = Leftovers.otherDescriptors(of: status) }
+    }
+
+    /// All files are closed and all turns are over: then the daemon has nothing of them any more.
+    package func checkNothingIsLeft() throws {
+        try Leftovers.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
     }
 
     package func status() throws -> MountStatus {
@@ -89,6 +97,7 @@ package final class MountedDirectory: Sendable {
     /// Unmounts as a user does, and waits for the end of the daemon.
     package func unmount() throws {
         let pid = try daemonPID
+        try checkNothingIsLeft()
         try TruceCommand.run("unmount", path)
         daemon.withLock { $0 = nil }
         guard try !Self.isMounted(path) else {

@@ -240,6 +240,7 @@ final class HandleTable: Sendable {
 
     subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
     var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
+    var count: Int { state.withLock { $0.handles.count } }
     var all: [Handle] { state.withLock { Array($0.handles.values) } }
     func insert(_ handle: Handle) {
         state.withLock { state in

@@ -24,6 +24,7 @@ extension CoordinatedFilesystem {
         } else {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
+        routesSeen.entered()
         // What was answered before is believed for long; of a new file nothing was.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
@@ -61,6 +62,7 @@ extension CoordinatedFilesystem {
     func leaveRoute(_ handle: Handle) {
         let node = handle.node
         let wasLastMapper = node.state.withLock { $0.leave(handle) }
+        routesSeen.left()
         node.closeBackingIfUnused()
         // What was answered before the last store to a mapping does not hold any more.
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
@@ -245,12 +247,18 @@ extension Handle {
 final class RoutesSeen: Sendable {
     private let path = Mutex(DataPath.undecided)
     private let isRefused = Atomic(false)
+    private let count = Atomic<Int>(0)
 
     /// Whether the kernel may be asked at all: what it lets a process do does not change.
     var mayRegister: Bool { !isRefused.load(ordering: .relaxed) }
     func mayNotRegister() { isRefused.store(true, ordering: .relaxed) }
 
     var dataPath: DataPath { path.withLock { $0 } }
+
+    /// How many open files go some way now.
+    var open: Int { count.load(ordering: .relaxed) }
+    func entered() { count.add(1, ordering: .relaxed) }
+    func left() { count.subtract(1, ordering: .relaxed) }
 
     /// One file the kernel moves proves that it may; until then, a refusal says that it may not.
     func note(_ seen: DataPath) {

@@ -5,6 +5,7 @@
 
 #include <spawn.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <sys/xattr.h>
 
 int ctest_spawn_at(posix_spawn_file_actions_t *actions, const char *directory);
@@ -13,5 +14,8 @@ int ctest_spawn_close_from(posix_spawn_file_actions_t *actions, int first);
 size_t ctest_heap_in_use(void);
 // The calling thread may run on one processor alone from now on; 0, or -1 with errno.
 int ctest_bind_to_one_processor(void);
+// Sockets that the calling thread connects are taken for those of a user, while files are opened as before; root may.
+// 0, or -1 with errno.
+int ctest_appear_as(uid_t user);
 
 #endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import CTestSupport
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+import Synchronization
+import Testing
+
+import func TestSupport.eventually
+
+@testable import ControlServer
+@testable import CoordinationEngine
+
+/// A connection that gives up an access, or ends in the middle of one, leaves nothing in the engine and takes no room.
+@Suite("What connections leave", .serialized)
+struct LeftoverTests {
+    /// Holds a file, and does something when the engine wants to know whose it is: that is in the middle of another claim.
+    private final class Holder: Claimant {
+        private let party = Party(process: ProcessID(number: 640, started: 1), ancestors: [])
+        private let look: @Sendable () -> Void
+
+        init(whenLookedAt look: @escaping @Sendable () -> Void) { self.look = look }
+
+        var account: Account { Account(of: party) { Array("a".utf8) } }
+        var intents: [Intent] { [Intent(.write(.updating)) { Array("a".utf8) }] }
+        func observe() -> Observation { .dirty(stamp: 1) }
+        func identify() -> Party {
+            look()
+            return party
+        }
+    }
+
+    @Test("an access whose connection closes while it begins leaves no claim")
+    func closing() throws {
+        let (desk, readers, watch) = (Desk(), Desk(), try ProcessWatch())
+        let service = try GuestTests().makeService(desk, readers, watch)
+        defer {
+            watch.stop()
+            try? desk.end()
+            try? readers.end()
+        }
+        let credentials = PeerCredentials(pid: getpid(), user: 0, group: 0)
+        let holdings = Holdings(of: Peer(credentials, supplementaryGroups: []), in: service)
+        let closes = Atomic<Int>(0)
+        let holder = Holder {
+            closes.add(1, ordering: .relaxed)
+            holdings.close()
+        }
+        let held = try hold(Array("a".utf8), in: service, by: holder)
+        let wanted = Holdings.Wanted(
+            nature: .aware, intents: [IntentForm(Array("a".utf8), .write(.updating))], purpose: Purpose("p"),
+            within: [], answering: nil, onBehalfOf: nil)
+        let process = try watch.watch(try OtherProcess.watch(getpid())) {}
+        let failure = #expect(throws: Failure.self) {
+            _ = try holdings.begin(
+                service.engine.makeClaimID(), wanted, watching: process, tell: { _, _ in })
+        }
+        #expect(failure == .cancelled)
+        #expect(closes.load(ordering: .relaxed) > 0, "it was closed while it began")
+        #expect(service.engine.census(of: nil).claims.map(\.claim) == [held])
+        service.engine.end(held)
+        #expect(service.engine.census(of: nil).claims.isEmpty)
+    }
+
+    private func hold(_ path: [UInt8], in service: Service, by holder: Holder) throws -> ClaimID {
+        let document = try service.documents.find(path)
+        let claim = service.engine.makeClaimID()
+        let request = Coordination.Request(
+            claim, .handle, Coordination.Request.Part(document.item, .write(.updating)))
+        guard case .granted = service.engine.claim(request, by: holder) else {
+            Issue.record("nothing is in its way")
+            return claim
+        }
+        return claim
+    }
+
+    @Test("an access of a guest that is cancelled while it waits takes no room: as many can wait again")
+    func cancelling() throws {
+        let isRoot = geteuid() == 0
+        try withServer(user: isRoot ? 1 : geteuid() + 1) { server in
+            let holder = Holder {}
+            let document = try server.documents.find(Array("a".utf8))
+            let held = server.engine.makeClaimID()
+            let part = Coordination.Request.Part(document.item, .write(.updating))
+            #expect(server.engine.claimAtOnce(Coordination.Request(held, .handle, part), by: holder))
+            let guest = try asGuest { try AwareProgram(server) }
+            for round in 1...2 {
+                let begun = try (0..<ProtocolLimits.intentsOfGuest).map { _ in
+                    try guest.begin("a", .write(.updating))
+                }
+                try eventually(within: .seconds(10), "all accesses of round \(round) to wait") {
+                    server.engine.census(of: nil).claims.count == begun.count + 1
+                }
+                let tooMuch = try #require(try guest.failure(of: try guest.begin("a", .write(.updating))))
+                #expect(tooMuch.message.contains("at most \(ProtocolLimits.intentsOfGuest) items at once"))
+                for id in begun { try guest.write(NotificationMessage(.cancel(id))) }
+                for id in begun { #expect(try guest.failure(of: id) == .cancelled) }
+                try eventually(within: .seconds(10), "the claims of round \(round) to go") {
+                    server.engine.census(of: nil).claims.count == 1
+                }
+            }
+            server.engine.end(held)
+            document.release()
+        }
+    }
+
+    /// Connects as a user that is neither root nor the mount's.
+    private func asGuest<Result>(_ connect: () throws -> Result) throws -> Result {
+        guard geteuid() == 0 else { return try connect() }
+        guard ctest_appear_as(12345) == 0 else { throw Errno.last }
+        defer { _ = ctest_appear_as(0) }
+        return try connect()
+    }
+}
