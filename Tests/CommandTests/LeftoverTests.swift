@@ -78,7 +78,7 @@ struct LeftoverTests {
     @Test("an access of a guest that is cancelled while it waits takes no room: as many can wait again")
     func cancelling() throws {
         let isRoot = geteuid() == 0
-        try withServer(user: isRoot ? 1 : geteuid() + 1) { server in
+        try withServer(user: isRoot ? 1 : geteuid() + 1, isShared: true) { server in
             let holder = Holder {}
             let document = try server.documents.find(Array("a".utf8))
             let held = server.engine.makeClaimID()

@@ -10,7 +10,8 @@ import Testing
 /// Serves for the length of the closure, and returns what was logged.
 @discardableResult
 func withServer(
-    bounds: Bounds = Bounds(), user: UInt32 = geteuid(), status: any StatusSource = FixedStatus(),
+    bounds: Bounds = Bounds(), user: UInt32 = geteuid(), isShared: Bool = false,
+    status: any StatusSource = FixedStatus(),
     eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
     documents: FakeDocuments = FakeDocuments(),
     _ body: (RunningServer) throws -> Void
@@ -23,7 +24,7 @@ func withServer(
         log: { log.append($0) })
     let server = try ControlServer(
         on: try socket.duplicateListener(),
-        for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0"),
+        for: ControlledMount(mountpoint: "/m", source: "/s", user: user, version: "0", isShared: isShared),
         status: status, kept: OneContent(), engine: engine, documents: documents,
         below: FakeSource(), eventMemory: eventMemory, log: { log.append($0) })
     let result = Result {
