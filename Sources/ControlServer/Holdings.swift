@@ -42,6 +42,13 @@ final class Holdings: Sendable {
         let onBehalfOf: ProcessForm?
     }
 
+    /// An access of which the engine knows nothing yet.
+    struct Prepared: Sendable {
+        fileprivate let wanted: Wanted
+        fileprivate let plan: AccessPlan
+        fileprivate let party: Party
+    }
+
     private let service: Service
     private let peer: Peer
     private let state = Mutex(State())
@@ -106,6 +113,13 @@ final class Holdings: Sendable {
         _ claim: ClaimID, _ wanted: Wanted, watching process: ProcessWatch.Watched,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(Failure) -> AccessPlan? {
+        try take(claim, try prepare(claim, wanted, watching: process), tell: outcome)
+    }
+
+    /// Finds out what an access is to, and by whom. From now on ``close()`` gives it back.
+    func prepare(
+        _ claim: ClaimID, _ wanted: Wanted, watching process: ProcessWatch.Watched
+    ) throws(Failure) -> Prepared {
         let own = try self.party(process)
         var party = own
         // Both work on the file meanwhile, so neither waits for the access.
@@ -131,6 +145,15 @@ final class Holdings: Sendable {
             plan.release()
             throw .cancelled
         }
+        return Prepared(wanted: wanted, plan: plan, party: party)
+    }
+
+    /// Claims what was prepared, unless the connection was closed since then.
+    func take(
+        _ claim: ClaimID, _ prepared: Prepared,
+        tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
+    ) throws(Failure) -> AccessPlan? {
+        let (wanted, plan, party) = (prepared.wanted, prepared.plan, prepared.party)
         // As a program that knows nothing of Truce, which lets writers pass when it stands still.
         let nature = plan.isGuestReading && wanted.nature == .aware ? .handle : wanted.nature
         var request = Coordination.Request(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))

@@ -4,7 +4,6 @@ import ControlProtocol
 import Coordination
 import Glibc
 import LinuxSystem
-import Synchronization
 import Testing
 
 import func TestSupport.eventually
@@ -15,20 +14,13 @@ import func TestSupport.eventually
 /// A connection that gives up an access, or ends in the middle of one, leaves nothing in the engine and takes no room.
 @Suite("What connections leave", .serialized)
 struct LeftoverTests {
-    /// Holds a file, and does something when the engine wants to know whose it is: that is in the middle of another claim.
+    /// A program that knows nothing of Truce, and writes a file.
     private final class Holder: Claimant {
         private let party = Party(process: ProcessID(number: 640, started: 1), ancestors: [])
-        private let look: @Sendable () -> Void
-
-        init(whenLookedAt look: @escaping @Sendable () -> Void) { self.look = look }
-
         var account: Account { Account(of: party) { Array("a".utf8) } }
         var intents: [Intent] { [Intent(.write(.updating)) { Array("a".utf8) }] }
         func observe() -> Observation { .dirty(stamp: 1) }
-        func identify() -> Party {
-            look()
-            return party
-        }
+        func identify() -> Party { party }
     }
 
     @Test("an access whose connection closes while it begins leaves no claim")
@@ -42,44 +34,25 @@ struct LeftoverTests {
         }
         let credentials = PeerCredentials(pid: getpid(), user: 0, group: 0)
         let holdings = Holdings(of: Peer(credentials, supplementaryGroups: []), in: service)
-        let closes = Atomic<Int>(0)
-        let holder = Holder {
-            closes.add(1, ordering: .relaxed)
-            holdings.close()
-        }
-        let held = try hold(Array("a".utf8), in: service, by: holder)
         let wanted = Holdings.Wanted(
             nature: .aware, intents: [IntentForm(Array("a".utf8), .write(.updating))], purpose: Purpose("p"),
             within: [], answering: nil, onBehalfOf: nil)
         let process = try watch.watch(try OtherProcess.watch(getpid())) {}
+        let claim = service.engine.makeClaimID()
+        let prepared = try holdings.prepare(claim, wanted, watching: process)
+        holdings.close()
         let failure = #expect(throws: Failure.self) {
-            _ = try holdings.begin(
-                service.engine.makeClaimID(), wanted, watching: process, tell: { _, _ in })
+            _ = try holdings.take(claim, prepared, tell: { _, _ in })
         }
         #expect(failure == .cancelled)
-        #expect(closes.load(ordering: .relaxed) > 0, "it was closed while it began")
-        #expect(service.engine.census(of: nil).claims.map(\.claim) == [held])
-        service.engine.end(held)
         #expect(service.engine.census(of: nil).claims.isEmpty)
-    }
-
-    private func hold(_ path: [UInt8], in service: Service, by holder: Holder) throws -> ClaimID {
-        let document = try service.documents.find(path)
-        let claim = service.engine.makeClaimID()
-        let request = Coordination.Request(
-            claim, .handle, Coordination.Request.Part(document.item, .write(.updating)))
-        guard case .granted = service.engine.claim(request, by: holder) else {
-            Issue.record("nothing is in its way")
-            return claim
-        }
-        return claim
     }
 
     @Test("an access of a guest that is cancelled while it waits takes no room: as many can wait again")
     func cancelling() throws {
         let isRoot = geteuid() == 0
         try withServer(user: isRoot ? 1 : geteuid() + 1, isShared: true) { server in
-            let holder = Holder {}
+            let holder = Holder()
             let document = try server.documents.find(Array("a".utf8))
             let held = server.engine.makeClaimID()
             let part = Coordination.Request.Part(document.item, .write(.updating))
