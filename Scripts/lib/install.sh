@@ -28,12 +28,16 @@ missing_programs() {
     done
 }
 
+# With this set nothing is installed: what is missing is only named.
+installs_nothing=
+
 # install_missing NEED... asks apt only when something is missing.
 install_missing() {
     local missing
     if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
         missing=$(missing_packages "$@")
         if [[ -n $missing ]]; then
+            [[ -z $installs_nothing ]] || refuse "Missing packages:" $missing
             say "Installing:" $missing
             may_become_root || refuse "Missing: ${missing//$'\n'/ }. Install them as root with" \
                 "'apt-get install ${missing//$'\n'/ }', and start this script again."
@@ -47,4 +51,5 @@ install_missing() {
     fi
     missing=$(missing_programs "$@")
     [[ -z $missing ]] || refuse "These programs are missing and no package brought them:" $'\n'"$missing"
+    if [[ -n $installs_nothing ]]; then say "Nothing is missing." && exit 0; fi
 }
