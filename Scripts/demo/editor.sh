@@ -8,9 +8,10 @@ editor_job=
 # After these, a configuration may have Neovim save.
 saving_events="'CursorHold', 'CursorHoldI', 'TextChanged', 'TextChangedI', 'InsertLeave', 'BufLeave', 'FocusLost'"
 
-# nvim_here ARGUMENT... leaves its log and its temporary files in the lab.
+# nvim_here ARGUMENT... leaves its log and its temporary files in the lab. It is the user's also on root's mount, as what it
+# saves has to be; and sudo would stop with it.
 nvim_here() {
-    exec "${root[@]}" env TMPDIR="$lab/tmp" NVIM_LOG_FILE="$lab/tmp/nvim.log" nvim --clean "$@"
+    exec env TMPDIR="$lab/tmp" NVIM_LOG_FILE="$lab/tmp/nvim.log" nvim --clean "$@"
 }
 
 # open_editor FILE [BACKUPCOPY] sets `editor`, the process, once Neovim presents the file.

@@ -3,6 +3,7 @@
 #include "CLinux.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <linux/securebits.h>
@@ -115,6 +116,10 @@ int clinux_fsconfig(int context, const char *key, const char *value) {
 int clinux_fsmount(int context, uint32_t attributes) {
     if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0) return -1;
     return fsmount(context, FSMOUNT_CLOEXEC, attributes);
+}
+
+int clinux_move_onto(int mount, int directory) {
+    return move_mount(mount, "", directory, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
 int clinux_move_beneath(int mount, int root) {
@@ -345,6 +350,12 @@ int clinux_poll_until(int descriptor, int64_t nanoseconds) {
 }
 int clinux_umount(const char *path, int lazily) {
     return umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0));
+}
+int clinux_umount_in(int directory, const char *name) {
+    char path[64 + NAME_MAX];
+    int length = snprintf(path, sizeof path, "/proc/self/fd/%d/%s", directory, name);
+    if (length < 0 || (size_t)length >= sizeof path) return errno = ENAMETOOLONG, -1;
+    return umount2(path, UMOUNT_NOFOLLOW);
 }
 int clinux_detach(int root) {
     char path[64];

@@ -62,6 +62,7 @@ package final class Mount: StatusSource {
         configuration.bounds.stayBelowRequestTimeout()
         self.configuration = configuration
         self.mountpoint = mountpoint
+        let before: MountTable
         do throws(Errno) {
             // Before there are threads, which take it over.
             do throws(Errno) {
@@ -74,14 +75,16 @@ package final class Mount: StatusSource {
                 workers: try WorkerPool(
                     threads: Self.workerThreads, beginning: ThreadIdentity.prepareIfPossible), log: log)
             end = try ServiceEnd()
+            before = try MountTable.current()
             session = try Session(
-                at: mountpoint, options: configuration.libraryOptions,
+                at: mountpoint, over: try Self.place(at: mountpoint, showing: source, configuration),
+                options: configuration.libraryOptions,
                 replacing: try Self.deadMount(at: mountpoint, hiding: source, configuration),
                 with: configuration.settings, wanting: Self.features)
         } catch {
             throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
         }
-        entry = try Self.made(at: mountpoint)
+        entry = try Self.made(session.mount, at: mountpoint, of: configuration.sourceName, since: before, log)
         do throws(Errno) {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
@@ -190,19 +193,39 @@ extension Mount {
         return dead
     }
 
-    /// The new mount, though another may be on it already, which is not to be taken away as if it were ours.
-    private static func made(at mountpoint: String) throws(MountError) -> MountEntry {
-        let place = Array(mountpoint.utf8)
+    /// The directory that root mounts over, without a second walk along a path that a user may change. Nil for users, and
+    /// where a dead mount hides it.
+    private static func place(
+        at mountpoint: String, showing source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
+    ) throws(Errno) -> OwnedDescriptor? {
+        guard geteuid() == 0, MountRoot.isPossible else { return nil }
+        if configuration.isInPlace { return try OwnedDescriptor.duplicating(source.rawValue) }
+        guard !configuration.replacesDeadMount else { return nil }
+        return try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
+    }
+
+    /// The new mount, though another may be on it already, which is not to be taken away as if it were ours. What was
+    /// mounted elsewhere, because a directory was renamed or became a link meanwhile, is taken away.
+    private static func made(
+        _ number: Int?, at mountpoint: String, of source: String, since before: MountTable,
+        _ log: (String) -> Void
+    ) throws(MountError) -> MountEntry {
         let found: MountEntry?
         do throws(Errno) {
-            found = try MountTable.current().entries.last { $0.mountpoint == place && $0.isTruce }
+            let table = try MountTable.current()
+            found = number.map { table.entry(id: $0) } ?? table.new(from: source, since: before)
         } catch {
-            _ = Unmounting.unmount(place, lazily: true)
             throw MountError(message: "cannot find the mount at \(mountpoint): \(error)", errno: error)
         }
         guard let found else {
             throw MountError(
                 message: "\(mountpoint) was unmounted before it could be served", errno: .noEntry)
+        }
+        guard found.mountpoint == Array(mountpoint.utf8) else {
+            takeBack(found, log)
+            throw MountError(
+                message: "\(mountpoint) was renamed while it was to be mounted; nothing is mounted there",
+                errno: .stale)
         }
         return found
     }
@@ -213,6 +236,14 @@ extension Mount {
         } catch {
             log("a mount that cannot be served stays: \(error)")
         }
+    }
+}
+
+extension MountTable {
+    /// The last mount of ours of this source that was not there before.
+    fileprivate func new(from source: String, since before: MountTable) -> MountEntry? {
+        let known = Set(before.entries.map(\.id))
+        return entries.last { $0.isTruce && $0.source == Array(source.utf8) && !known.contains($0.id) }
     }
 }
 

@@ -10,14 +10,17 @@ package struct Session: ~Copyable, @unchecked Sendable {
     private let session: OpaquePointer
     private let root: Unmanaged<SessionRoot>
     package let connection: Connection
+    /// The mount's number, if root made it by descriptors. Nil if libfuse made it, which walks a path and tells nothing.
+    package let mount: Int?
 
     /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
     ///
-    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. The mount takes the
-    /// place of a `dead` one at the mountpoint, where libfuse cannot mount, and `settings` say what the options say.
+    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. Root mounts over the
+    /// open directory `place`, or in place of a `dead` one at the mountpoint; `settings` say what the options say.
     package init(
-        at mountpoint: String, options: String, replacing dead: consuming DeadRoot?,
-        with settings: MountSettings, wanting features: ConnectionFeatures
+        at mountpoint: String, over place: consuming OwnedDescriptor?, options: String,
+        replacing dead: consuming DeadRoot?, with settings: MountSettings,
+        wanting features: ConnectionFeatures
     ) throws(Errno) {
         var made: MountRoot?
         let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
@@ -27,7 +30,9 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
         do throws(Errno) {
             if let dead {
-                made = try Self.replace(dead, at: mountpoint, with: settings, for: session)
+                made = try Self.replace(dead, at: mountpoint, or: place.take(), with: settings, for: session)
+            } else if let place {
+                made = try Self.mount(session, over: place, with: settings)
             } else {
                 try Self.mount(session, at: mountpoint)
             }
@@ -35,6 +40,8 @@ package struct Session: ~Copyable, @unchecked Sendable {
             let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
+            // From here on it is known by its number; an open root would keep it busy.
+            if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
             // Of a mount that took another's place libfuse does not know where it is.
@@ -54,12 +61,27 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
     }
 
-    private static func replace(
-        _ dead: borrowing DeadRoot, at mountpoint: String, with settings: MountSettings,
-        for session: OpaquePointer
+    /// By root, over a directory that is open. Nil if libfuse has done it, as names that are too long for the kernel's
+    /// newer calls need.
+    private static func mount(
+        _ session: OpaquePointer, over place: borrowing OwnedDescriptor, with settings: MountSettings
     ) throws(Errno) -> MountRoot? {
-        let device = OwnedDescriptor(
-            adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
+        guard settings.fit else {
+            // The link leads to what is open.
+            try mount(session, at: "/proc/self/fd/\(place.rawValue)")
+            return nil
+        }
+        let device = try openDevice()
+        let made = try MountRoot(of: settings, on: device)
+        try made.attach(over: place)
+        return try adopt(made, device, by: session)
+    }
+
+    private static func replace(
+        _ dead: borrowing DeadRoot, at mountpoint: String, or place: consuming OwnedDescriptor?,
+        with settings: MountSettings, for session: OpaquePointer
+    ) throws(Errno) -> MountRoot? {
+        let device = try openDevice()
         let made: MountRoot
         do throws(Errno) {
             made = try dead.replace(with: settings, on: device)
@@ -67,9 +89,20 @@ package struct Session: ~Copyable, @unchecked Sendable {
             guard error != .stale else { throw error }
             // There is a moment without either.
             try dead.detach()
-            try mount(session, at: mountpoint)
-            return nil
+            if let place { return try mount(session, over: place, with: settings) }
+            let place = try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
+            return try mount(session, over: place, with: settings)
         }
+        return try adopt(made, device, by: session)
+    }
+
+    private static func openDevice() throws(Errno) -> OwnedDescriptor {
+        OwnedDescriptor(adopting: try retryingOnInterrupt { open("/dev/fuse", O_RDWR | O_CLOEXEC) })
+    }
+
+    private static func adopt(
+        _ made: consuming MountRoot, _ device: consuming OwnedDescriptor, by session: OpaquePointer
+    ) throws(Errno) -> MountRoot {
         do throws(Errno) {
             // libfuse takes a connection that others have mounted by this name, and closes it.
             try mount(session, at: "/dev/fd/\(device.release())")

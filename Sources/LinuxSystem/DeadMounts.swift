@@ -56,20 +56,12 @@ package struct DeadRoot: ~Copyable, Sendable {
     package borrowing func replace(
         with settings: MountSettings, on device: borrowing OwnedDescriptor
     ) throws(Errno) -> MountRoot {
-        let context = clinux_fsopen("fuse")
-        guard context >= 0 else { throw .last }
-        let filesystem = OwnedDescriptor(adopting: context)
-        for (key, value) in settings.values(on: device.rawValue) {
-            guard clinux_fsconfig(filesystem.rawValue, key, value) == 0 else { throw .last }
-        }
-        let mount = clinux_fsmount(filesystem.rawValue, settings.attributes)
-        guard mount >= 0 else { throw .last }
-        // Closing it takes the mount away again, unless it was attached.
-        let made = MountRoot(root: OwnedDescriptor(adopting: mount))
-        guard clinux_move_beneath(mount, root.rawValue) == 0 else {
-            let error = Errno.last
-            // Somebody else may have replaced it meanwhile. Else it is Linux before 6.5, which has no beneath.
-            guard try MountTable.current().entry(id: self.mount) != nil else { throw .stale }
+        let made = try MountRoot(of: settings, on: device)
+        do throws(Errno) {
+            try made.attach(beneath: root)
+        } catch {
+            // Another command may have replaced it meanwhile. Else it is Linux before 6.5, which has no beneath.
+            guard try MountTable.current().entry(id: mount) != nil else { throw .stale }
             throw error
         }
         try detach()
@@ -81,17 +73,9 @@ package struct DeadRoot: ~Copyable, Sendable {
     }
 }
 
-/// The root of a mount that was made by descriptors.
-package struct MountRoot: ~Copyable, Sendable {
-    fileprivate let root: OwnedDescriptor
-
-    /// Takes the mount away; if that is not possible it stays as a dead one, which the next mount replaces.
-    package consuming func takeBack() { _ = clinux_detach(root.rawValue) }
-}
-
 extension OwnedDescriptor {
     /// The mount whose root is seen under a name in this directory, or which the directory is on.
-    fileprivate borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
+    borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
         try name.withName { (name) throws(Errno) in try path(of: name).mountID }
     }
 
@@ -109,32 +93,5 @@ extension OwnedDescriptor {
             throw .stale
         }
         return found
-    }
-}
-
-/// What the kernel is told about a FUSE mount that root makes.
-package struct MountSettings: Sendable {
-    package var sourceName: String
-    package var allowOther = false
-    package var readOnly = false
-    package var nosuid = false
-    package var nodev = false
-    package var noexec = false
-
-    package init(sourceName: String) { self.sourceName = sourceName }
-
-    fileprivate func values(on device: CInt) -> [(key: String, value: String?)] {
-        var values: [(String, String?)] = [
-            ("source", sourceName), ("subtype", "truce"), ("fd", "\(device)"), ("rootmode", "40000"),
-            ("user_id", "0"), ("group_id", "0"), ("default_permissions", nil),
-        ]
-        if allowOther { values.append(("allow_other", nil)) }
-        if readOnly { values.append(("ro", nil)) }
-        return values
-    }
-
-    fileprivate var attributes: UInt32 {
-        (readOnly ? CLINUX_MOUNT_RDONLY : 0) | (nosuid ? CLINUX_MOUNT_NOSUID : 0)
-            | (nodev ? CLINUX_MOUNT_NODEV : 0) | (noexec ? CLINUX_MOUNT_NOEXEC : 0)
     }
 }

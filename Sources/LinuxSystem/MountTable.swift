@@ -57,11 +57,6 @@ package struct MountTable: Sendable {
 
     private static let last = Mutex<(text: [UInt8], table: MountTable)?>(nil)
 
-    /// `umount2(2)` of the mount at a path, which must not be a symbolic link.
-    package static func detach(_ mountpoint: [UInt8], lazily: Bool) throws(Errno) {
-        guard mountpoint.withPath({ clinux_umount($0, lazily ? 1 : 0) }) == 0 else { throw .last }
-    }
-
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
     /// The mount one sees at exactly this path.
@@ -170,11 +165,17 @@ package func readAll(_ path: String) throws(Errno) -> [UInt8] {
 }
 
 extension OwnedDescriptor {
-    /// Reads to the end, however often the other side takes a break.
-    package borrowing func readToEnd(limit: Int = .max) throws(Errno) -> [UInt8] {
+    /// Reads to the end, however often the other side takes a break; to the first one that takes longer than is said.
+    package borrowing func readToEnd(
+        limit: Int = .max, within milliseconds: CInt? = nil
+    ) throws(Errno) -> [UInt8] {
         var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 64 << 10))
         let descriptor = rawValue
         while bytes.count < limit {
+            if let milliseconds {
+                var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                guard poll(&event, 1, milliseconds) == 1 else { break }
+            }
             let count = try retryingOnInterrupt { Glibc.read(descriptor, &chunk, chunk.count) }
             if count == 0 { break }
             bytes += chunk[..<count]

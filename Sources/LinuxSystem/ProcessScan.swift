@@ -20,7 +20,7 @@ package struct BusyProcess: Hashable, Sendable {
 /// Finds who uses a mount without asking the mount: what hangs or is dead can be scanned too.
 ///
 /// Links in `/proc` are opened with `O_PATH` only, which sends no request to the file system.
-package struct ProcessScan {
+package struct ProcessScan: Sendable {
     package private(set) var busy: [BusyProcess] = []
     /// Processes we may not look into, because they are somebody else's.
     package private(set) var hidden = 0

@@ -1,22 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension [UInt8] {
-    /// For people: what is not UTF-8 is shown by replacement characters.
-    package var shown: String { String(decoding: self, as: UTF8.self).shown }
-}
-
-extension String {
-    /// For a terminal, which would obey control characters in the name of a file or a program.
+    /// For people, as a text is; a byte that is not of UTF-8 is shown by its number: `\xff`.
     package var shown: String {
-        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            return self
-        }
-        return unicodeScalars.reduce(into: "") { text, scalar in
-            if scalar.properties.generalCategory == .control {
-                text += "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
-            } else {
-                text.unicodeScalars.append(scalar)
+        if let text = String(validating: self, as: UTF8.self) { return text.shown }
+        var (text, rest, parser) = ("", self[...], Unicode.UTF8.ForwardParser())
+        while true {
+            var iterator = rest.makeIterator()
+            switch parser.parseScalar(from: &iterator) {
+            case .valid(let encoded):
+                text += String(Unicode.UTF8.decode(encoded)).shown
+                rest = rest.dropFirst(encoded.count)
+            case .error(let length):
+                for byte in rest.prefix(length) { text += "\\x" + byte.hexadecimal }
+                rest = rest.dropFirst(length)
+            case .emptyInput: return text
             }
         }
     }
+}
+
+extension String {
+    /// For a terminal, which would obey control characters in the name of a file or a program, and for the eye: what ends a
+    /// line, or turns the direction of the text around it, is shown by its number.
+    package var shown: String {
+        guard unicodeScalars.contains(where: \.isObeyed) else { return self }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            if scalar.isObeyed { text += scalar.escaped } else { text.unicodeScalars.append(scalar) }
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isObeyed: Bool {
+        // All others that are obeyed are beyond ASCII, and asking for properties takes longer.
+        if isASCII { return value < 0x20 || value == 0x7f }
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: return true
+        default: return properties.isBidiControl
+        }
+    }
+
+    fileprivate var escaped: String {
+        isASCII ? "\\x" + UInt8(value).hexadecimal : "\\u{" + String(value, radix: 16) + "}"
+    }
+}
+
+extension UInt8 {
+    fileprivate var hexadecimal: String { (self < 16 ? "0" : "") + String(self, radix: 16) }
 }

@@ -24,7 +24,7 @@ package final class SystemLog: Sendable {
     package init(to sink: @escaping @Sendable (String) -> Void) { self.sink = sink }
 
     package static func standardError() -> SystemLog {
-        SystemLog { line in LineOutput.write("truce: \(line)\n", to: STDERR_FILENO) }
+        SystemLog { line in LineOutput.say("truce: \(line)", to: STDERR_FILENO) }
     }
 
     /// Connects to the system's log; must happen before the mount, which may cover `/dev/log`.
@@ -69,23 +69,5 @@ package final class SystemLog: Sendable {
     package func finish(within span: Duration) {
         let moment = MonotonicClock.nanoseconds + UInt64(span.components.seconds) * 1_000_000_000
         _ = state.withLock { $0.writers }?.finish(until: moment)
-    }
-}
-
-/// Whole lines to a terminal, a pipe or nothing.
-package enum LineOutput {
-    /// Writes all of `text`; a reader that is gone is nobody's loss.
-    package static func write(_ text: String, to descriptor: CInt) {
-        write(Array(text.utf8), to: descriptor)
-    }
-
-    package static func write(_ bytes: [UInt8], to descriptor: CInt) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0 && errno == EINTR { continue }
-            guard written > 0 else { return }
-            rest = rest.dropFirst(written)
-        }
     }
 }

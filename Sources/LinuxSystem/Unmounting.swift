@@ -26,11 +26,73 @@ package enum Unmounting {
 }
 
 extension MountEntry {
+    /// How often a mount is looked for once more that was elsewhere by the time it was to go.
+    private static let mostMoves = 16
+
+    /// Takes this very mount away by root if nothing uses it, wherever it is by now: what is at its former place may be
+    /// another user's.
+    ///
+    /// An open root would be such a use. So the directory above is opened, and it is looked which mount is under the name
+    /// there. From then on the name stays: of what something is mounted at, the kernel renames and removes nothing in this
+    /// mount namespace. `looked` is called in between, for tests.
+    ///
+    /// Throws EBUSY if something uses it, and ESTALE if it is gone, or was moved again and again.
+    package func unmountUnused(looked: () throws(Errno) -> Void = {}) throws(Errno) {
+        for _ in 1...Self.mostMoves {
+            guard let present = try MountTable.current().entry(id: id), isSame(as: present) else {
+                throw .stale
+            }
+            let slash = UInt8(ascii: "/")
+            guard let last = present.mountpoint.lastIndex(of: slash), last + 1 < present.mountpoint.count
+            else { throw .busy }
+            let name = NameBytes(Array(present.mountpoint[(last + 1)...]))
+            let path = Array(present.mountpoint[..<max(last, 1)])
+            guard let above = try Self.directory(path, with: name, of: id) else { continue }
+            try looked()
+            let result = name.withName { clinux_umount_in(above.rawValue, $0.bytes) }
+            guard result == 0 else { throw .last }
+            return
+        }
+        throw .stale
+    }
+
+    /// A directory in which a mount is seen under a name; nil if it is not there any more.
+    private static func directory(
+        _ path: [UInt8], with name: NameBytes, of mount: Int
+    ) throws(Errno) -> OwnedDescriptor? {
+        do throws(Errno) {
+            let directory = try OwnedDescriptor.openResolved(path)
+            guard try directory.mount(at: name) == mount else { return nil }
+            return directory
+        } catch {
+            switch error {
+            case .noEntry, .notADirectory, .linkLoop: return nil
+            default: throw error
+            }
+        }
+    }
+
     /// Takes this very mount away, lazily, wherever it is by now: what is at its former place may be somebody else's. Returns
     /// whether it was still there, in the caller's mount namespace. What is mounted in it goes with it, and is named before.
     ///
     /// Throws EBUSY if another mount hides it from whom may not look behind that one.
     package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
+        var isNamed = false
+        for _ in 1..<Self.mostMoves {
+            do throws(Errno) {
+                return try detachHere { others in
+                    if !isNamed { inside(others) }
+                    isNamed = true
+                }
+            } catch {
+                // Its path may have led elsewhere, because a directory above was renamed between two looks.
+                guard [.busy, .noEntry, .notADirectory, .linkLoop].contains(error) else { throw error }
+            }
+        }
+        return try detachHere { if !isNamed { inside($0) } }
+    }
+
+    private func detachHere(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
         let table = try MountTable.current()
         guard let present = table.entry(id: id), isSame(as: present) else { return false }
         let others = table.mounts(in: id)

@@ -65,11 +65,11 @@ struct AccessArguments: ParsableArguments {
             let held = try HeldAccess(access, to: mounted, purpose: purpose)
             code = try held.run(RawArgument.behindTerminator(command))
         } catch let stop as AccessStop {
-            LineOutput.write("truce: \(stop.message)\n", to: STDERR_FILENO)
+            LineOutput.say("truce: \(stop.message)", to: STDERR_FILENO)
             code = stop.code
         } catch {
             let sentence = (error as? CommandFailure)?.message ?? "\(error)"
-            LineOutput.write("truce: \(sentence)\n", to: STDERR_FILENO)
+            LineOutput.say("truce: \(sentence)", to: STDERR_FILENO)
             code = AccessStop.otherFailure
         }
         Glibc.exit(code)
@@ -124,7 +124,7 @@ private struct HeldAccess: ~Copyable {
             [IntentForm(mounted.inside, access)], as: purpose.map { .purpose($0) })
         let result: AccessBeginResult
         do {
-            result = try wire.ask(.beginAccess(parameters), patiently: true)
+            result = try wire.ask(.beginAccess(parameters)) { try Self.checkServed(mounted.mount) }
         } catch let failure as Failure {
             throw AccessStop(failure)
         } catch {
@@ -137,6 +137,16 @@ private struct HeldAccess: ~Copyable {
         self.access = result.access
         self.path = path
         self.wire = wire
+    }
+
+    /// A turn may take as long as it takes, but only a daemon that answers gives one.
+    private static func checkServed(_ mount: MountEntry) throws(CommandFailure) {
+        do throws(CommandFailure) {
+            _ = try DaemonClient.pid(of: mount)
+        } catch {
+            // One that has no room for another connection answers, too.
+            guard error.status != .timedOut else { throw error }
+        }
     }
 
     /// The command's exit code, 128 and the number if a signal ended it.
@@ -176,8 +186,8 @@ private struct HeldAccess: ~Copyable {
             if ready.contains(watch.rawValue) { return isHeld }
             if ready.contains(wire.rawValue), !isConnected() {
                 isHeld = false
-                LineOutput.write(
-                    "truce: the daemon is gone, so '\(mounted.absolute(path).shown)' is not held any more\n",
+                LineOutput.say(
+                    "truce: the daemon is gone, so '\(mounted.absolute(path).shown)' is not held any more",
                     to: STDERR_FILENO)
             }
         }
@@ -193,8 +203,7 @@ private struct HeldAccess: ~Copyable {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {
             // The end of the connection ends it as well; the command's result is what counts.
-            LineOutput.write(
-                "truce: the access was not ended in order: \(error.message)\n", to: STDERR_FILENO)
+            LineOutput.say("truce: the access was not ended in order: \(error.message)", to: STDERR_FILENO)
         }
     }
 }

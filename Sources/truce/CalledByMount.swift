@@ -30,13 +30,13 @@ enum CalledByMount {
         do {
             let line = try MountProgramLine(parsing: arguments)
             if line.wantsHelp {
-                LineOutput.write("usage: \(lastPart(path)) \(MountProgramLine.usage)\n", to: STDOUT_FILENO)
+                LineOutput.say("usage: \(lastPart(path)) \(MountProgramLine.usage)", to: STDOUT_FILENO)
             } else {
                 try mount(line)
             }
         } catch {
             let sentence = (error as? CommandFailure)?.message ?? "\(error)"
-            LineOutput.write("\(lastPart(path)): \(sentence)\n", to: STDERR_FILENO)
+            LineOutput.say("\(lastPart(path)): \(sentence)", to: STDERR_FILENO)
             Glibc.exit(MountProgramStatus(of: error).rawValue)
         }
         Glibc.exit(MountProgramStatus.done.rawValue)
@@ -88,6 +88,6 @@ enum CalledByMount {
     }
 
     private static func say(_ sentence: String, if isVerbose: Bool) {
-        if isVerbose { LineOutput.write("truce: \(sentence)\n", to: STDOUT_FILENO) }
+        if isVerbose { LineOutput.say("truce: \(sentence)", to: STDOUT_FILENO) }
     }
 }

@@ -18,7 +18,7 @@ extension ActorForm {
 
 extension CensusForm {
     /// The answer to why a path is not free, for people: who waits and for whom, who has it, who shows it.
-    func explanation(of path: String) -> String {
+    func explanation(of path: String) -> [String] {
         let waiting = claims.filter { $0.state == "waiting" }
         let others = claims.filter { $0.state != "waiting" }
         var lines = waiting.flatMap(\.waitingLines)
@@ -26,7 +26,7 @@ extension CensusForm {
         lines += presenters.map(\.line)
         if lines.isEmpty { lines = ["Nobody uses '\(path)' or waits for it."] }
         if isTruncated { lines.append("(more; these are the oldest)") }
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 }
 
@@ -119,14 +119,14 @@ struct CensusTable {
     }
 
     /// Columns as wide as what is in them; the last one is not padded.
-    var text: String {
+    var lines: [String] {
         let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
             let cells = zip(row, widths).map { cell, width in
                 cell + String(repeating: " ", count: width - cell.count)
             }
-            return (cells + [row[5]]).joined(separator: "  ") + "\n"
-        }.joined()
+            return (cells + [row[5]]).joined(separator: "  ")
+        }
     }
 }
 

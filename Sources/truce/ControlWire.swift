@@ -20,10 +20,17 @@ package struct ControlWire: ~Copyable {
     /// To wait for what comes next; see ``receive()``.
     var rawValue: CInt { socket.rawValue }
 
-    /// Asks and waits for the answer, as long as it takes or for the usual time.
+    /// How long an answer may take, all of it: a daemon may send it a byte at a time.
+    private static let patienceNanoseconds = UInt64(MountSocket.timeoutSeconds) * 1_000_000_000
+
+    /// Asks and waits for the answer for the usual time, or as long as it takes; then `silence` is called whenever that
+    /// time passes without a word, and ends the wait by an error.
     ///
     /// Throws what the server said, as a `Failure`, or an `Errno`, or what was wrong with the answer.
-    mutating func ask<Value: Decodable>(_ request: Request, patiently: Bool = false) throws -> Value {
+    mutating func ask<Value: Decodable>(
+        _ request: Request, patiently silence: (() throws -> Void)? = nil
+    ) throws -> Value {
+        var end = MonotonicClock.nanoseconds + Self.patienceNanoseconds
         let id = MessageID.number(requests)
         requests += 1
         do {
@@ -42,11 +49,14 @@ package struct ControlWire: ~Copyable {
                 guard answered == id || answered == nil else { continue }
                 return try ResponseMessage<Value>(decoding: message).outcome.get()
             }
-            do throws(Errno) {
+            guard try Readiness.wait(for: [socket.rawValue], until: end).isEmpty else {
                 guard try receive() else { throw Errno.notConnected }
-            } catch {
-                guard patiently, error == .wouldBlock else { throw error }
+                guard silence == nil, MonotonicClock.nanoseconds >= end else { continue }
+                throw Errno.wouldBlock
             }
+            guard let silence else { throw Errno.wouldBlock }
+            try silence()
+            end = MonotonicClock.nanoseconds + Self.patienceNanoseconds
         }
     }
 

@@ -9,6 +9,9 @@ struct DaemonLaunch: ~Copyable {
     /// A mount takes milliseconds; what takes this long has a source that does not answer.
     private static let patienceMilliseconds: CInt = 60_000
 
+    /// How long a daemon that was told to end is waited for.
+    private static let patienceToEndMilliseconds: CInt = 2_000
+
     private let plan: MountPlan
 
     init(of plan: consuming MountPlan) { self.plan = plan }
@@ -21,8 +24,11 @@ struct DaemonLaunch: ~Copyable {
         let child = try spawn(readiness.writeEnd, chatter.writeEnd)
         let answer = try Self.answer(readiness.reading(), of: child)
         // What libfuse and fusermount3 wrote, to be told only if the daemon has nothing better to say.
-        let words = try answer == [0] ? [] : chatter.reading().readToEnd(limit: 64 << 10)
+        let words =
+            try answer == [0]
+            ? [] : chatter.reading().readToEnd(limit: 64 << 10, within: Self.patienceToEndMilliseconds)
         guard let code = answer.first else {
+            Self.end(child)
             let code = try OtherProcess.exitCode(of: child)
             throw CommandFailure(
                 .failed, "the daemon ended with code \(code) before it was ready: \(Self.joined(words))")
@@ -32,8 +38,7 @@ struct DaemonLaunch: ~Copyable {
         do {
             try confirm(child, isQuiet: isQuiet)
         } catch {
-            // Whoever is told that this failed finds nothing mounted.
-            kill(child, SIGTERM)
+            Self.end(child)
             throw error
         }
     }
@@ -67,6 +72,7 @@ struct DaemonLaunch: ~Copyable {
         var event = pollfd(fd: pipe.rawValue, events: Int16(POLLIN), revents: 0)
         let count = try retryingOnInterrupt { poll(&event, 1, patienceMilliseconds) }
         guard count == 1 else {
+            end(child)
             kill(child, SIGKILL)
             throw CommandFailure(.timedOut, "the daemon was not ready after \(patienceMilliseconds / 1000) s")
         }
@@ -81,32 +87,50 @@ struct DaemonLaunch: ~Copyable {
         return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
     }
 
+    /// The caller that is told that this failed finds nothing mounted.
+    private static func end(_ child: Int32) {
+        kill(child, SIGTERM)
+        do throws(Errno) {
+            let watch = try OtherProcess.watch(child)
+            _ = OtherProcess.ends(watch, within: patienceToEndMilliseconds)
+        } catch {
+            // Then it goes without being waited for.
+            return
+        }
+    }
+
     /// Lines in one.
     private static func joined(_ words: [UInt8]) -> String {
         words.split(separator: UInt8(ascii: "\n")).map { Array($0).shown }.joined(separator: "; ")
     }
 
+    private var endedAtOnce: CommandFailure {
+        CommandFailure(
+            .failed,
+            "'\(plan.target.mountpoint.shown)' was mounted, but its daemon ended at once (see its log)")
+    }
+
     /// The first request through the mount, and the first over the socket: both must be answered.
     private func confirm(_ child: Int32, isQuiet: Bool) throws(CommandFailure) {
         let target = plan.target
-        var status = statvfs()
-        guard statvfs(target.mountpoint, &status) == 0,
-            let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce
-        else {
-            throw CommandFailure(
-                .failed,
-                "'\(target.mountpoint.shown)' was mounted, but its daemon ended at once (see its log)")
+        guard let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce else {
+            throw endedAtOnce
         }
-        var client = try DaemonClient(to: mount)
-        let answer = try client.status()
+        let ended = endedAtOnce
+        let answer = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+            var status = statvfs()
+            guard mount.mountpoint.withPath({ statvfs($0, &status) }) == 0 else { throw ended }
+            var client = try DaemonClient(to: mount)
+            return try client.status()
+        }
         for problem in answer.rules?.problems ?? [] {
-            LineOutput.write("truce: \(problem)\n", to: STDERR_FILENO)
+            LineOutput.say("truce: \(problem)", to: STDERR_FILENO)
         }
         guard !isQuiet else { return }
         let data = answer.options.dataPath
         // Before the first file is opened nobody knows.
         let note = data == "undecided" ? "" : "; data: \(data)"
-        LineOutput.write(target.readyLine(pid: child) + note + "\n", to: STDOUT_FILENO)
+        LineOutput.say(target.readyLine(pid: child) + note, to: STDOUT_FILENO)
     }
 }
 

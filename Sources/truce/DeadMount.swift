@@ -116,7 +116,7 @@ enum DeadMount {
                 // What is dead is opened, and that goes: a directory above may be renamed meanwhile.
                 try DeadRoot(at: path, in: MountFinder.table())?.detach()
             } else {
-                try Detaching.detach(path, lazily: true)
+                try Detaching.detachAsUser(path, lazily: true)
             }
         } catch {
             throw CommandFailure(
@@ -139,6 +139,6 @@ enum DeadMount {
     static func say(_ path: String, with inside: [MountEntry]) {
         let places = inside.map { "'\($0.mountpoint.shown)'" }.joined(separator: ", ")
         let others = inside.isEmpty ? "" : ", and with it what was mounted in it: \(places)"
-        LineOutput.write("truce: took away a dead mount at '\(path.shown)'\(others)\n", to: STDOUT_FILENO)
+        LineOutput.say("truce: took away a dead mount at '\(path.shown)'\(others)", to: STDOUT_FILENO)
     }
 }

@@ -9,47 +9,55 @@ enum Detaching {
     enum Obstacle: Error {
         case busy
         case notAllowed
+        /// It was taken away meanwhile, or renamed with a directory above, again and again.
+        case moved
         case other(String)
     }
 
-    static func detach(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
+    static func detach(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
         do throws(Obstacle) {
             if geteuid() == 0 {
-                try detachAsRoot(mountpoint, lazily: lazily)
+                try detachAsRoot(mount, lazily: lazily)
             } else {
-                try detachAsUser(mountpoint, lazily: lazily)
+                try detachAsUser(mount.mountpoint, lazily: lazily)
             }
         } catch .busy {
-            guard let inner = mount(inside: mountpoint) else { throw .busy }
+            guard let inner = mountpoint(inside: mount) else { throw .busy }
             throw .other("'\(inner.shown)' is mounted inside it")
         }
     }
 
     /// What keeps a mount busy without any process that uses it.
-    private static func mount(inside mountpoint: [UInt8]) -> [UInt8]? {
+    private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
         do throws(CommandFailure) {
-            let table = try MountFinder.table()
-            let outer = table.top(at: mountpoint)
-            return table.entries.first { $0.parent == outer?.id }?.mountpoint
+            return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint
         } catch {
             // Then the processes are named, and nothing else.
             return nil
         }
     }
 
-    private static func detachAsRoot(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
+    /// The mount itself and not what is at its path by now: a user may rename directories on the way to it.
+    private static func detachAsRoot(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
         do throws(Errno) {
-            try MountTable.detach(mountpoint, lazily: lazily)
+            if lazily {
+                guard try mount.detach(naming: { _ in }) else { throw .stale }
+            } else {
+                try mount.unmountUnused()
+            }
         } catch .busy {
             throw .busy
         } catch .notPermitted {
             throw .notAllowed
+        } catch .stale {
+            throw .moved
         } catch {
             throw .other("\(error)")
         }
     }
 
-    private static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
+    /// By its path, which is walked with the user's rights: only mounts of the user's own can go.
+    static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
         guard let program = Fusermount.path else { throw .other(Fusermount.absence) }
         let (code, text): (Int32, String)
         do throws(Errno) {

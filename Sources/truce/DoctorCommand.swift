@@ -36,16 +36,13 @@ struct Doctor: ParsableCommand {
             } catch {
                 // The other mounts are still worth looking at.
                 guard path == nil else { throw error }
-                LineOutput.write("truce: \(error.message)\n", to: STDERR_FILENO)
+                LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
                 problem = error
             }
         }
-        let text = examinations.map(\.text).joined()
-        let bytes =
-            json
-            ? try JSONForm.encode(["mounts": examinations]) + [UInt8(ascii: "\n")]
-            : Array((mounts.isEmpty ? "Nothing of yours is mounted by truce.\n" : text).utf8)
-        LineOutput.write(bytes, to: STDOUT_FILENO)
+        try Printed.print(["mounts": examinations], asJSON: json) {
+            mounts.isEmpty ? ["Nothing of yours is mounted by truce."] : examinations.flatMap(\.lines)
+        }
         if let problem { Glibc.exit(problem.status.rawValue) }
         if examinations.contains(where: \.isOdd) { Glibc.exit(Self.somethingIsOdd) }
     }
@@ -111,7 +108,8 @@ private struct Examination: Encodable {
 
     init(of mount: MountEntry) throws(CommandFailure) {
         let table = try MountFinder.table()
-        (mountpoint, source) = (mount.mountpoint.shown, mount.source.shown)
+        mountpoint = String(decoding: mount.mountpoint, as: UTF8.self)
+        source = String(decoding: mount.source, as: UTF8.self)
         inPlace = mount.source == mount.mountpoint
         let (isDead, status) = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
             if DeadMounts.isDead(mount.mountpoint, in: table) { return (true, StatusForm?.none) }
@@ -148,11 +146,14 @@ private struct Examination: Encodable {
     private mutating func look(
         around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
     ) throws(CommandFailure) {
-        let found: WaysAround
-        do throws(Errno) {
-            found = try WaysAround(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
-        } catch {
-            throw CommandFailure(.failed, "the ways around '\(mountpoint)' cannot be looked for: \(error)")
+        let place = mountpoint
+        // What a process is doing in a mount that does not answer may keep its memory from being looked at.
+        let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+            do throws(Errno) {
+                return try WaysAround(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
+            } catch {
+                throw CommandFailure(.failed, "the ways around '\(place)' cannot be looked for: \(error)")
+            }
         }
         opened = found.opened.map { opened in
             let form = PathForm(opened.path)
@@ -172,12 +173,12 @@ private struct Examination: Encodable {
 }
 
 extension Examination {
-    var text: String {
-        var lines = ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"]
-        lines += findings.isEmpty ? [unseen == nil ? "nothing is odd" : "nothing odd can be seen"] : findings
+    var lines: [String] {
+        var lines =
+            findings.isEmpty ? [unseen == nil ? "nothing is odd" : "nothing odd can be seen"] : findings
         if let around, around.watch != "none" { lines.append(around.text) }
         if let unseen { lines.append(unseen) }
-        return lines.joined(separator: "\n  ") + "\n"
+        return ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"] + lines.map { "  " + $0 }
     }
 
     /// What would have been looked at if its caller might.

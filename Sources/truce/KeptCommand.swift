@@ -44,7 +44,10 @@ struct Kept: ParsableCommand {
         let mounted = try Watchdog.guarding { try MountedPath(RawArgument.bytes(of: path)) }
         var client = try Watchdog.guarding { try DaemonClient(to: mounted.mount) }
         if let restore, let to {
-            try copy(restore, to: RawArgument.bytes(of: to), from: &client)
+            let target = try RawArgument.bytes(of: to)
+            let slash = target.lastIndex(of: UInt8(ascii: "/"))
+            let directory = slash.map { Array(target[...$0]) } ?? [UInt8(ascii: ".")]
+            try Watchdog.attending(to: directory) { try copy(restore, to: target, from: &client) }
         } else {
             try list(mounted.inside, from: &client)
         }
@@ -53,8 +56,7 @@ struct Kept: ParsableCommand {
     private func list(_ inside: [UInt8], from client: inout DaemonClient) throws(CommandFailure) {
         let result = try client.kept(under: inside)
         do {
-            let bytes = json ? try JSONForm.encode(result) + [UInt8(ascii: "\n")] : Array(result.text.utf8)
-            LineOutput.write(bytes, to: STDOUT_FILENO)
+            try Printed.print(result, asJSON: json) { result.lines }
         } catch {
             throw CommandFailure(.failed, "the list could not be written as JSON: \(error)")
         }
@@ -81,15 +83,15 @@ struct Kept: ParsableCommand {
 }
 
 extension KeptListResult {
-    var text: String {
+    var lines: [String] {
         var lines = entries.map { entry in
             let time = Date(timeIntervalSince1970: entry.time).formatted(.iso8601)
             let writers = (entry.writers ?? []).map(\.shown).joined(separator: ", ")
             let note = writers.isEmpty ? "" : "  (still written by \(writers))"
-            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path.shown)\(note)\n"
+            return "\(entry.id)  \(time)  \(entry.size) bytes  \(entry.cause)  \(entry.path.shown)\(note)"
         }
-        if isTruncated { lines.append("(more; these are the newest)\n") }
-        return lines.joined()
+        if isTruncated { lines.append("(more; these are the newest)") }
+        return lines
     }
 }
 

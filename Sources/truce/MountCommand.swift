@@ -48,7 +48,7 @@ struct Mount: ParsableCommand {
         let inside = try DeadMount.mounts(inOneReplacedBy: target)
         try daemon.run(source: plan.source, lock: plan.lock) {
             if target.replacesDeadMount { DeadMount.say(target.mountpoint, with: inside) }
-            LineOutput.write(target.readyLine(pid: getpid()) + "\n", to: STDOUT_FILENO)
+            LineOutput.say(target.readyLine(pid: getpid()), to: STDOUT_FILENO)
             if isVerbose { log.write("options: \(target.options.words.joined(separator: ","))") }
         }
     }

@@ -131,7 +131,10 @@ struct MountPlan: ~Copyable {
     }
 
     private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
-        do throws(Errno) { return try OwnedDescriptor.openPath(path) } catch { throw describe(error, path) }
+        // Its links were resolved: one that is there now leads to a directory that was not looked at.
+        do throws(Errno) { return try OwnedDescriptor.openResolved(Array(path.utf8)) } catch {
+            throw describe(error, path)
+        }
     }
 
     private static func openSource(

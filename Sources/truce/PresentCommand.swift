@@ -91,7 +91,7 @@ struct Present: ParsableCommand {
             of: mounted, over: wire, running: hooks, printing: json, savedBy: serverProcess,
             watching: unsaved)
         let target = json ? STDERR_FILENO : STDOUT_FILENO
-        LineOutput.write("truce: presenting '\(mounted.absolute.shown)'\n", to: target)
+        LineOutput.say("truce: presenting '\(mounted.absolute.shown)'", to: target)
         try session.run()
     }
 }

@@ -144,7 +144,7 @@ package final class PresenterSession {
 
     private func takeMessages() throws {
         while queue.count < Self.longestQueue, let message = try wire.next() {
-            if isPrinting { LineOutput.write(message + [UInt8(ascii: "\n")], to: STDOUT_FILENO) }
+            if isPrinting { LineOutput.writeExactly(line: message, to: STDOUT_FILENO) }
             switch try IncomingMessage(decoding: message) {
             case .question(let id, let question):
                 if let command = hooks.command(for: PresenterMessages(question.request)) {
@@ -210,7 +210,7 @@ package final class PresenterSession {
 
     private func answer(_ task: HookTask, _ failure: String?) throws {
         let sentence = failure.map { "the command for '\(task.message)' \($0)" }
-        if let sentence { LineOutput.write("truce: \(sentence)\n", to: STDERR_FILENO) }
+        if let sentence { LineOutput.say("truce: \(sentence)", to: STDERR_FILENO) }
         guard let id = task.id else { return }
         try send(AnswerMessage(to: id, failure: sentence.map { Failure(code: -32000, message: $0) }))
     }

@@ -35,19 +35,19 @@ struct ShowRules: ParsableCommand {
         guard let rules else {
             throw CommandFailure(.failed, "the daemon of this mount is too old to say it; mount again")
         }
-        let bytes = json ? try JSONForm.encode(rules) + [UInt8(ascii: "\n")] : Array(rules.text.utf8)
-        LineOutput.write(bytes, to: STDOUT_FILENO)
+        try Printed.print(rules, asJSON: json) { rules.lines }
     }
 
-    private func check(_ path: String) throws(CommandFailure) {
-        let found: RuleFile?
-        do throws(RuleProblem) {
-            found = try RuleFile(at: path, ownedBy: [0, geteuid()])
-        } catch {
-            throw CommandFailure(.failed, error.text(in: path))
+    private func check(_ path: String) throws {
+        let exists = try Watchdog.guarding(naming: "'\(path.shown)'") { () throws(CommandFailure) in
+            do throws(RuleProblem) {
+                return try RuleFile(at: path, ownedBy: [0, geteuid()]) != nil
+            } catch {
+                throw CommandFailure(.failed, error.text(in: path))
+            }
         }
-        guard found != nil else { throw CommandFailure(.notFound, "there is no file '\(path.shown)'") }
-        LineOutput.write("\(path.shown): nothing is wrong\n", to: STDOUT_FILENO)
+        guard exists else { throw CommandFailure(.notFound, "there is no file '\(path.shown)'") }
+        LineOutput.say("\(path.shown): nothing is wrong", to: STDOUT_FILENO)
     }
 }
 
@@ -64,7 +64,7 @@ extension RulesForm {
     }
 
     /// For people: a paragraph for each table.
-    var text: String {
+    var lines: [String] {
         var lines = ["rules: \(filesText)"] + problems
         for table in ProgramTable.allCases {
             lines += ["", "\(table.rawValue):"]
@@ -74,6 +74,6 @@ extension RulesForm {
                 if !names.isEmpty { lines.append("  \(file.path.shown): \(names.joined(separator: ", "))") }
             }
         }
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 }

@@ -69,7 +69,7 @@ final class ReadinessPipe: Sendable {
     /// Nobody listens if the command was interrupted: what it was to mount is not wanted any more.
     func announce() throws {
         guard isHeard else { throw CommandFailure(.failed, "whoever asked for this mount is gone") }
-        LineOutput.write([0], to: pipe.rawValue)
+        LineOutput.writeExactly([0], to: pipe.rawValue)
         for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, pipe.rawValue] {
             guard dup2(nothing.rawValue, number) >= 0 else { throw Errno.last }
         }
@@ -86,7 +86,8 @@ final class ReadinessPipe: Sendable {
     /// A code and a sentence; false if nobody listens any more.
     func report(_ failure: CommandFailure) -> Bool {
         guard isHeard else { return false }
-        LineOutput.write([UInt8(failure.status.rawValue)] + Array(failure.message.utf8), to: pipe.rawValue)
+        LineOutput.writeExactly(
+            [UInt8(failure.status.rawValue)] + Array(failure.message.utf8), to: pipe.rawValue)
         return true
     }
 }

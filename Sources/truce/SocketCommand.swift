@@ -24,8 +24,12 @@ struct Socket: ParsableCommand {
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
             socket: String(decoding: socket, as: UTF8.self))
-        let bytes = json ? try JSONForm.encode(form) : socket
-        LineOutput.write(bytes + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+        // In a pipe or a file it is for a program, which needs every byte as it is.
+        if !json, isatty(STDOUT_FILENO) == 0 {
+            LineOutput.writeExactly(line: socket, to: STDOUT_FILENO)
+        } else {
+            try Printed.print(form, asJSON: json) { [socket.shown] }
+        }
     }
 }
 

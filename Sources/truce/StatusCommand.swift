@@ -23,14 +23,13 @@ struct Status: ParsableCommand {
             var client = try DaemonClient(to: mount)
             return try client.status()
         }
-        let bytes = json ? try JSONForm.encode(status) + [UInt8(ascii: "\n")] : Array(status.text.utf8)
-        LineOutput.write(bytes, to: STDOUT_FILENO)
+        try Printed.print(status, asJSON: json) { status.lines }
     }
 }
 
 extension StatusForm {
     /// For people: the last ten steps only.
-    var text: String {
+    var lines: [String] {
         var lines = [
             "\(mount.mountpoint.shown)\(options.inPlace ? " (in place)" : " from \(mount.source.shown)")"
         ]
@@ -50,7 +49,7 @@ extension StatusForm {
                 "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path.shown) \(step.detail.shown)"
             )
         }
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 
     private var optionWords: [String] {

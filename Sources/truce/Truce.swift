@@ -54,7 +54,7 @@ package struct Truce: ParsableCommand {
             var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
             try command.run()
         } catch let failure as CommandFailure {
-            LineOutput.write("truce: \(failure.message)\n", to: STDERR_FILENO)
+            LineOutput.say("truce: \(failure.message)", to: STDERR_FILENO)
             Glibc.exit(failure.status.rawValue)
         } catch {
             end(after: error, in: arguments.first)
@@ -64,10 +64,11 @@ package struct Truce: ParsableCommand {
     private static func end(after error: any Error, in subcommand: String?) -> Never {
         guard exitCode(for: error).isSuccess else {
             let sentence = message(for: error).split(separator: "\n").joined(separator: " ")
-            LineOutput.write("truce: \(sentence) (see 'truce help')\n", to: STDERR_FILENO)
+            LineOutput.say("truce: \(sentence) (see 'truce help')", to: STDERR_FILENO)
             Glibc.exit(AccessStop.code(ofWrong: subcommand) ?? ExitStatus.usage.rawValue)
         }
-        LineOutput.write(fullMessage(for: error) + "\n", to: STDOUT_FILENO)
+        let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+        LineOutput.say(lines.map(String.init), to: STDOUT_FILENO)
         Glibc.exit(ExitStatus.done.rawValue)
     }
 }

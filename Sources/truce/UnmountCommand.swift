@@ -20,11 +20,7 @@ struct Unmount: ParsableCommand {
         try MountFinder.checkOwner(of: mount)
         let (pid, isSilent) = Self.daemon(of: mount)
         let daemon = Daemon.watched(pid)
-        do throws(Detaching.Obstacle) {
-            try Detaching.detach(mount.mountpoint, lazily: lazy)
-        } catch {
-            throw failure(error, mount, isSilent: isSilent)
-        }
+        try detach(mount, isSilent: isSilent)
         try daemon?.awaitEnd(of: mount, lazily: lazy)
     }
 
@@ -59,8 +55,34 @@ struct Unmount: ParsableCommand {
         }
     }
 
+    /// How long a mount that no program uses is tried again. A program that has just ended keeps it busy for a moment
+    /// more, and so does each look at a path in it.
+    private static let patienceNanoseconds: UInt64 = 3_000_000_000
+    private static let pauseMicroseconds: UInt32 = 20_000
+
+    private func detach(_ mount: MountEntry, isSilent: Bool) throws {
+        let end = MonotonicClock.nanoseconds + Self.patienceNanoseconds
+        while true {
+            let obstacle = try Watchdog.guarding(naming: "'\(mount.mountpoint.shown)'") {
+                () -> Detaching.Obstacle? in
+                do throws(Detaching.Obstacle) {
+                    try Detaching.detach(mount, lazily: lazy)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            guard let obstacle else { return }
+            let report = BusyReport(of: mount)
+            guard case .busy = obstacle, !isSilent, !report.namesUser, MonotonicClock.nanoseconds < end else {
+                throw failure(obstacle, mount, report, isSilent: isSilent)
+            }
+            usleep(Self.pauseMicroseconds)
+        }
+    }
+
     private func failure(
-        _ obstacle: Detaching.Obstacle, _ mount: MountEntry, isSilent: Bool
+        _ obstacle: Detaching.Obstacle, _ mount: MountEntry, _ report: BusyReport, isSilent: Bool
     ) -> CommandFailure {
         let place = mount.mountpoint.shown
         return switch obstacle {
@@ -70,7 +92,10 @@ struct Unmount: ParsableCommand {
                 .timedOut,
                 "'\(place)' is busy, and its daemon does not answer; 'truce unmount --lazy' takes it away"
             )
-        case .busy: CommandFailure(.failed, "'\(place)' is busy: \(BusyReport.text(of: mount))")
+        case .busy: CommandFailure(.failed, "'\(place)' is busy: \(report.text)")
+        case .moved:
+            CommandFailure(
+                .failed, "the mount at '\(place)' was taken away or renamed meanwhile; see 'truce ps'")
         case .notAllowed: CommandFailure(.denied, "'\(place)' was mounted by another user")
         case .other(let why): CommandFailure(.failed, "'\(place)' could not be unmounted: \(why)")
         }
@@ -105,8 +130,8 @@ private struct Daemon: ~Copyable {
         guard !OtherProcess.ends(watch, within: patience) else { return }
         let keepers = Self.keepers(of: mount)
         if lazily {
-            LineOutput.write(
-                "truce: pid \(pid) goes on serving files that are still open\(keepers)\n", to: STDOUT_FILENO)
+            LineOutput.say(
+                "truce: pid \(pid) goes on serving files that are still open\(keepers)", to: STDOUT_FILENO)
         } else {
             throw CommandFailure(
                 .timedOut,
@@ -119,8 +144,10 @@ private struct Daemon: ~Copyable {
 
     /// Who keeps it, as far as the caller may see; empty if nobody is seen.
     private static func keepers(of mount: MountEntry) -> String {
-        let pins: MountPins
-        do throws(Errno) { pins = try MountPins(of: mount.device) } catch { return "" }
+        let found = BoundedWait.result { () -> MountPins? in
+            do throws(Errno) { return try MountPins(of: mount.device) } catch { return nil }
+        }
+        guard let pins = found.flatMap({ $0 }) else { return "" }
         let said = [
             ("it is in use by", pins.inside.holders),
             ("it is mounted in the mount namespace of", pins.namespaces),
@@ -133,23 +160,47 @@ private struct Daemon: ~Copyable {
     }
 }
 
-/// Who keeps a mount busy, in a sentence.
-private enum BusyReport {
+/// Which programs keep a mount busy, in a sentence.
+private struct BusyReport {
     private static let mostNamed = 8
 
-    static func text(of mount: MountEntry) -> String {
-        let scan: ProcessScan
-        do throws(Errno) {
-            scan = try ProcessScan(usersOf: mount)
-        } catch {
-            return "who uses it cannot be found out (\(error))"
+    let text: String
+    /// Whether a program is known that uses it, or may be one that cannot be found out.
+    let namesUser: Bool
+
+    init(of mount: MountEntry) {
+        // What a process is doing in a mount that does not answer may keep its memory from being looked at.
+        let found = BoundedWait.result { () -> Result<ProcessScan, Errno> in
+            do throws(Errno) { return .success(try ProcessScan(usersOf: mount)) } catch {
+                return .failure(error)
+            }
         }
+        let scan: ProcessScan
+        switch found {
+        case .success(let done): scan = done
+        case .failure(let error):
+            (text, namesUser) = ("which programs use it cannot be found out (\(error))", true)
+            return
+        case nil:
+            (text, namesUser) = ("which programs use it was not found out in time", true)
+            return
+        }
+        namesUser = !scan.busy.isEmpty
+        text = Self.text(of: scan)
+    }
+
+    private static func text(of scan: ProcessScan) -> String {
         var parts = scan.busy.prefix(mostNamed).map { busy in
             "pid \(busy.pid) (\(busy.program.shown)) \(busy.use.rawValue) \(busy.path.shown)"
         }
         if scan.busy.count > mostNamed { parts.append("\(scan.busy.count - mostNamed) more") }
-        if parts.isEmpty { parts.append("nobody you may look at uses it") }
-        if scan.hidden > 0 { parts.append("processes of other users were not looked at") }
+        switch (parts.isEmpty, scan.hidden > 0) {
+        case (true, false): parts.append("nothing uses it any more; try again")
+        case (true, true):
+            parts.append("no program that you may look at uses it; those of other users were not looked at")
+        case (false, true): parts.append("processes of other users were not looked at")
+        case (false, false): break
+        }
         return parts.joined(separator: "; ")
     }
 }

@@ -75,7 +75,7 @@ struct UnsavedWatch {
             try process.finish()
             pause()
         } else {
-            LineOutput.write("truce: the command for 'unsaved' did not end in time\n", to: STDERR_FILENO)
+            LineOutput.say("truce: the command for 'unsaved' did not end in time", to: STDERR_FILENO)
             process.terminate()
         }
     }

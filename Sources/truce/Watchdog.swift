@@ -23,15 +23,36 @@ enum Watchdog {
         return try body()
     }
 
+    /// Does something at a place that may be in a mount, where a turn may be waited for as long as it takes. The process ends
+    /// as above, but only if nothing at all is answered there.
+    static func attending<Result: ~Copyable>(to place: [UInt8], _ body: () throws -> Result) throws -> Result
+    {
+        let alarm = try Alarm(code: ExitStatus.timedOut.rawValue, subject: "'\(place.shown)'") {
+            // Another thread asks, since the question may wait for ever.
+            BoundedWait.result {
+                var status = statvfs()
+                return place.withPath { statvfs($0, &status) }
+            } != nil
+        }
+        try JoinableThread { alarm.wait(seconds: patienceSeconds) }.detach()
+        defer { alarm.stop() }
+        return try body()
+    }
+
     private final class Alarm: Sendable {
         private let signal: Signal
         private let isStopped = Atomic<Bool>(false)
 
         private let code: Int32
         private let subject: String
+        /// Whether there is time left, when it is up.
+        private let isAnswered: @Sendable () -> Bool
 
-        init(code: Int32, subject: String) throws(Errno) {
+        init(
+            code: Int32, subject: String, unless isAnswered: @escaping @Sendable () -> Bool = { false }
+        ) throws(Errno) {
             self.code = code
+            self.isAnswered = isAnswered
             self.subject = subject
             signal = try Signal()
         }
@@ -42,11 +63,17 @@ enum Watchdog {
         }
 
         func wait(seconds: UInt64) {
-            let end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
+            var end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
             while !isStopped.load(ordering: .acquiring) {
                 guard MonotonicClock.nanoseconds < end else {
-                    LineOutput.write(
-                        "truce: \(subject) did not answer within \(seconds) s\n", to: STDERR_FILENO)
+                    let isTold = isAnswered()
+                    // It may have ended while the question was asked.
+                    if isStopped.load(ordering: .acquiring) { return }
+                    if isTold {
+                        end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
+                        continue
+                    }
+                    LineOutput.say("truce: \(subject) did not answer within \(seconds) s", to: STDERR_FILENO)
                     _exit(code)
                 }
                 signal.wait(until: end)

@@ -23,9 +23,7 @@ struct Why: ParsableCommand {
             return (mounted, try client.why(mounted.inside))
         }
         let name = mounted.inside.isEmpty ? mounted.absolute : mounted.inside
-        let text = census.explanation(of: name.shown)
-        let bytes = json ? try JSONForm.encode(census) + [UInt8(ascii: "\n")] : Array(text.utf8)
-        LineOutput.write(bytes, to: STDOUT_FILENO)
+        try Printed.print(census, asJSON: json) { census.explanation(of: name.shown) }
     }
 }
 
@@ -61,13 +59,11 @@ struct Ps: ParsableCommand {
                 // The other mounts are still worth looking at. Not even root gets into every user's.
                 guard path == nil else { throw error }
                 guard error.status != .denied else { continue }
-                LineOutput.write("truce: \(error.message)\n", to: STDERR_FILENO)
+                LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
                 problem = error
             }
         }
-        let bytes =
-            json ? try JSONForm.encode(["mounts": forms]) + [UInt8(ascii: "\n")] : Array(table.text.utf8)
-        LineOutput.write(bytes, to: STDOUT_FILENO)
+        try Printed.print(["mounts": forms], asJSON: json) { table.lines }
         if let problem { Glibc.exit(problem.status.rawValue) }
     }
 

@@ -255,7 +255,7 @@ private final class Stage {
     func write(_ text: String, to name: String) throws {
         let pipe = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(directory + "/" + name, O_WRONLY | O_CLOEXEC) })
-        LineOutput.write(text, to: pipe.rawValue)
+        LineOutput.writeExactly(Array(text.utf8), to: pipe.rawValue)
     }
 
     func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }

@@ -35,6 +35,7 @@ extension Mounted {
                 let commands = [
                     ("unmount", try TruceCommand.start("unmount", mount.path)),
                     ("mount", try TruceCommand.start("mount", mount.path)),
+                    ("mount around", try TruceCommand.start("mount", mount.path + "/..")),
                     ("ps", try TruceCommand.start("ps")),
                     ("doctor", try TruceCommand.start("doctor")),
                 ]
@@ -45,6 +46,56 @@ extension Mounted {
                 }
                 #expect(try MountTableText.has(mount.path))
             }
+        }
+
+        @Test(
+            "Commands that ask about a file that a stopped daemon has end with a code of their own, all in 10 s"
+        )
+        func files() throws {
+            try Self.withStopped { mount, _ in
+                let file = mount.path + "/file"
+                let commands: [([String], Int32)] = [
+                    (["status", mount.path], 4), (["why", file], 4), (["ps", file], 4),
+                    (["doctor", file], 4),
+                    (["rules", mount.path], 4), (["rules", "--check", file], 4), (["socket", file], 4),
+                    (["kept", file], 4), (["kept", file, "--restore", "0123456789abcdef", file], 4),
+                    (["unmount", file], 4), (["mount", file], 4), (["mount", "/none", file], 4),
+                    (["read", file, "--", "true"], 125), (["write", file, "--", "true"], 125),
+                    (["present", file, "--on-save", "true"], 4),
+                ]
+                let binary = try Lab.variable("TRUCE_BINARY")
+                let started = try commands.map { words, code in
+                    (words, code, try Script("exec \"$@\"").start(arguments: [binary] + words))
+                }
+                for (words, code, command) in started {
+                    let outcome = try command.wait(within: Self.watchdog + Self.margin)
+                    let what = "truce \(words.joined(separator: " ")): \(outcome.errorText)"
+                    #expect(outcome.ending == .exited(code), "\(what)")
+                    #expect(outcome.text.isEmpty && outcome.errorText.contains("did not answer"), "\(what)")
+                }
+            }
+        }
+
+        @Test("Who waits for a turn when the daemon stops is told so")
+        func waiting() throws {
+            let mount = try MountedDirectory(["hold=60s", "wait=60s"])
+            defer { mount.abandon() }
+            try Contents.write("text\n", to: mount.path + "/file")
+            try mount.mount()
+            let pid = try mount.daemonPID
+            defer { kill(pid, SIGKILL) }
+            let holder = try TruceCommand.start(
+                "write", mount.path + "/file", "--", "bash", "-c", "echo mine; exec sleep 60")
+            defer { holder.send(SIGKILL) }
+            try eventually(within: .seconds(10), "a turn") { holder.text == "mine\n" }
+            let waiter = try TruceCommand.start("read", mount.path + "/file", "--", "true")
+            try eventually(within: .seconds(10), "a program that waits") {
+                try mount.status().waiting.count == 1
+            }
+            kill(pid, SIGSTOP)
+            let outcome = try waiter.wait(within: Self.patience + Self.patience + Self.margin)
+            #expect(outcome.ending == .exited(125))
+            #expect(outcome.errorText.contains("did not answer within 5 s"), "\(outcome.errorText)")
         }
 
         @Test("Where one daemon is stopped, ps and doctor tell of the other mounts")

@@ -33,7 +33,7 @@ show_way() {
 
 # Bounded, so that a deadlock is seen as one.
 present_and_save() {
-    (cd "$lab/tmp" && exec "${root[@]}" timeout --foreground 60 "$scripts/../Tests/Workers/presented-saves" \
+    (cd "$lab/tmp" && exec timeout --foreground 60 "$scripts/../Tests/Workers/presented-saves" \
         "$("${truce[@]}" socket "$lab/saving")" "$lab/saving" "$1" "$2" "$saving_rounds")
 }
 

@@ -50,10 +50,11 @@ extern const uint64_t CLINUX_RESOLVE_ONE_NAME;   // BENEATH | NO_SYMLINKS | NO_M
 extern const uint64_t CLINUX_RESOLVE_NO_SYMLINKS; // nor magic ones
 extern const uint64_t CLINUX_RESOLVE_AT_HAND;    // CACHED | NO_XDEV
 // The mount API by descriptors: fsopen(2), fsconfig(2) with a string or, for NULL, a flag, the creation of the file system
-// with fsmount(2), and move_mount(2) beneath the mount of which a root is open.
+// with fsmount(2), and move_mount(2) over a directory that is open, or beneath the mount of which a root is open.
 int clinux_fsopen(const char *type);
 int clinux_fsconfig(int context, const char *key, const char *value);
 int clinux_fsmount(int context, uint32_t attributes);
+int clinux_move_onto(int mount, int directory);
 int clinux_move_beneath(int mount, int root);
 extern const uint32_t CLINUX_MOUNT_RDONLY, CLINUX_MOUNT_NOSUID, CLINUX_MOUNT_NODEV, CLINUX_MOUNT_NOEXEC;
 int clinux_clone_mount(int directory);   // open_tree(2), from the directory on and without what is mounted below
@@ -117,6 +118,7 @@ int clinux_close_range(uint32_t first, uint32_t last, uint32_t flags);
 int clinux_event(int counts_each);                                   // eventfd(2), non-blocking unless it counts
 int clinux_poll_until(int descriptor, int64_t nanoseconds);          // a negative time waits for ever
 int clinux_umount(const char *path, int lazily);
+int clinux_umount_in(int directory, const char *name);   // what is mounted under a name, if nothing uses it
 int clinux_detach(int root);   // the mount of which the root is open, lazily
 void clinux_name_thread(const char *name);
 #endif

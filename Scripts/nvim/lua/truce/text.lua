@@ -57,9 +57,15 @@ function M.is_utf8(bytes)
   return true
 end
 
--- A name of somebody else's choice cannot move the cursor or look like two lines.
+-- Control characters, the ends of lines and paragraphs (U+2028, U+2029), and what turns the direction of text (U+061C,
+-- U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), as bytes of UTF-8.
+local obeyed = { '%c', '\194[\128-\159]', '\216\156', '\226\128[\142\143\168-\174]', '\226\129[\166-\169]' }
+
+-- A name of another user's choice cannot move the cursor, look like two lines, or turn the text around it.
 function M.shown(name)
-  return (tostring(name):gsub('%c', '?'))
+  local text = tostring(name)
+  for _, pattern in ipairs(obeyed) do text = text:gsub(pattern, '?') end
+  return text
 end
 
 -- The parameters that name a path on the wire.
