@@ -9,11 +9,12 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-int clinux_fanotify(int directory) {
+int clinux_fanotify(int directory, bool attributes_only) {
     int group = fanotify_init(
         FAN_CLASS_NOTIF | FAN_REPORT_DFID_NAME | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
     if (group < 0) return -1;
-    uint64_t mask = FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO | FAN_MODIFY | FAN_CLOSE_WRITE |
+    uint64_t mask = attributes_only ? FAN_ATTRIB | FAN_ONDIR :
+                    FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO | FAN_MODIFY | FAN_CLOSE_WRITE |
                     FAN_ATTRIB | FAN_ONDIR;
     // A name, because O_PATH is not enough for the descriptor alone.
     if (fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM | FAN_MARK_ONLYDIR, mask, directory, ".") == 0)

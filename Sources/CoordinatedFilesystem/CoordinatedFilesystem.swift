@@ -42,6 +42,7 @@ final class CoordinatedFilesystem: Filesystem {
     let mountsBelow: MountsBelow
     /// Nil in place, where there is no way around the mount.
     let surroundings: Surroundings?
+    let rightsAround: RightsAround?
     /// When a file of the source was last opened for writing, or 0.
     let lastOpenedToWrite = Atomic<UInt64>(0)
     /// When the mount began, in seconds since 1970, less what file systems round times by: what has not changed since then, the
@@ -79,6 +80,10 @@ final class CoordinatedFilesystem: Filesystem {
         surroundings =
             configuration.isInPlace
             ? nil : Surroundings(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
+        // Root alone, and a user alone, is let in by itself.
+        rightsAround =
+            configuration.isInPlace && configuration.allowOther && fileHandles != nil
+            ? RightsAround(of: root) : nil
         let status = try root.status()
         let source = try root.filesystemStatus()
         mountsBelow = MountsBelow(

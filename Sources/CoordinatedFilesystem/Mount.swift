@@ -99,6 +99,9 @@ package final class Mount: StatusSource {
     /// Blocks until the mount is gone and nobody uses it; see ``Farewell``.
     package func serve() throws(Errno) {
         try Farewell(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
+        if let rights = filesystem.rightsAround {
+            try JoinableThread { [filesystem] in rights.run(filesystem) }.detach()
+        }
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left something to keep, and those that nobody closes any more.

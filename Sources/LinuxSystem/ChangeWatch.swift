@@ -57,8 +57,17 @@ package final class ChangeWatch: Sendable {
     ///
     /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP where the file system has no such names for
     /// directories as are needed.
-    package init(fileSystemOf directory: borrowing OwnedDescriptor) throws(Errno) {
-        let descriptor = clinux_fanotify(directory.rawValue)
+    package convenience init(fileSystemOf directory: borrowing OwnedDescriptor) throws(Errno) {
+        try self.init(directory, attributesOnly: false)
+    }
+
+    /// The same for changes of attributes alone. A file that loses a name by `unlink` is not told of.
+    package convenience init(attributesIn directory: borrowing OwnedDescriptor) throws(Errno) {
+        try self.init(directory, attributesOnly: true)
+    }
+
+    private init(_ directory: borrowing OwnedDescriptor, attributesOnly: Bool) throws(Errno) {
+        let descriptor = clinux_fanotify(directory.rawValue, attributesOnly)
         guard descriptor >= 0 else { throw .last }
         self.descriptor = OwnedDescriptor(adopting: descriptor)
         kind = .fanotify

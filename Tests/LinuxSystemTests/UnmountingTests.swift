@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("A directory that becomes a link, before the look and after it: the same", arguments: [false, true])
+    @Test("A directory that becomes a link, before and after the look: the same", arguments: [false, true])
     func linked(late: Bool) throws {
         try onStage { stage in
             if !late { try stage.link() }

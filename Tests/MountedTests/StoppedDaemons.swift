@@ -84,9 +84,9 @@ extension Mounted {
             try mount.mount()
             let pid = try mount.daemonPID
             defer { kill(pid, SIGKILL) }
-            let holder = try TruceCommand.start(
-                "write", mount.path + "/file", "--", "bash", "-c", "echo mine; exec sleep 60")
-            defer { holder.send(SIGKILL) }
+            let holder = try Script("exec \"$1\" write \"$2\" -- bash -c \"echo mine; read line\"").start(
+                try Lab.variable("TRUCE_BINARY"), mount.path + "/file", input: .keyboard)
+            defer { holder.endInput() }
             try eventually(within: .seconds(10), "a turn") { holder.text == "mine\n" }
             let waiter = try TruceCommand.start("read", mount.path + "/file", "--", "true")
             try eventually(within: .seconds(10), "a program that waits") {
@@ -107,7 +107,9 @@ extension Mounted {
                             try TruceCommand.attempt(word, "--json", within: Self.watchdog + Self.margin)
                         }
                         print("truce \(word) passed over a stopped daemon after \(took)")
-                        #expect(outcome.ending == .exited(4) && outcome.errorText.contains(stopped.path))
+                        #expect(
+                            outcome.ending == .exited(4) && outcome.errorText.contains(stopped.path),
+                            "\(outcome.ending) \(outcome.errorText)")
                         #expect(outcome.text.contains(mount.path) && !outcome.text.contains(stopped.path))
                     }
                     checkForced(try mount.status())

@@ -2,6 +2,7 @@
 #ifndef CLINUXWATCH_H
 #define CLINUXWATCH_H
 // Changes below a directory, as the kernel tells them.
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,7 @@ struct clinux_change {
 };
 
 // <sys/fanotify.h> is not in Swift's Glibc module. The whole file system of an open directory is watched.
-int clinux_fanotify(int directory);
+int clinux_fanotify(int directory, bool attributes_only);
 // The same for <sys/inotify.h>, which names each directory by a number.
 int clinux_inotify(void);
 int clinux_inotify_add(int inotify, int directory);

@@ -70,7 +70,7 @@ extension CoordinatedFilesystem {
 
     /// How long whoever asks may believe the attributes of a node.
     func validity(of node: Node, to thread: Int32) -> Validity {
-        withoutUnseen(node, bounces.validity(validity(of: node), to: thread, about: node.id))
+        withoutUnseen(node, bounces.validity(attributeValidity(of: node), to: thread, about: node.id))
     }
 
     /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one,

@@ -118,7 +118,7 @@ extension CoordinatedFilesystem {
 
     func attributesNow(of node: Node, reply: consuming Reply) {
         let id = node.id
-        let validity = validity(of: node)
+        let validity = attributeValidity(of: node)
         if !returns.isQuiet, !episodes.isQuiet {
             awaitSave(forReturnOf: reply.caller.thread, to: id)
         }
