@@ -71,4 +71,10 @@ package struct MountTableWatch: ~Copyable, Sendable {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         _ = poll(&event, 1, -1)
     }
+
+    /// Whether something was, which is told once.
+    package var hasChanged: Bool {
+        var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
+        return poll(&event, 1, 0) > 0
+    }
 }

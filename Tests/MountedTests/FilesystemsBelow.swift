@@ -26,6 +26,53 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "Inode numbers are below 2⁵³, where every program tells them apart, and lists of names agree with stat"
+        )
+        func smallNumbers() throws {
+            try Self.withPieces { mount in
+                // So many names that the kernel asks for names alone from some page on.
+                try Script("cd \"$1\"; touch {1..1500} two/{9..300}").run(mount.below)
+                let outcome = try Program("python3").run("-c", Self.comparing, mount.path)
+                print("names, numbers, largest: \(outcome.text)")
+                let numbers = outcome.text.split(whereSeparator: \.isWhitespace).compactMap { UInt64($0) }
+                try #require(numbers.count == 3, "\(outcome.text)")
+                #expect(numbers[0] == 1816)
+                #expect(numbers[1] == numbers[0])
+                #expect(numbers[2] < 1 << 53)
+            }
+        }
+
+        /// The names of three file systems, how many numbers they have, and the largest; and first each name whose number is
+        /// another one in the list of names, whose order is the directory's own.
+        private static let comparing = """
+            import ctypes, os, sys
+            libc = ctypes.CDLL(None, use_errno=True)
+            class Entry(ctypes.Structure):
+                _fields_ = [("ino", ctypes.c_ulong), ("off", ctypes.c_long), ("length", ctypes.c_ushort),
+                            ("type", ctypes.c_ubyte), ("name", ctypes.c_char * 256)]
+            libc.opendir.restype = ctypes.c_void_p
+            libc.readdir.restype = ctypes.POINTER(Entry)
+            libc.readdir.argtypes = libc.closedir.argtypes = [ctypes.c_void_p]
+            os.chdir(sys.argv[1])
+            names, numbers = 0, set()
+            for directory in ("plain", "one", "two", "."):
+                stream, listed = libc.opendir(directory.encode()), {}
+                while entry := libc.readdir(stream):
+                    listed[os.fsdecode(entry.contents.name)] = entry.contents.ino
+                libc.closedir(stream)
+                for name, number in listed.items():
+                    if directory == "." and name == "..":
+                        continue
+                    status = os.lstat(os.path.join(directory, name))
+                    if status.st_ino != number:
+                        print(directory, name, number, status.st_ino)
+                    if os.path.isfile(os.path.join(directory, name)):
+                        names += 1
+                        numbers.add(status.st_ino)
+            print(names, len(numbers), max(numbers))
+            """
+
         @Test("Nothing is renamed or linked from one file system below to another")
         func across() throws {
             try Self.withPieces { mount in

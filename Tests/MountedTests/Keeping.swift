@@ -239,6 +239,31 @@ extension Mounted {
             }
         }
 
+        @Test("A removed file that is open has no link, though what its writer leaves is kept by one")
+        func links() throws {
+            let program = """
+                import os, sys
+                document = os.open(sys.argv[1], os.O_WRONLY)
+                for line in sys.stdin:
+                    print(os.fstat(document).st_nlink, flush=True)
+                """
+            let prepare = { (source: String) in try Contents.write("text", to: source + "/document") }
+            try MountedDirectory.with(Self.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let writer = try Program("python3").start("-c", program, document, input: .keyboard)
+                try writer.type("\n")
+                try eventually(within: .seconds(10), "the writer to look") { writer.text == "1\n" }
+                try Actor().must("unlink", document)
+                #expect(try mount.kept("document").count == 1)
+                try writer.type("\n")
+                try eventually(within: .seconds(10), "the writer to look again") {
+                    writer.text.split(separator: "\n").count == 2
+                }
+                #expect(writer.text == "1\n0\n")
+                try writer.end(by: SIGKILL)
+            }
+        }
+
         /// Plays a scene, kills the daemon and reads what was kept from the next one.
         static func keeps(
             _ contents: [String], as cause: String, _ options: String, forced: Set<ForcedStep> = [],

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Other file systems that are mounted below the source, as a mount shows them that is one file system with one set
 /// of flags.
@@ -23,11 +22,14 @@ final class MountsBelow: Sendable {
     /// Those mounts whose file systems nobody but programs of this machine changes, when the mount was made.
     private let ofThisMachine: Set<UInt64>
     private let isSourceOfThisMachine: Bool
-    private let prefixes = Mutex<[UInt64: UInt64]>([:])
+    private let numbers: ShownNumbers
+    private let places: MountpointsBelow?
 
     /// `path` is where the source is in `table`, which is from before our mount.
     init(source: FileStatus, at path: [UInt8], in table: MountTable, forbidden: Set<Flag>) {
         (mountOfSource, deviceOfSource) = (source.mount, source.device)
+        numbers = ShownNumbers(deviceOfSource: source.device)
+        places = MountpointsBelow(path)
         self.forbidden = forbidden
         shared = table.overlapping(below: path, on: Int(clamping: source.mount))
         ofThisMachine = Set(table.entries.filter(\.isOfThisMachine).map { UInt64($0.id) })
@@ -84,36 +86,13 @@ final class MountsBelow: Sendable {
         return status
     }
 
-    /// 2⁴⁸ numbers for each device: nobody has more files.
-    private static let inodeBits: UInt64 = 48
-    /// Numbers begin with less than this; what does not fit begins with more.
-    private static let prefixCount: UInt64 = 0x7FFF
-
-    /// An inode number that no other device below the source has, and that stays the same from mount to mount.
+    /// An inode number that no other file below the source has.
     func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
-        guard device != deviceOfSource else { return inode }
-        let prefix = prefix(of: device)
-        guard inode >> Self.inodeBits != 0 else { return prefix << Self.inodeBits | inode }
-        return 1 << 63 | Self.scatter(inode ^ prefix << Self.inodeBits)
+        numbers.number(ofInode: inode, on: device)
     }
 
-    /// By the device's number, so that it does not depend on what is looked at first, but for an accident.
-    private func prefix(of device: UInt64) -> UInt64 {
-        prefixes.withLock { prefixes in
-            if let known = prefixes[device] { return known }
-            var prefix = Self.scatter(device) % Self.prefixCount
-            while prefix == 0 || prefixes.values.contains(prefix) { prefix = (prefix + 1) % Self.prefixCount }
-            prefixes[device] = prefix
-            return prefix
-        }
-    }
-
-    /// The finalizer of SplitMix64: each bit of the result depends on all.
-    private static func scatter(_ value: UInt64) -> UInt64 {
-        var value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
-    }
+    /// The names in a directory at which something is mounted: what a listing says of them is about what is covered.
+    func mountpoints(in directory: Node) -> Set<[UInt8]> { places?.names(in: directory) ?? [] }
 }
 
 extension MountTable {

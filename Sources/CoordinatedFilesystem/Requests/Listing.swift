@@ -225,17 +225,37 @@ extension CoordinatedFilesystem {
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
     ) throws(Errno) {
+        let mountpoints = page.style == .names ? mountsBelow.mountpoints(in: directory) : []
         do throws(Errno) {
             try listing.forEach(from: offset) { name, inode, type, next in
                 if isPrivate(name, in: directory.id) { return true }
                 let entered =
                     page.style == .entries && !name.isSelfOrParent
                     ? enter(name, in: directory, next: next, to: &page) : nil
-                let number = mountsBelow.number(ofInode: inode, on: directory.key.device)
-                return entered ?? page.add(name, inode: number, type: type, next: next)
+                if let entered { return entered }
+                let number = number(of: name, listedAs: inode, in: directory, mountpoints)
+                return page.add(name, inode: number, type: type, next: next)
             }
         } catch {
             guard !page.isEmpty else { throw error }
+        }
+    }
+
+    /// The inode number that `stat` tells of a name, too.
+    private func number(
+        of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
+    ) -> UInt64 {
+        // What is mounted here, or is here by another way, has another directory above it below.
+        if name == "..", let parent = directory.parent { return parent.number }
+        guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
+            return mountsBelow.number(ofInode: inode, on: directory.key.device)
+        }
+        do throws(Errno) {
+            let status = try directory.descriptor().descriptor.statusAtHand(of: name)
+            return mountsBelow.number(ofInode: status.inode, on: status.device)
+        } catch {
+            // It has gone.
+            return mountsBelow.number(ofInode: inode, on: directory.key.device)
         }
     }
 
@@ -257,7 +277,7 @@ extension CoordinatedFilesystem {
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
         let valid = validity(of: node, to: 0)
         let isAccepted = page.add(
-            name, node: node.id, generation: node.generation, mountsBelow.shown(status), valid: valid,
+            name, node: node.id, generation: node.generation, shown(status, of: node), valid: valid,
             next: next)
         if !isAccepted { nodes.forget(node.id, lookups: 1) }
         return isAccepted

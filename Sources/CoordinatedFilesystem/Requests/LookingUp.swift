@@ -140,12 +140,18 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A status as the mount shows it: the daemon's own directory does not count as one of the root's.
+    /// A status as the mount shows it: neither the daemon's own directory nor what it holds counts as a link.
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
-        // A file system that does not count subdirectories says 1.
-        guard node.isRoot, keeper.hasStore, status.linkCount > 2 else { return mountsBelow.shown(status) }
-        var status = status
-        status.linkCount -= 1
+        var status = mountsBelow.shown(status)
+        if node.isRoot {
+            // A file system that does not count subdirectories says 1.
+            if keeper.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
+        } else if status.isRegularFile, keeper.hasStore {
+            let (links, hasName) = node.state.withLock { (UInt64($0.keptFiles.count), $0.hasName) }
+            // The store may just have given a link contents of its own.
+            let least = min(status.linkCount, hasName ? 1 : 0)
+            status.linkCount = max(least, status.linkCount - min(links, status.linkCount))
+        }
         return status
     }
 
