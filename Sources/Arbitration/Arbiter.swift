@@ -72,6 +72,7 @@ public struct Arbiter: Sendable {
         case .locked(let claim): noteLock(of: claim)
         case .withdrawn(let claim): withdraw(claim, &effects)
         case .forced(let claim): force(claim, &effects)
+        case .overdue(let claim): endWait(of: claim, &effects)
         case .vacated(let document, let orphan): vacate(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
         case .placed(let item, let directory): place(item, directory)

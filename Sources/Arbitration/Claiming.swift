@@ -49,6 +49,12 @@ extension Arbiter {
         grant(claim, basis: .proceeded, &effects)
     }
 
+    mutating func endWait(of id: ClaimID, _ effects: inout [Effect]) {
+        // T5.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        expire(id, &effects)
+    }
+
     /// X1, X3: looks again at the claim, at those who waited for it, and at what it contests.
     mutating func identify(_ id: ClaimID, as party: Party) {
         guard var claim = claims[id], !claim.isIdentified else { return }

@@ -39,7 +39,7 @@ extension Arbiter {
     }
 
     /// T1.
-    private mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
+    mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
         if claim.mayGoAhead(under: bounds.policy) {
             grant(claim, basis: .proceeded, &effects)

@@ -15,6 +15,8 @@ public enum Event: Hashable, Sendable {
     case withdrawn(ClaimID)
     /// The claimant cannot wait any longer and must be let through (a stopped or frozen thread).
     case forced(ClaimID)
+    /// The claimant has no more time: the machine is about to stand still. What becomes of it is the policy's to say.
+    case overdue(ClaimID)
     /// A name was vacated in the middle of a save. Held handle claims on `document` go on as claims on
     /// `orphan`, because that is the file they have open; those who wait go on waiting for `document`.
     case vacated(document: ItemID, orphan: ItemID)

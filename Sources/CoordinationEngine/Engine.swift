@@ -244,6 +244,9 @@ package final class Engine: Sendable {
     /// The claimant cannot wait any longer and is let through.
     package func force(_ claim: ClaimID) { submit(.forced(claim)) }
 
+    /// The wait of a claim is over, if it waits: the policy says what becomes of it.
+    package func endWait(of claim: ClaimID) { submit(.overdue(claim)) }
+
     /// The program of a handle was seen to lock its file, or is expected to; see `Event.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 

@@ -20,6 +20,8 @@ struct Ledger {
         /// D3: it goes before others that wait.
         var passes = false
         var wasForced = false
+        /// T5.
+        var isOverdue = false
         /// A deadlock let it go ahead.
         var isExpired = false
         var party: Party?
@@ -104,6 +106,7 @@ extension Ledger {
         // Who waits is refused in answer, and forgotten with that.
         case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
         case .forced(let id): claims[id]?.wasForced = true
+        case .overdue(let id): claims[id]?.isOverdue = true
         case .locked(let id): if claims[id]?.nature == .handle { claims[id]?.conduct.insert(.locks) }
         case .vacated(let document, let orphan): moveHandles(document, to: orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)

@@ -238,7 +238,9 @@ extension Player {
     mutating func sendStray() {
         let (claim, question) = (ClaimID(lastClaim + 1_000), QuestionID(UInt64(chance.below(2_000))))
         switch chance.below(7) {
-        case 6: tell(.locked(claim))
+        case 6:
+            tell(.locked(claim))
+            tell(.overdue(claim))
         case 0: tell(.ended(claim))
         case 1: tell(.withdrawn(claim))
         case 2: tell(.forced(claim))

@@ -157,6 +157,8 @@ extension Player {
             if chance.isLucky(6) { schedule(.withdraw(request.claim), in: chance.milliseconds(0...1_500)) }
             if request.nature != .aware, request.nature != .batch, chance.isLucky(2) {
                 tell(.forced(request.claim))
+            } else if request.claim.rawValue % 64 == 63 {
+                tell(.overdue(request.claim))
             }
         }
     }

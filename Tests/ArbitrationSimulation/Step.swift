@@ -91,6 +91,7 @@ package enum Command {
         case .ended(let claim): return "end \(claim.rawValue)"
         case .withdrawn(let claim): return "withdraw \(claim.rawValue)"
         case .forced(let claim): return "force \(claim.rawValue)"
+        case .overdue(let claim): return "overdue \(claim.rawValue)"
         case .vacated(let document, let orphan): return "vacated \(document) \(orphan)"
         case .replaced(let document, let incoming, let orphan):
             return "replaced \(document) \(incoming)" + (orphan.map { " \($0)" } ?? "")

@@ -24,6 +24,7 @@ package struct Totals: Sendable, CustomStringConvertible {
         case .claimed(let request): count(request)
         case .withdrawn: count("fact: withdrawn")
         case .forced: count("fact: forced")
+        case .overdue: count("fact: overdue")
         case .vacated: count("fact: vacated")
         case .replaced: count("fact: replaced")
         case .placed(let item, let directory):

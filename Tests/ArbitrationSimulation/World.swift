@@ -60,6 +60,7 @@ package struct World {
         case "end": return tell(.ended(try words.claim()))
         case "withdraw": return tell(.withdrawn(try words.claim()))
         case "force": return tell(.forced(try words.claim()))
+        case "overdue": return tell(.overdue(try words.claim()))
         case "vacated": return tell(.vacated(document: try words.item(), orphan: try words.item()))
         case "replaced":
             return tell(

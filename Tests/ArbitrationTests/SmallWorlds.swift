@@ -45,6 +45,7 @@ struct Menu: Sendable {
     var hasLateAnswers = false
     var hasProgress = false
     var canForce = false
+    var canEndWait = false
     /// Handles turn out to be of programs that lock the file.
     var canLock = false
     /// Changes of contents under claims that are held and write.
@@ -178,6 +179,7 @@ struct Run {
     private func steps(of claim: NaiveClaim, _ menu: Menu) -> [Event] {
         var events: [Event] = [.ended(claim.id)]
         if menu.canForce, !claim.isHeld { events.append(.forced(claim.id)) }
+        if menu.canEndWait, !claim.isHeld { events.append(.overdue(claim.id)) }
         if menu.canLock, claim.request.nature == .handle { events.append(.locked(claim.id)) }
         if claim.party == nil, comparison.makers[claim.id] == nil {
             events += menu.parties.map { .identified(claim.id, $0) }

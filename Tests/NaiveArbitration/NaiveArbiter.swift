@@ -37,7 +37,8 @@ package struct NaiveArbiter: Sendable {
 
     private mutating func take(_ event: Event) {
         switch event {
-        case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced: takeOfClaim(event)
+        case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
+            takeOfClaim(event)
         case .presented, .shown, .removed, .answered, .progressed: takeOfPresenter(event)
         case .vacated(let document, let orphan): moveHandles(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
@@ -77,6 +78,7 @@ package struct NaiveArbiter: Sendable {
         case .withdrawn(let id):
             if let index = index(of: id), !claims[index].isHeld { refuse(index, .withdrawn) }
         case .forced(let id): if let index = index(of: id), !claims[index].isHeld { grant(index, .proceeded) }
+        case .overdue(let id): if let index = index(of: id), !claims[index].isHeld { runOut(index) }
         default: break
         }
     }

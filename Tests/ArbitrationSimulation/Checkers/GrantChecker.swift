@@ -72,7 +72,9 @@ struct WaitChecker: Checker {
 
     private func checkProceeding(_ claim: Ledger.Entry, _ ledger: Ledger, _ report: inout Report) {
         if claim.wasForced || claim.isExpired { return }
-        if ledger.now < claim.arrived + ledger.bounds.wait { report.blame("\(claim.id) proceeds early") }
+        if ledger.now < claim.arrived + ledger.bounds.wait, !claim.isOverdue {
+            report.blame("\(claim.id) proceeds early")
+        }
         if claim.nature == .aware || claim.isBatch { report.blame("\(claim.id) proceeds, and is aware") }
         if ledger.bounds.policy == .fail, !claim.onlyReads {
             report.blame("\(claim.id) proceeds under policy fail")
@@ -109,6 +111,7 @@ struct WaitChecker: Checker {
             let latest = claim.isExtended ? max(plain, claim.arrived + ledger.bounds.progress) : plain
             if event == .tick, latest <= ledger.now { report.blame("\(claim.id) waits beyond its bound") }
             if claim.wasForced { report.blame("\(claim.id) was forced and waits") }
+            if claim.isOverdue { report.blame("\(claim.id) is overdue and waits") }
             guard let wake = ledger.wake else {
                 report.blame("\(claim.id) waits, and no tick was asked for")
                 continue
