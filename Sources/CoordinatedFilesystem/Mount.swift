@@ -103,6 +103,9 @@ package final class Mount: StatusSource {
             try JoinableThread { [filesystem] in rights.run(filesystem) }.detach()
         }
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
+        try JoinableThread { [filesystem, mountpoint] in
+            Sleeping(filesystem.parking, of: mountpoint, log: filesystem.engine.log).run()
+        }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left something to keep, and those that nobody closes any more.
         filesystem.isOver.store(true, ordering: .sequentiallyConsistent)

@@ -43,6 +43,13 @@ enum CalledByMount {
     }
 
     private static func mount(_ line: MountProgramLine) throws {
+        // Before anything is looked at: what mount.fuse3(8) has mounted then is served by nobody, and each look would wait.
+        guard !line.directory.hasPrefix("/dev/fd/") else {
+            throw CommandFailure(
+                .usage,
+                "'drop_privileges' takes away the rights with which the daemon acts for its users; unmount what mount.fuse3 "
+                    + "has mounted already, and mount without it")
+        }
         let options = try MountOptions(parsing: line.options, ignoringUnknown: line.isSloppy)
         // First of all: a process with a second thread cannot change its namespace.
         if let namespace = line.namespace { try enter(namespace) }

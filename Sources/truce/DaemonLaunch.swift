@@ -62,9 +62,10 @@ struct DaemonLaunch: ~Copyable {
 
     /// What the daemon needs of ours: no more than it can be held to.
     private static var environment: [String] {
-        ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "TZ", "LANG"].compactMap { name in
-            truce.environment(name).map { "\(name)=\($0)" }
-        }
+        ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "TZ", "LANG"]
+            .compactMap { name in
+                truce.environment(name).map { "\(name)=\($0)" }
+            }
     }
 
     /// Reads to the end of the pipe, or to the end of patience.

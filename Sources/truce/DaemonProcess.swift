@@ -93,12 +93,7 @@ struct DaemonProcess: Sendable {
     private func prepareProcess() throws(CommandFailure) {
         // It was started as /proc/self/exe, and that would be its name in ps(1) and for killall(1).
         OwnProcess.nameThread("truce")
-        signal(SIGHUP, SIG_IGN)
-        signal(SIGPIPE, SIG_IGN)
-        // Somebody opened a file around the mount while it was looked whether anybody had.
-        signal(SIGIO, SIG_IGN)
-        // Others may write beyond the size of a file that is this process's limit: they get EFBIG.
-        signal(SIGXFSZ, SIG_IGN)
+        for number in Self.ignoredSignals { signal(number, SIG_IGN) }
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Modes arrive complete; and a relative path must not keep a directory busy.
@@ -124,6 +119,17 @@ struct DaemonProcess: Sendable {
         guard getrlimit(kind, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         if setrlimit(kind, &limit) != 0 { log.write("the limit of open files stays: \(Errno.last)") }
+    }
+
+    /// Those that would end the process and mean nothing to it: the programs of the mount would lose what they have open. SIGIO says
+    /// that a file was opened around the mount while it was looked whether any was. With SIGXFSZ ignored, others get EFBIG
+    /// for what is this process's limit. SIGQUIT and those that tell of an error end it, with a core dump; real-time
+    /// signals begin where glibc's own two end.
+    private static var ignoredSignals: [CInt] {
+        [
+            SIGHUP, SIGPIPE, SIGIO, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
+            SIGSTKFLT, SIGPWR,
+        ] + (__libc_current_sigrtmin()...__libc_current_sigrtmax())
     }
 
     private static var endingSignals: sigset_t {

@@ -89,6 +89,25 @@ extension Mounted {
             #expect(try MountStatus(json: outcome.output).options.hold == 2000)
         }
 
+        @Test("mount.fuse3's drop_privileges is refused at once, with the reason")
+        func dropPrivileges() throws {
+            guard Self.isRoot, try Lab.dataPath == .passthrough else {
+                return print("root has privileges to drop: shown by the run as root with passthrough")
+            }
+            let directory = try Lab.freshDirectory("unprivileged")
+            let outcome = try Script(
+                """
+                mkdir "$2/bin"
+                cp "$1" "$2/bin/truce"
+                mkdir "$2/source"
+                PATH=$2/bin:$PATH exec unshare --mount --propagation=private \
+                    mount.fuse3 "truce#$2/source" "$2/source" -o drop_privileges
+                """
+            ).attempt(try Lab.variable("TRUCE_BINARY"), directory)
+            #expect(outcome.ending == .exited(1))
+            #expect(outcome.errorText.hasPrefix("truce: 'drop_privileges' takes away the rights"))
+        }
+
         @Test("What cannot be mounted is refused with one sentence and a code of mount(8)'s")
         func refused() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }

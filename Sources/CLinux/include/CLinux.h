@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
+#include "CLinuxSleep.h"
 #include "CLinuxStore.h"
 #include "CLinuxWatch.h"
 

@@ -53,7 +53,7 @@ extension CoordinatedFilesystem {
             Parking.Spot(thread: thread) { [self] way in
                 switch way {
                 case .abandoned(let reason): abandon(listing, reason)
-                case .forced: goOn(listing)
+                case .forced, .overdue: goOn(listing)
                 }
             })
         pendingListings.add(listing)

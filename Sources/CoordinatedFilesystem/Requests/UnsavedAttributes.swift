@@ -91,7 +91,7 @@ extension CoordinatedFilesystem {
                 case .abandoned(.interrupted), .abandoned(.gone):
                     engine.counters.interrupted.count()
                     giveUp(save)
-                case .forced: giveUp(save)
+                case .forced, .overdue: giveUp(save)
                 }
             })
         engine.whenSettled(save.claim) { [self] decision in settled(save, decision) }

@@ -36,7 +36,8 @@ extension CoordinatedFilesystem {
             Parking.Spot(thread: thread) { [self] way in
                 switch way {
                 case .abandoned(let end): abandonQuestion(of: thread, end)
-                case .forced: forceQuestion(of: thread)
+                case .forced: endWait(of: thread) { engine.force($0) }
+                case .overdue: endWait(of: thread) { engine.endWait(of: $0) }
                 }
             })
         let rest = bounces.hold(reply, about: id, token: token)
@@ -98,9 +99,9 @@ extension CoordinatedFilesystem {
         question.reply.fail(end.error)
     }
 
-    private func forceQuestion(of thread: Int32) {
+    private func endWait(of thread: Int32, by end: (ClaimID) -> Void) {
         guard let bounce = bounces[thread] else { return }
-        if let request = bounce.cause.request, request.isWaiting { return engine.force(request.claim) }
+        if let request = bounce.cause.request, request.isWaiting { return end(request.claim) }
         answerQuestion(of: bounce.serial, by: thread, about: bounce.directory)
     }
 }

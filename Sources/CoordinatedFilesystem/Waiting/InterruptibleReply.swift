@@ -17,9 +17,12 @@ extension CoordinatedFilesystem {
         parking.enter(
             token,
             Parking.Spot(thread: handle.thread) { [self] way in
-                guard case .abandoned(let end) = way else {
-                    // There is no letting it through, and nobody else looks whether it is killed then.
-                    return parking.interrupted(token)
+                let end: Parking.End
+                switch way {
+                case .abandoned(let reason): end = reason
+                // There is no letting it through, and nobody else looks whether it is killed then.
+                case .forced: return parking.interrupted(token)
+                case .overdue: return
                 }
                 guard let reply = take(waiting) else { return }
                 engine.counters.interrupted.count()

@@ -24,6 +24,7 @@ extension CoordinatedFilesystem {
                 switch way {
                 case .abandoned(let end): abandon(open, end)
                 case .forced: engine.force(open.claim)
+                case .overdue: engine.endWait(of: open.claim)
                 }
             })
     }

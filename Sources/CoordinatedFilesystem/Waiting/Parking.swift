@@ -23,6 +23,8 @@ final class Parking: Sendable {
         case abandoned(End)
         /// The requester is stopped, and what it waits for would keep the freezer waiting: let it through.
         case forced
+        /// The machine is about to sleep: what the policy says when the time is over. May be said more than once.
+        case overdue
     }
 
     /// Why nobody waits for an answer any more, or may.
@@ -38,18 +40,31 @@ final class Parking: Sendable {
     private struct State {
         var spots: [UInt: Spot] = [:]
         var isClosed = false
+        /// The machine sleeps or is about to: nobody may wait.
+        var isAsleep = false
     }
 
     private enum Verdict {
-        case waitOn(isStopped: Bool)
+        case waitOn(Standstill?)
         case interrupted
         case gone
     }
 
+    /// What keeps a requester from running, and waits for its request in turn.
+    private enum Standstill {
+        case stopped
+        /// Whoever freezes it waits until all have come to rest, and may give up after a second. One system call can be several
+        /// requests, so each has a part of that.
+        case freezing
+
+        /// How long a request may hold it up.
+        var longest: Span { self == .freezing ? .milliseconds(250) : .seconds(1) }
+    }
+
     /// How often a request with a harmless signal is looked at again.
     private static let interval = Span.milliseconds(50)
-    /// How long a stopped requester may wait.
-    private static let longestStop = Span.seconds(1)
+    /// How long after its signal a request may come to be parked.
+    private static let longestArrival = Span.seconds(1)
 
     private let state = Mutex(State())
     private let nextToken = Atomic<UInt>(1)
@@ -64,7 +79,13 @@ final class Parking: Sendable {
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     var isEmpty: Bool { state.withLock { $0.spots.isEmpty } }
-    func enter(_ token: UInt, _ spot: Spot) { state.withLock { $0.spots[token] = spot } }
+    func enter(_ token: UInt, _ spot: Spot) {
+        let isAsleep = state.withLock { state in
+            state.spots[token] = spot
+            return state.isAsleep
+        }
+        if isAsleep { timers.soon { [self] in endWait(of: token) } }
+    }
     func holds(_ token: UInt) -> Bool { state.withLock { $0.spots[token] != nil } }
     /// Whether it was still there: of those who let one request go on, or answer it, only one finds it so.
     @discardableResult
@@ -77,6 +98,25 @@ final class Parking: Sendable {
             return Array(state.spots.values)
         }
         for spot in spots { spot.leave(.abandoned(.unmounted)) }
+    }
+
+    /// The machine is about to sleep: nobody waits any longer until ``wakeUp()``. Returns how many waited.
+    func fallAsleep() -> Int {
+        let tokens = state.withLock { state in
+            state.isAsleep = true
+            return Array(state.spots.keys)
+        }
+        for token in tokens { timers.soon { [self] in endWait(of: token) } }
+        return tokens.count
+    }
+
+    func wakeUp() { state.withLock { $0.isAsleep = false } }
+
+    /// Again as long as the request is there: it may have entered before it was settled what it waits for.
+    private func endWait(of token: UInt) {
+        guard let spot = state.withLock({ $0.isAsleep ? $0.spots[token] : nil }) else { return }
+        spot.leave(.overdue)
+        timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in endWait(of: token) }
     }
 
     /// To be looked at after entering.
@@ -102,16 +142,18 @@ final class Parking: Sendable {
     private func look(at token: UInt, stoppedSince: Instant?, after first: Instant) {
         guard let spot = state.withLock({ $0.spots[token] }) else {
             // The request may have been interrupted before it was parked; then its spot comes at once.
-            guard Engine.now.since(first) < Self.longestStop else { return }
+            guard Engine.now.since(first) < Self.longestArrival else { return }
             return lookAgain(at: token, stoppedSince: nil, after: first)
         }
         counters.identified.count()
         switch Self.verdict(on: spot.thread) {
         case .gone: spot.leave(.abandoned(.gone))
         case .interrupted: spot.leave(.abandoned(.interrupted))
-        case .waitOn(let isStopped):
-            let since = isStopped ? stoppedSince ?? Engine.now : nil
-            if let since, Engine.now.since(since) >= Self.longestStop { return spot.leave(.forced) }
+        case .waitOn(let standstill):
+            let since = standstill.map { _ in stoppedSince ?? Engine.now }
+            if let standstill, let since, Engine.now.since(since) >= standstill.longest {
+                return spot.leave(.forced)
+            }
             lookAgain(at: token, stoppedSince: since, after: Engine.now)
         }
     }
@@ -129,7 +171,8 @@ final class Parking: Sendable {
         if pending & asking != 0 { return .interrupted }
         let deadly = pending & ~harmless & ~stopping & ~status.caught & ~status.ignored
         guard deadly == 0 else { return .interrupted }
-        return .waitOn(isStopped: pending & stopping != 0 || Freezers.isFreezing(thread: thread))
+        if Freezers.isFreezing(thread: thread) { return .waitOn(.freezing) }
+        return .waitOn(pending & stopping != 0 ? .stopped : nil)
     }
 
     /// Signal n is bit n - 1 of the masks in `/proc/TID/status`.
