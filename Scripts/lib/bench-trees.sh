@@ -148,6 +148,24 @@ unmount_tree() {
     esac
 }
 
+# The bare mirror has a descriptor open for each file that the kernel knows, and dies of EMFILE where it may not have very many.
+# Mounted anew it has none, as after a workload on a fresh mount.
+spare_descriptors() {
+    local process found
+    found=$(find /proc -mindepth 2 -maxdepth 2 -name exe -lname "$lab/bin/BareMirror" -printf '%h\n' 2>/dev/null || true)
+    for process in $found; do
+        has_spare_descriptors "$process" || { unmount_tree bare && mount_tree bare; }
+    done
+}
+
+# has_spare_descriptors PROCESS, a directory in /proc: whether it has less than half of what it may have.
+has_spare_descriptors() {
+    local limit descriptors
+    limit=$(sed -n 's/^Max open files  *\([0-9]*\).*/\1/p' "$1/limits" 2>/dev/null) || return 0
+    descriptors=("$1"/fd/*)
+    ((${#descriptors[@]} < limit / 2))
+}
+
 # status_of TREE QUERY prints what jq finds. A mount's socket serves root and whoever mounted it.
 status_of() {
     local command=("$lab_truce" status --json "$lab/$1")

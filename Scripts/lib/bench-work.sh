@@ -137,6 +137,7 @@ measure() {
         unmount_tree "$3"
         mount_tree "$3"
     fi
+    [[ $3 != bare ]] || spare_descriptors
     # What earlier work left to be written must not be written at this one's cost.
     sync --file-system "$lab"
     command_for "$1" "$2" "$3"
