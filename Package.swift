@@ -137,7 +137,7 @@ let package = Package(
             "EpisodeTests",
             of: [
                 "CFuse", "ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "FuseBridge",
-                "LinuxSystem",
+                "LinuxSystem", "VersionStore",
             ]),
         tests(
             "ConfigurationFileTests",

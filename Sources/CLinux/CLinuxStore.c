@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include "CLinuxStore.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -32,6 +35,42 @@ int clinux_reflink(int from, int to) { return ioctl(to, FICLONE, from); }
 
 ssize_t clinux_copy_file_range(int from, int to, size_t length) {
     return copy_file_range(from, NULL, to, NULL, length, 0);
+}
+
+// How much is compared at once.
+enum { COMPARED_BYTES = 1 << 17 };
+
+// All that there is, up to a count; fewer at the end of the file only.
+static ssize_t read_fully(int descriptor, char *buffer, size_t count, off_t offset) {
+    size_t filled = 0;
+    while (filled < count) {
+        ssize_t got = pread(descriptor, buffer + filled, count - filled, offset + (off_t)filled);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        filled += (size_t)got;
+    }
+    return (ssize_t)filled;
+}
+
+int clinux_same_contents(int one, int other, int64_t offset, int64_t length) {
+    char *buffer = malloc(2 * COMPARED_BYTES);
+    if (buffer == NULL) return -1;
+    int result = 1;
+    while (result == 1 && length > 0) {
+        size_t count = length < COMPARED_BYTES ? (size_t)length : COMPARED_BYTES;
+        ssize_t first = read_fully(one, buffer, count, offset);
+        ssize_t second = read_fully(other, buffer + COMPARED_BYTES, count, offset);
+        if (first < 0 || second < 0) result = -1;
+        else if (first != (ssize_t)count || second != first || memcmp(buffer, buffer + COMPARED_BYTES, count) != 0)
+            result = 0;
+        offset += (int64_t)count;
+        length -= (int64_t)count;
+    }
+    int error = errno;
+    free(buffer);
+    errno = error;
+    return result;
 }
 
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {

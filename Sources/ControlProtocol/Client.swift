@@ -34,6 +34,7 @@ package struct RequestMessage: Sendable, Encodable {
         case .why(let parameters): try container.encode(parameters, forKey: .params)
         case .keptList(let parameters): try container.encode(parameters, forKey: .params)
         case .keptRead(let parameters): try container.encode(parameters, forKey: .params)
+        case .keptKeep(let parameters): try container.encode(parameters, forKey: .params)
         }
     }
 }

@@ -18,6 +18,7 @@ package enum Request: Hashable, Sendable {
     case ps
     case keptList(KeptListParameters)
     case keptRead(KeptReadParameters)
+    case keptKeep(KeptKeepParameters)
 
     static func decode(method: String, parameters: (any Decoder)?) -> Result<Request, Failure> {
         do {
@@ -39,6 +40,7 @@ package enum Request: Hashable, Sendable {
             case .ps: return .success(.ps)
             case .keptList: return .success(.keptList(try decode(parameters) ?? KeptListParameters(path: [])))
             case .keptRead: return .success(.keptRead(try required(parameters)))
+            case .keptKeep: return .success(.keptKeep(try required(parameters)))
             case nil: return .failure(.unknownMethod(method))
             }
         } catch let failure as Failure {
@@ -95,6 +97,7 @@ package enum Response: Hashable, Sendable, Encodable {
     case census(CensusForm)
     case keptList(KeptListResult)
     case keptRead(KeptReadResult)
+    case keptKeep(KeptKeepResult)
 
     package func encode(to encoder: any Encoder) throws {
         switch self {
@@ -107,6 +110,7 @@ package enum Response: Hashable, Sendable, Encodable {
         case .census(let result): try result.encode(to: encoder)
         case .keptList(let result): try result.encode(to: encoder)
         case .keptRead(let result): try result.encode(to: encoder)
+        case .keptKeep(let result): try result.encode(to: encoder)
         }
     }
 }
@@ -257,18 +261,26 @@ package struct KeptForm: Hashable, Sendable, Codable {
 }
 
 package struct KeptReadParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case id, offset, length, path, pathBytes }
+
     package var id: String
     package var offset: Int64
     package var length: Int
+    /// Of which it must have been kept, or of something below it; nil for any.
+    package var path: PathForm?
 
-    package init(id: String, offset: Int64, length: Int) {
+    package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
         self.id = id
         self.offset = offset
         self.length = length
+        self.path = path.map { PathForm($0) }
     }
 
     package init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let container = try decoder.container(keyedBy: Key.self)
+        if container.contains(.path) || container.contains(.pathBytes) {
+            path = try PathForm(from: decoder).checkedBelowRoot()
+        }
         id = try container.decode(String.self, forKey: .id)
         offset = try container.decode(Int64.self, forKey: .offset)
         length = try container.decode(Int.self, forKey: .length)
@@ -279,6 +291,15 @@ package struct KeptReadParameters: Hashable, Sendable, Codable {
             throw Failure.invalidParameters(
                 "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")
         }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(id, forKey: .id)
+        try container.encode(offset, forKey: .offset)
+        try container.encode(length, forKey: .length)
+        try container.encodeIfPresent(path?.path, forKey: .path)
+        try container.encodeIfPresent(path?.pathBytes, forKey: .pathBytes)
     }
 }
 
@@ -295,6 +316,23 @@ package struct KeptReadResult: Hashable, Sendable, Codable {
 
     /// Nil if it is not base64.
     package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
+}
+
+package struct KeptKeepParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+    }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}
+
+package struct KeptKeepResult: Hashable, Sendable, Codable {
+    /// Missing if the file is empty.
+    package var id: String?
+    package init(id: String?) { self.id = id }
 }
 
 /// The form of an id, checked before it comes near a path: sixteen hexadecimal digits.

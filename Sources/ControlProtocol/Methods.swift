@@ -18,6 +18,7 @@ extension Request {
         case ps
         case keptList = "kept/list"
         case keptRead = "kept/read"
+        case keptKeep = "kept/keep"
     }
 
     package var method: Method {
@@ -37,6 +38,7 @@ extension Request {
         case .ps: .ps
         case .keptList: .keptList
         case .keptRead: .keptRead
+        case .keptKeep: .keptKeep
         }
     }
 }

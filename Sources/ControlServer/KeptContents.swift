@@ -10,22 +10,41 @@ package protocol KeptContents: Sendable {
     /// What was kept of documents at or below a path, relative to the mount's root, the newest first.
     func entries(under path: [UInt8], for peer: Peer) throws(KeptFailure) -> [KeptForm]
 
-    /// Up to `count` bytes; fewer than that mean the end.
+    /// Up to `count` bytes; fewer than that mean the end. With a path, of what was kept of that or below it.
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: Peer
+        _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8]
+
+    /// Keeps what a file holds now for somebody who is known to have the right to write to it. Nil if it holds nothing.
+    func keep(_ path: [UInt8], for peer: Peer) throws(KeptFailure) -> String?
 }
 
 package enum KeptFailure: Error, Hashable, Sendable {
     case notFound
     case denied
     case system(Errno)
+    /// It was kept of another path than that which was named.
+    case otherPath([UInt8], than: [UInt8])
+    /// Nothing that has contents, or nothing that lies there.
+    case notAFile
+    /// Why contents cannot be kept.
+    case notKept(String)
 
     var failure: Failure {
         switch self {
         case .notFound: .notFound("nothing was kept under this id")
         case .denied: .denied("you may not read this content")
         case .system(let errno): .internalError("the store could not be read: \(errno)")
+        case .otherPath(let path, let wanted):
+            .notFound(
+                "this content was kept of \(Self.name(path)), not of \(Self.name(wanted)) or of anything below it")
+        case .notAFile: .notFound("there is no file at this path")
+        case .notKept(let why): .internalError("what the file holds could not be kept: \(why)")
         }
+    }
+
+    /// The path of what was found without its line in the log is lost.
+    private static func name(_ path: [UInt8]) -> String {
+        path.isEmpty ? "a path that is not known" : "'\(PathForm(path).path.excerpt)'"
     }
 }

@@ -40,6 +40,12 @@ extension ClientConnection {
         case .keptRead(let parameters):
             // As base64.
             look(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
+        case .keptKeep(let parameters):
+            look(id, reserving: 0) { service, peer in
+                let store = try service.store()
+                _ = try service.guest(peer)?.checked(.write(.forMerging), at: parameters.path)
+                return try store.keep(parameters, for: peer)
+            }
         }
     }
 }
@@ -88,7 +94,14 @@ extension KeptContents {
     }
 
     fileprivate func read(_ parameters: KeptReadParameters, for peer: Peer) throws -> Response {
-        let bytes = try read(parameters.id, at: parameters.offset, count: parameters.length, for: peer)
+        let bytes = try read(
+            parameters.id, of: parameters.path?.bytes, at: parameters.offset, count: parameters.length,
+            for: peer)
         return .keptRead(KeptReadResult(content: bytes, isAtEnd: bytes.count < parameters.length))
+    }
+
+    fileprivate func keep(_ parameters: KeptKeepParameters, for peer: Peer) throws -> Response {
+        // The path was checked when the message was decoded.
+        .keptKeep(KeptKeepResult(id: try keep(parameters.path.bytes ?? [], for: peer)))
     }
 }

@@ -102,6 +102,7 @@ package final class Mount: StatusSource {
         if let rights = filesystem.rightsAround {
             try JoinableThread { [filesystem] in rights.run(filesystem) }.detach()
         }
+        pruneLater()
         if let watching = Watching(filesystem) { try JoinableThread { watching.run() }.detach() }
         try JoinableThread { [filesystem, mountpoint] in
             Sleeping(filesystem.parking, of: mountpoint, log: filesystem.engine.log).run()
@@ -117,6 +118,18 @@ package final class Mount: StatusSource {
         engine.workers.run { [filesystem] in filesystem.keeper.settle() }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestFarewell)")
+        }
+    }
+
+    /// Lets versions go that have become too old, every ten minutes.
+    private func pruneLater() {
+        guard filesystem.keeper.hasStore else { return }
+        engine.timers.schedule(at: (Engine.now + Self.prunePause).nanoseconds) { [weak self] in
+            guard let self, !filesystem.isOver.load(ordering: .relaxed) else { return }
+            engine.workers.run { [weak self] in
+                self?.filesystem.keeper.prune()
+                self?.pruneLater()
+            }
         }
     }
 
@@ -170,6 +183,8 @@ extension Mount {
     private static let loopThreads = 2
     /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
     private static let workerThreads = 4
+
+    private static let prunePause = Span.seconds(600)
 
     /// How long the work that is left may take when the mount is gone: a copy of the largest file that is kept.
     private static let longestFarewell = Span.seconds(30)

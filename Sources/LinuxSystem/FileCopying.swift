@@ -24,6 +24,11 @@ extension OwnedDescriptor {
         return false
     }
 
+    /// `lseek(2)` to the beginning.
+    package borrowing func rewind() throws(Errno) {
+        guard lseek(rawValue, 0, SEEK_SET) == 0 else { throw .last }
+    }
+
     /// Copies up to `limit` bytes from this file's position on, and says how many there were.
     ///
     /// `copy_file_range(2)`, which some file systems serve without moving bytes; `sendfile(2)` where it
@@ -54,6 +59,15 @@ extension OwnedDescriptor {
             done += count
         }
         return done
+    }
+
+    /// Whether this file and another one hold the same bytes in a range that both have.
+    package borrowing func hasSameContents(
+        as other: borrowing OwnedDescriptor, from offset: Int = 0, count: Int
+    ) throws(Errno) -> Bool {
+        let result = clinux_same_contents(rawValue, other.rawValue, Int64(offset), Int64(count))
+        guard result >= 0 else { throw .last }
+        return result == 1
     }
 
     /// `fsync(2)`.

@@ -17,7 +17,7 @@ package struct FileUser: Hashable, Sendable {
     /// Runs `body` while the calling thread is this user to the file system, with no capability that concerns files.
     ///
     /// Only root can; nobody else needs to. By the raw calls, since glibc's would change every thread.
-    package func act<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
+    package func act<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
         let (own, ownGroup, ownGroups) = (geteuid(), getegid(), try Self.ownGroups())
         guard clinux_act_as(user, group, supplementaryGroups, supplementaryGroups.count) == 0 else {
             throw .last

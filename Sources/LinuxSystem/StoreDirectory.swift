@@ -30,6 +30,11 @@ package struct StoreDirectory: ~Copyable, Sendable {
         return false
     }
 
+    /// `openat2(2)` of a directory in another one.
+    package static func subdirectory(
+        _ name: String, of parent: borrowing StoreDirectory
+    ) throws(Errno) -> StoreDirectory { try open(name, in: parent.descriptor) }
+
     /// A directory in this one, made with mode 0700 if it is missing.
     package borrowing func subdirectory(_ name: String) throws(Errno) -> StoreDirectory {
         do throws(Errno) {
@@ -101,6 +106,19 @@ package struct StoreDirectory: ~Copyable, Sendable {
 
     /// `fsync(2)` of the directory: its names survive a power cut.
     package borrowing func synchronise() throws(Errno) { try descriptor.synchronise() }
+
+    /// The same by a step of the caller's.
+    package borrowing func synchronise(
+        by step: (borrowing OwnedDescriptor) throws(Errno) -> Void
+    ) throws(Errno) { try step(descriptor) }
+
+    /// `fstatfs(2)` of the file system that it lies on.
+    package borrowing func filesystemStatus() throws(Errno) -> FilesystemStatus {
+        try descriptor.filesystemStatus()
+    }
+
+    /// `fchmod(2)` of the directory itself.
+    package borrowing func changeMode(to mode: UInt32) throws(Errno) { try descriptor.changeMode(to: mode) }
 
     /// Every name in the directory but `.` and `..`; one that is not UTF-8 is not the daemon's, and is
     /// shown with the replacement character so that it matches nothing.

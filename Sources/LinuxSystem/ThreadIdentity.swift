@@ -30,6 +30,21 @@ package enum ThreadIdentity {
     /// The daemon again, which file systems that look at the user must not take for the last requester.
     package static func becomeOneself() { clinux_become_oneself() }
 
+    /// Runs `body` with the room of a user: what that one may not exceed or take, `body` may not. A daemon of another user than root has
+    /// that user's room in any case.
+    package static func withRoom<Value: ~Copyable>(
+        of user: UInt32, group: UInt32, _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        guard OwnProcess.user == 0, user != 0 else { return try body() }
+        if isPrepared {
+            become(user: user, group: group)
+            defer { becomeOneself() }
+            return try body()
+        }
+        // A thread of another kind, which has no identity to come back to.
+        return try FileUser(user: user, group: group, supplementaryGroups: []).act(body)
+    }
+
     /// Gives up, for the calling thread and those it makes, the right of root's to exceed quotas and to take what a file system
     /// keeps for root: what is written, others write.
     package static func giveUpResources() throws(Errno) {

@@ -54,8 +54,8 @@ extension KeptFiles {
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
     ) throws(StoreError) -> KeptID {
         let entry = try copied(file, path: path, cause: cause, closed: closed, limit: limit)
-        // What shares its blocks takes no room.
-        if entry.method == .copy { state.withLock { $0.grown.insert(entry) } }
+        // What shares its blocks with the document takes no room.
+        if entry.method != .reflink { state.withLock { $0.grown.insert(entry) } }
         return entry.id
     }
 

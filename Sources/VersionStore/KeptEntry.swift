@@ -18,6 +18,17 @@ package struct KeepCause: RawRepresentable, Hashable, Sendable {
     package static let suspendedWriter = KeepCause(rawValue: "suspended-writer")
     /// Found in the store without an entry: the daemon was killed between the two.
     package static let recovered = KeepCause(rawValue: "recovered")
+    /// Written to a file that had been replaced or deleted meanwhile.
+    package static let orphan = KeepCause(rawValue: "orphan")
+    /// A step went ahead over a presenter that refused or did not answer.
+    package static let presenter = KeepCause(rawValue: "presenter")
+    /// A version is put in the place of what was there.
+    package static let restoring = KeepCause(rawValue: "restoring")
+    /// For a later release: two programs have changed the same contents.
+    package static let conflict = KeepCause(rawValue: "conflict")
+
+    /// Whether two programs disagreed about the contents, and neither knows what the other one has: these versions go last.
+    var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
 }
 
 /// How the contents came into the store.
@@ -27,6 +38,8 @@ package enum KeepMethod: String, Hashable, Sendable {
     /// A file that shared all blocks when it was made.
     case reflink
     case copy
+    /// A second name of a copy that holds the same.
+    case shared
     /// Not known any more, for a recovered entry.
     case unknown
 }

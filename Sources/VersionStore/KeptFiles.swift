@@ -12,10 +12,15 @@ import Synchronization
 final class KeptFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: KeptLog
+        /// In the log, as far as known.
+        var lines = 0
+        /// How many there were when the log was written anew.
+        var linesRenewed = 0
         var lastID: KeptID?
         /// Of files that are there.
         var owed: [LogLine] = []
         var grown = GrownFiles()
+        var ledger = Ledger()
     }
 
     /// What one attempt to put contents into the store needs to know.
@@ -29,31 +34,38 @@ final class KeptFiles: Sendable {
     /// A disk that stays full must not fill the memory. A file without a line is adopted, but where it was is lost.
     private static let mostOwed = 4096
 
+    let home: StoreDirectory
     let directory: StoreDirectory
-    /// The log, for those who read it.
-    let log: OwnedDescriptor
     let state: Mutex<State>
     let isReadOnly: Bool
     /// Whether the store was made when it was opened.
     let isNew: Bool
+    let limits: StoreLimits
     let clock: @Sendable () -> Int64
     let report: @Sendable (String) -> Void
+    let synchronise: Synchronisation
+    let writers: OpenWriters
+    /// A shorter log is not written anew.
+    let leastRenewedLines: Int
 
     init(
-        _ layout: consuming StoreLayout, clock: @escaping @Sendable () -> Int64,
-        report: @escaping @Sendable (String) -> Void
+        _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: OpenWriters
     ) throws(StoreError) {
         (isReadOnly, isNew) = (layout.isReadOnly, layout.isNew)
+        home = layout.home
         directory = layout.kept
         let file = layout.log
         do throws(Errno) {
-            log = try OwnedDescriptor.duplicating(file.rawValue)
-            state = Mutex(State(log: try KeptLog(file), lastID: nil))
+            state = Mutex(State(log: try KeptLog(file, synchronisingBy: settings.synchronise)))
         } catch {
             throw StoreError(error)
         }
-        self.clock = clock
-        self.report = report
+        limits = settings.limits
+        clock = settings.clock
+        report = settings.log
+        synchronise = settings.synchronise
+        leastRenewedLines = settings.leastRenewedLines
+        self.writers = writers
     }
 
     /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
@@ -62,17 +74,22 @@ final class KeptFiles: Sendable {
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights]
     ) throws(StoreError) -> KeptID {
         let contents = try examine(file)
+        let owner = owner(of: contents.rights)
+        let room = Self.room(taken: contents.status)
+        // A link takes nothing, but makes what there is stay.
+        try reserve(room, for: owner)
+        defer { release(room, of: owner) }
         let (id, time) = nextID()
         try storing { () throws(Errno) in try directory.link(file, as: id.description) }
         do throws(Errno) {
-            try directory.synchronise()
+            try directory.synchronise(by: synchronise)
         } catch {
             report("kept/\(id) may not outlive a power cut (\(error))")
         }
-        appendOrOwe(
-            LogLine(
-                KeptEntry(
-                    id, contents, path: path, cause: cause, closed: closed, method: .link, at: time)))
+        let entry = KeptEntry(
+            id, contents, path: path, cause: cause, closed: closed, method: .link, at: time)
+        appendOrOwe(LogLine(entry), owner: RoomOwner(contents.rights))
+        enter(entry, as: contents.status)
         return id
     }
 
@@ -88,21 +105,31 @@ final class KeptFiles: Sendable {
         try finish(beginCopying(file, limit: limit), path: path, cause: cause, closed: closed)
     }
 
-    /// Copies into a name that says "incomplete" until every byte is on the disk.
+    /// Copies into a name that says "incomplete" until every byte is on the disk. If the store has the same of the same owner, it gets
+    /// another name instead.
     func beginCopying(
         _ file: borrowing OwnedDescriptor, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
         let contents = try examine(file)
-        let (id, time) = nextID()
         let source = try storing { () throws(Errno) in try file.reopenedForReading() }
-        let target = try storing { () throws(Errno) in
-            try directory.create(id.description + Self.incomplete)
+        let (id, time) = nextID()
+        let name = id.description + Self.incomplete
+        if let same = share(source, contents, as: name) {
+            return UnfinishedCopy(
+                id: id, time: time, contents: contents, method: .shared, reserved: 0, file: same)
         }
+        let owner = owner(of: contents.rights)
+        let room = Self.room(neededFor: contents.status, limit: limit)
+        try reserve(room, for: owner)
         do throws(StoreError) {
-            let method = try Self.fill(target, from: source, limit: limit)
-            return UnfinishedCopy(id: id, time: time, contents: contents, method: method, file: target)
+            var method = KeepMethod.copy
+            let target = try freeingIfFull(room, of: owner) { () throws(StoreError) in
+                try fill(name, from: source, of: contents, limit: limit, &method)
+            }
+            return UnfinishedCopy(
+                id: id, time: time, contents: contents, method: method, reserved: room, file: target)
         } catch {
-            undo(id.description + Self.incomplete)
+            release(room, of: owner)
             throw error
         }
     }
@@ -111,8 +138,11 @@ final class KeptFiles: Sendable {
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
     ) throws(StoreError) -> KeptEntry {
         let incomplete = copy.id.description + Self.incomplete
+        defer { release(copy.reserved, of: owner(of: copy.contents.rights)) }
+        let status: FileStatus
         do throws(Errno) {
-            try copy.file.synchronise()
+            try synchronise(copy.file)
+            status = try copy.file.status()
             try directory.rename(incomplete, to: copy.id.description)
         } catch {
             undo(incomplete)
@@ -122,6 +152,7 @@ final class KeptFiles: Sendable {
             copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
             at: copy.time)
         try record(entry)
+        enter(entry, as: status)
         return entry
     }
 
@@ -133,6 +164,7 @@ final class KeptFiles: Sendable {
             try directory.rename(incomplete, to: copy.id.description)
         } catch {
             undo(incomplete)
+            release(copy.reserved, of: owner(of: copy.contents.rights))
             throw StoreError(error)
         }
         return copy
@@ -143,48 +175,59 @@ final class KeptFiles: Sendable {
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
     ) -> KeptID {
         do throws(Errno) {
-            try copy.file.synchronise()
-            try directory.synchronise()
+            try synchronise(copy.file)
+            try directory.synchronise(by: synchronise)
         } catch {
             report("kept/\(copy.id) may not outlive a power cut (\(error))")
         }
-        appendOrOwe(
-            LogLine(
-                KeptEntry(
-                    copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
-                    at: copy.time)))
+        let entry = KeptEntry(
+            copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
+            at: copy.time)
+        appendOrOwe(LogLine(entry), owner: RoomOwner(copy.contents.rights))
+        enter(entry, as: lookAt(copy.file) ?? copy.contents.status)
+        release(copy.reserved, of: owner(of: copy.contents.rights))
         return copy.id
+    }
+
+    private func lookAt(_ file: borrowing OwnedDescriptor) -> FileStatus? {
+        do throws(Errno) { return try file.status() } catch { return nil }
     }
 
     /// Puts a copy in the place of a link. What was written to the file until now is in it.
     func detach(_ id: KeptID, limit: Int) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         let source = try open(id)
+        let contents = try examine(source)
+        let owner = owner(of: contents.rights)
+        let room = Self.room(neededFor: contents.status, limit: limit)
+        try reserve(room, for: owner)
+        defer { release(room, of: owner) }
         let incomplete = id.description + Self.incomplete
-        let target = try storing { () throws(Errno) in try directory.create(incomplete) }
+        var method = KeepMethod.copy
+        let target = try freeingIfFull(room, of: owner) { () throws(StoreError) in
+            try fill(incomplete, from: source, of: contents, limit: limit, &method)
+        }
         do throws(StoreError) {
-            _ = try Self.fill(target, from: source, limit: limit)
-            takeRights(target, of: source, as: id)
+            takeRights(target, contents, as: id)
             try storing { () throws(Errno) in
-                try target.synchronise()
+                try synchronise(target)
                 try directory.replace(id.description, by: incomplete)
             }
         } catch {
             undo(incomplete)
             throw error
         }
-        try storing { () throws(Errno) in try directory.synchronise() }
+        measure(id)
+        try storing { () throws(Errno) in try directory.synchronise(by: synchronise) }
     }
 
     /// A copy in the place of a link is closed to those to whom the file is closed.
-    private func takeRights(
-        _ copy: borrowing OwnedDescriptor, of file: borrowing OwnedDescriptor, as id: KeptID
-    ) {
+    private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: KeptID) {
         do throws(Errno) {
-            let (status, list) = (try file.status(), try file.accessControlList())
-            try copy.changeOwner(user: status.user, group: status.group)
-            try copy.changeMode(to: status.mode & 0o666)
-            guard let list else { return }
+            // Where that is not possible it is the daemon's, and so open to root or its only user.
+            try copy.changeOwner(user: contents.status.user, group: contents.status.group)
+            try copy.changeMode(to: contents.status.mode & 0o666)
+            guard let list = contents.rights.accessControlList else { return }
             try copy.setAccessControlList(list)
         } catch {
             // Its mode is 0600 then.
@@ -192,7 +235,10 @@ final class KeptFiles: Sendable {
         }
     }
 
-    func discard(_ copy: consuming UnfinishedCopy) { undo(copy.id.description) }
+    func discard(_ copy: consuming UnfinishedCopy) {
+        undo(copy.id.description)
+        release(copy.reserved, of: owner(of: copy.contents.rights))
+    }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
         try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
@@ -204,8 +250,10 @@ final class KeptFiles: Sendable {
         let isOwed = state.withLock { state in state.owed.contains { $0.id == id.description } }
         if !isOwed { try append(line) }
         try remove(id.description)
+        state.withLock { $0.ledger.remove(id) }
         // It may have been written meanwhile: then the next opening finds a line without a file.
         if isOwed { forgetOwed(id) }
+        renewLogIfLong()
     }
 }
 
@@ -227,15 +275,52 @@ extension KeptFiles {
         }
     }
 
-    private static func fill(
-        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, limit: Int
+    /// Makes a file of the store with what another one holds: the owner's, and in the owner's room.
+    private func fill(
+        _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents, limit: Int,
+        _ method: inout KeepMethod
+    ) throws(StoreError) -> OwnedDescriptor {
+        let target = try storing { () throws(Errno) in try directory.create(name) }
+        do throws(StoreError) {
+            try give(target, to: contents.status)
+            method = try fill(target, from: source, of: contents, limit: limit)
+            return target
+        } catch {
+            undo(name)
+            throw error
+        }
+    }
+
+    /// What is written to it afterwards counts for the owner's quota.
+    private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
+        guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
+        do throws(Errno) {
+            try file.changeOwner(user: status.user, group: status.group)
+        } catch {
+            // Some file systems know no owners, and no quotas either.
+            guard [.notPermitted, .invalid, .unsupported].contains(error) else { throw StoreError(error) }
+        }
+    }
+
+    private func fill(
+        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, of contents: Contents,
+        limit: Int
     ) throws(StoreError) -> KeepMethod {
-        if try storing({ () throws(Errno) in try source.reflink(to: target) }) { return .reflink }
+        let owner = RoomOwner(contents.rights)
+        let isShared = try storing { () throws(Errno) in
+            try source.rewind()
+            return try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
+                try source.reflink(to: target)
+            }
+        }
+        if isShared { return .reflink }
         let size = try storing { () throws(Errno) in try source.status().size }
         guard size <= limit else { throw .tooLarge(limit: limit) }
         // One byte more than allowed tells a file that grew meanwhile from one that just fits.
         let copied = try storing { () throws(Errno) in
-            try source.copyContents(to: target, limit: limit + 1)
+            try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
+                try source.copyContents(to: target, limit: limit + 1)
+            }
         }
         guard copied <= limit else { throw .tooLarge(limit: limit) }
         return .copy
@@ -244,19 +329,25 @@ extension KeptFiles {
     /// The copied contents are there; now their name and their line become durable, in this order.
     private func record(_ entry: KeptEntry) throws(StoreError) {
         do throws(StoreError) {
-            try storing { () throws(Errno) in try directory.synchronise() }
-            try append(LogLine(entry))
+            try storing { () throws(Errno) in try directory.synchronise(by: synchronise) }
+            try append(LogLine(entry), owner: RoomOwner(entry.rights))
         } catch {
             undo(entry.id.description)
             throw error
         }
     }
 
-    func append(_ line: LogLine) throws(StoreError) {
-        let bytes = line.bytes()
+    func append(_ line: LogLine, owner: RoomOwner = .root) throws(StoreError) {
+        try append([line], owner: owner)
+    }
+
+    func append(_ lines: [LogLine], owner: RoomOwner = .root) throws(StoreError) {
+        guard !lines.isEmpty else { return }
+        let bytes = lines.flatMap { $0.bytes() }
         try state.withLock { state throws(StoreError) in
             do throws(Errno) {
-                try state.log.append(bytes)
+                try state.log.append(bytes, owner: owner)
+                state.lines += lines.count
                 state.settle()
             } catch {
                 throw StoreError(error)
@@ -265,9 +356,9 @@ extension KeptFiles {
     }
 
     /// For the line of a file that is there and stays.
-    func appendOrOwe(_ line: LogLine) {
+    func appendOrOwe(_ line: LogLine, owner: RoomOwner = .root) {
         do throws(StoreError) {
-            try append(line)
+            try append(line, owner: owner)
         } catch {
             let isOwed: Bool = state.withLock { state in
                 guard state.owed.count < Self.mostOwed else { return false }
@@ -280,14 +371,14 @@ extension KeptFiles {
 
     func settle() { state.withLock { $0.settle() } }
 
-    private func forgetOwed(_ id: KeptID) {
+    func forgetOwed(_ id: KeptID) {
         state.withLock { state in state.owed.removeAll { $0.id == id.description } }
     }
 
     func remove(_ name: String) throws(StoreError) {
         try storing { () throws(Errno) in
             try directory.remove(name)
-            try directory.synchronise()
+            try directory.synchronise(by: synchronise)
         }
     }
 
@@ -309,6 +400,7 @@ extension KeptFiles.State {
         while let line = owed.first {
             // It was reported of each, and is tried again.
             do throws(Errno) { try log.append(line.bytes()) } catch { return }
+            lines += 1
             owed.removeFirst()
         }
     }
@@ -332,5 +424,7 @@ package struct UnfinishedCopy: ~Copyable, Sendable {
     let time: Int64
     let contents: KeptFiles.Contents
     let method: KeepMethod
+    /// The room that is held free for it until it is entered.
+    let reserved: Int
     let file: OwnedDescriptor
 }

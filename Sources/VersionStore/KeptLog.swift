@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import LinuxSystem
+package import LinuxSystem
 
-/// `kept.log`: appended to and never rewritten.
+/// `kept.log`: appended to, and written anew when most of it is about versions that are gone.
 ///
 /// A line that a crash tore is closed by the newline the next append begins with, and skipped by every
 /// reader.
@@ -11,12 +11,16 @@ struct KeptLog: ~Copyable, Sendable {
     private static let page = 1 << 16
 
     private let file: OwnedDescriptor
+    private let synchronise: Synchronisation
     /// The last line has no newline yet.
     private var isTorn: Bool
 
-    init(_ file: consuming OwnedDescriptor) throws(Errno) {
+    init(
+        _ file: consuming OwnedDescriptor, synchronisingBy synchronise: @escaping Synchronisation
+    ) throws(Errno) {
         isTorn = try Self.isTorn(file, size: Int(file.status().size))
         self.file = file
+        self.synchronise = synchronise
     }
 
     deinit { file.unlock() }
@@ -26,16 +30,19 @@ struct KeptLog: ~Copyable, Sendable {
         return try file.read(at: size - 1, count: 1) != [UInt8(ascii: "\n")]
     }
 
-    /// Appends a line and makes it durable; after an error the log holds no part of it.
+    /// Appends a line and makes it durable; after an error the log holds no part of it. It takes the room of `owner`.
     ///
     /// The log is open for writing only meanwhile: nobody can make a file system read-only in which a file is.
-    mutating func append(_ line: [UInt8]) throws(Errno) {
+    mutating func append(_ line: [UInt8], owner: RoomOwner = .root) throws(Errno) {
         let file = try file.reopenedForAppending()
         let size = try file.status().size
         do throws(Errno) {
-            try file.writeAll(isTorn ? [UInt8(ascii: "\n")] + line : line)
+            let bytes = isTorn ? [UInt8(ascii: "\n")] + line : line
+            try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
+                try file.writeAll(bytes)
+            }
             isTorn = false
-            try file.synchronise()
+            try synchronise(file)
         } catch {
             isTorn = true
             try file.shorten(to: Int(size))
@@ -47,18 +54,31 @@ struct KeptLog: ~Copyable, Sendable {
     /// How long the log is; what is before its end stays as it is.
     borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
 
+    /// The log for a reader, who goes on with it when another file takes its place.
+    borrowing func reader() throws(Errno) -> OwnedDescriptor {
+        try OwnedDescriptor.duplicating(file.rawValue)
+    }
+
     /// Hands every line of a log's beginning to `body`, oldest first, and says how many could not be read.
-    ///
-    /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
-    /// from nowhere else.
     static func forEach(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
     ) throws(Errno) -> Int {
-        var (offset, unreadable) = (0, 0)
-        func handOn(_ bytes: ArraySlice<UInt8>) {
-            guard !bytes.isEmpty else { return }
-            if let line = LogLine.read(bytes) { body(line) } else { unreadable += 1 }
+        var unreadable = 0
+        try forEachText(in: file, upTo: size) { text in
+            if let line = LogLine.read(text) { body(line) } else { unreadable += 1 }
         }
+        return unreadable
+    }
+
+    /// The same as it is written, without the newlines.
+    ///
+    /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
+    /// from nowhere else.
+    static func forEachText(
+        in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
+    ) throws(Errno) {
+        var offset = 0
+        func handOn(_ bytes: ArraySlice<UInt8>) { if !bytes.isEmpty { body(bytes) } }
         var pending: [UInt8] = []
         while true {
             let page = try file.read(at: offset, count: min(Self.page, size - offset))
@@ -69,11 +89,26 @@ struct KeptLog: ~Copyable, Sendable {
                 handOn(rest[..<end])
                 rest = rest[(end + 1)...]
             }
-            if page.count < Self.page {
-                handOn(rest)
-                return unreadable
-            }
+            if page.count < Self.page { return handOn(rest) }
             pending = rest.count > Self.longestLine ? [] : Array(rest)
         }
     }
+}
+
+/// How a file or directory of the store comes to the disk, which is fsync(2).
+package typealias Synchronisation = @Sendable (borrowing OwnedDescriptor) throws(Errno) -> Void
+
+/// The user and the group in whose name the disk is written.
+struct RoomOwner: Hashable, Sendable {
+    let user: UInt32
+    let group: UInt32
+
+    static let root = RoomOwner(user: 0, group: 0)
+
+    init(user: UInt32, group: UInt32) {
+        self.user = user
+        self.group = group
+    }
+
+    init(_ rights: FileRights) { self.init(user: rights.user, group: rights.group) }
 }

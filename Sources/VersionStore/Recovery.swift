@@ -5,10 +5,11 @@ import Synchronization
 /// Makes files and log agree again after a kill, when a store is opened.
 extension KeptFiles {
     private struct Census {
-        var live: Set<KeptID> = []
+        var live: [KeptID: KeptEntry?] = [:]
         var dropped: Set<KeptID> = []
         var last: KeptID?
         var unreadable = 0
+        var lines = 0
 
         mutating func count(_ id: KeptID) { last = max(last ?? id, id) }
     }
@@ -19,17 +20,32 @@ extension KeptFiles {
         let names = try storing { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(KeptID.init))
         for id in files { census.count(id) }
-        state.withLock { [last = census.last] state in state.lastID = last }
+        state.withLock { [last = census.last, lines = census.lines] state in
+            (state.lastID, state.lines) = (last, lines)
+        }
         if census.unreadable > 0 { report("kept.log: \(census.unreadable) torn or unknown lines skipped") }
         try sweep(names)
         for id in files.sorted() {
             if census.dropped.contains(id) {
                 try remove(id.description)
-            } else if !census.live.contains(id) {
+            } else if let entry = census.live[id] {
+                if let entry { enter(entry) }
+            } else {
                 try adopt(id)
             }
         }
-        reportMissing(census.live.subtracting(files))
+        reportMissing(Set(census.live.keys).subtracting(files))
+        prune()
+    }
+
+    /// A version that cannot be looked at takes no room as far as is known; it may be seen the next time.
+    private func enter(_ entry: KeptEntry) {
+        do throws(Errno) {
+            let status = try directory.path(of: entry.id.description).status()
+            state.withLock { state in state.ledger.insert(entry.id, item(entry, status)) }
+        } catch {
+            report("kept/\(entry.id) could not be looked at (\(error))")
+        }
     }
 
     /// Nothing is written about them: what was not seen this time may be seen the next.
@@ -44,9 +60,10 @@ extension KeptFiles {
         census.unreadable = try forEachLine { line in
             guard let id = KeptID(line.id) else { return }
             census.count(id)
-            if line.event == .kept { census.live.insert(id) }
+            census.lines += 1
+            if line.event == .kept { census.live[id] = .some(line.entry) }
             if line.isDrop {
-                census.live.remove(id)
+                census.live[id] = nil
                 census.dropped.insert(id)
             }
         }
@@ -66,16 +83,18 @@ extension KeptFiles {
 
     /// Writes the line a kill came before.
     ///
-    /// A linked file still has its owner; a copy has the daemon's. Nobody else gets to read it: in which
+    /// A linked file has its owner, and so has a copy. Nobody else gets to read it: in which
     /// directories it lay is not known any more, and these may have been closed to others.
     private func adopt(_ id: KeptID) throws(StoreError) {
         let entry = try storing { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
-            return KeptEntry(
+            let entry = KeptEntry(
                 id: id, path: [], cause: .recovered, time: id.nanoseconds,
                 rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
+            state.withLock { state in state.ledger.insert(id, item(entry, status)) }
+            return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")
         // A disk on which there is no room for it is no reason not to mount.
@@ -147,13 +166,24 @@ extension KeptFiles {
     /// Those that are owed come last. A line that is being appended is no line yet; but who reads the log, which may be long, keeps
     /// nobody from appending.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
-        let (size, owed) = try state.withLock { state throws(StoreError) in
-            do throws(Errno) { return (try state.log.size(), state.owed) } catch { throw StoreError(error) }
+        let reading = try state.withLock { state throws(StoreError) in
+            do throws(Errno) {
+                return Reading(log: try state.log.reader(), size: try state.log.size(), owed: state.owed)
+            } catch {
+                throw StoreError(error)
+            }
         }
         let unreadable = try storing { () throws(Errno) in
-            try KeptLog.forEach(in: log, upTo: size, body)
+            try KeptLog.forEach(in: reading.log, upTo: reading.size, body)
         }
-        for line in owed { body(line) }
+        for line in reading.owed { body(line) }
         return unreadable
+    }
+
+    /// What is read of the log, also when another file has taken its place by then.
+    private struct Reading: ~Copyable, Sendable {
+        let log: OwnedDescriptor
+        let size: Int
+        let owed: [LogLine]
     }
 }

@@ -6,6 +6,8 @@ package enum StoreError: Error, Hashable, Sendable {
     /// The daemon may not link or read the file, or may not write the source's root.
     case noRight
     case noSpace
+    /// The versions of the file's owner take as many bytes as they may, and none may go yet.
+    case overLimit(Int)
     /// The contents cannot be shared and are larger than what is copied.
     case tooLarge(limit: Int)
     case readOnly

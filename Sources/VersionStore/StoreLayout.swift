@@ -3,22 +3,32 @@ package import LinuxSystem
 
 /// The directories and files of a store.
 ///
-///     .truce/            0700, the daemon's
-///         version        says that this is ours, and of which form
-///         kept.log       one line for each file kept or dropped
-///         kept/ID        the files
-///         kept/ID.copying   one that is not complete
+///     .truce/               0755, the daemon's
+///         README            what this is, for those who find it; for everybody, as the next two
+///         .gitignore        so that git leaves all of it alone
+///         CACHEDIR.TAG      so that tar(1) and backups can leave it out
+///         store/            0700
+///             version       says that this is ours, and of which form
+///             kept.log      one line for each file kept or dropped
+///             kept/ID       the files
+///             kept/ID.copying   one that is not complete
+///
+/// In the store of an earlier release, what is in `store` lies in `.truce` itself, and stays there (D194).
 package struct StoreLayout: ~Copyable {
     static let home = ".truce"
+    private static let inner = "store"
     private static let marker = "version"
     private static let newMarker = "version.new"
-    private static let log = "kept.log"
+    static let log = "kept.log"
+    static let newLog = "kept.log.new"
     private static let kept = "kept"
     private static let markerText = Array("truce store 1\n".utf8)
 
     /// Takes the exclusive lock of a file; false if another process has it.
     package typealias LockTaking = (borrowing OwnedDescriptor) throws(Errno) -> Bool
 
+    /// That which the log is in.
+    let home: StoreDirectory
     let kept: StoreDirectory
     let log: OwnedDescriptor
     let isReadOnly: Bool
@@ -31,7 +41,7 @@ package struct StoreLayout: ~Copyable {
     ) throws(StoreError) -> StoreLayout {
         var isNew = false
         do throws(StoreError) {
-            return try open(in: root, isNew: &isNew, takeLock)
+            return try open(in: root, isNew: &isNew, takeLock, log)
         } catch {
             if isNew { remove(from: root, log: log) }
             throw error
@@ -42,14 +52,13 @@ package struct StoreLayout: ~Copyable {
     static func remove(from root: borrowing OwnedDescriptor, log: (String) -> Void) {
         do throws(Errno) {
             let home = try StoreDirectory.open(Self.home, in: root)
-            // The directory first, because it stays if anything is in it. How far its making came, who knows.
-            for (name, isDirectory) in [(kept, true), (Self.log, false), (marker, false), (newMarker, false)]
-            {
-                do throws(Errno) {
-                    try home.remove(name, isDirectory: isDirectory)
-                } catch {
-                    guard error == .noEntry else { throw error }
-                }
+            let store = try home.subdirectory(inner)
+            // The directory first, because it stays if anything is in it.
+            try remove(kept, from: store, isDirectory: true)
+            for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
+            try remove(inner, from: home, isDirectory: true)
+            for notice in Notice.all {
+                for name in [notice.name, notice.newName] { try remove(name, from: home) }
             }
             try StoreDirectory.open(".", in: root).remove(Self.home, isDirectory: true)
         } catch {
@@ -57,17 +66,97 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
+    /// How far its making came, who knows.
+    private static func remove(
+        _ name: String, from directory: borrowing StoreDirectory, isDirectory: Bool = false
+    ) throws(Errno) {
+        do throws(Errno) {
+            try directory.remove(name, isDirectory: isDirectory)
+        } catch {
+            guard error == .noEntry else { throw error }
+        }
+    }
+
     private static func open(
-        in root: borrowing OwnedDescriptor, isNew: inout Bool, _ takeLock: LockTaking
+        in root: borrowing OwnedDescriptor, isNew: inout Bool, _ takeLock: LockTaking, _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
-        try checkOwner(home)
-        try checkMarker(home)
-        let kept = try storing { () throws(Errno) in try home.subdirectory(Self.kept) }
+        let store = try openStore(in: home)
+        try checkMarker(store)
+        let kept = try storing { () throws(Errno) in try store.subdirectory(Self.kept) }
         var isReadOnly = false
-        let log = try openLog(in: home, isReadOnly: &isReadOnly, takeLock)
-        if !isReadOnly { try storing { () throws(Errno) in try home.synchronise() } }
-        return StoreLayout(kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
+        let log = try openLog(in: store, isReadOnly: &isReadOnly, takeLock)
+        if !isReadOnly {
+            try storing { () throws(Errno) in
+                try remove(newLog, from: store)
+                try store.synchronise()
+            }
+            furnish(home, report)
+        }
+        return StoreLayout(home: store, kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
+    }
+
+    /// The directory with the marker: that of earlier releases, or the one in it.
+    private static func openStore(in home: borrowing StoreDirectory) throws(StoreError) -> StoreDirectory {
+        let names = try storing { () throws(Errno) in try home.names() }
+        let isEarlier = names.contains(marker) || names.contains(newMarker)
+        let isWhole = try isEarlier ? names.contains(marker) : hasMarker(home, names)
+        try check(home, hasMode: isWhole ? [0o700, 0o755] : [0o700])
+        if isEarlier { return try storing { () throws(Errno) in try home.subdirectory(".") } }
+        if !isWhole { try checkBeginning(of: home, names) }
+        let store = try storing { () throws(Errno) in try home.subdirectory(inner) }
+        try check(store, hasMode: [0o700])
+        return store
+    }
+
+    private static func hasMarker(
+        _ home: borrowing StoreDirectory, _ names: [String]
+    ) throws(StoreError) -> Bool {
+        guard names.contains(inner) else { return false }
+        return try storing { () throws(Errno) in
+            do throws(Errno) {
+                return try StoreDirectory.subdirectory(inner, of: home).names().contains(marker)
+            } catch {
+                // Something else is called so.
+                guard [.notADirectory, .linkLoop].contains(error) else { throw error }
+                return false
+            }
+        }
+    }
+
+    /// A directory without a marker may be one that a daemon was killed in while it made it: nothing else is in it then.
+    private static func checkBeginning(
+        of home: borrowing StoreDirectory, _ names: [String]
+    ) throws(StoreError) {
+        let known = Set(Notice.all.flatMap { [$0.name, $0.newName] } + [inner])
+        guard names.allSatisfy(known.contains) else { throw .foreign("it has no file \(inner)/\(marker)") }
+        for notice in Notice.all where names.contains(notice.name) {
+            let text = try storing { () throws(Errno) in
+                try home.open(notice.name).read(at: 0, count: notice.text.utf8.count + 1)
+            }
+            guard text == Array(notice.text.utf8) else {
+                throw .foreign("its file \(notice.name) is of another kind")
+            }
+        }
+    }
+
+    /// Makes what is for everybody, and lets everybody in to that. Without it programs of other users complain, no more.
+    private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
+        do throws(Errno) {
+            let names = try home.names()
+            for notice in Notice.all where !names.contains(notice.name) {
+                try remove(notice.newName, from: home)
+                let file = try home.create(notice.newName)
+                try file.writeAll(Array(notice.text.utf8))
+                try file.changeMode(to: 0o644)
+                try file.synchronise()
+                try home.rename(notice.newName, to: notice.name)
+            }
+            if try home.status().mode & 0o777 != 0o755 { try home.changeMode(to: 0o755) }
+            try home.synchronise()
+        } catch {
+            report("the notices in \(Self.home) could not be made (\(error))")
+        }
     }
 
     /// The log, locked, and open for reading only; see `KeptLog.append`.
@@ -129,12 +218,14 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    private static func checkOwner(_ home: borrowing StoreDirectory) throws(StoreError) {
-        let status = try storing { () throws(Errno) in try home.status() }
+    private static func check(
+        _ directory: borrowing StoreDirectory, hasMode modes: [UInt32]
+    ) throws(StoreError) {
+        let status = try storing { () throws(Errno) in try directory.status() }
         guard status.user == OwnProcess.user else {
             throw .foreign("it belongs to user \(status.user), not to user \(OwnProcess.user)")
         }
-        guard status.mode & 0o777 == 0o700 else {
+        guard modes.contains(status.mode & 0o777) else {
             throw .foreign("its mode is \(String(status.mode & 0o777, radix: 8)), not 700")
         }
     }
@@ -168,4 +259,36 @@ package struct StoreLayout: ~Copyable {
         try home.rename(newMarker, to: marker)
         try home.synchronise()
     }
+}
+
+/// A file for those who find the directory.
+private struct Notice {
+    let name: String
+    let text: String
+    var newName: String { name + ".new" }
+
+    static let all = [
+        Notice(name: ".gitignore", text: "*\n"),
+        Notice(
+            name: "CACHEDIR.TAG",
+            text: """
+                Signature: 8a477f597d28d172789f06886806bc55
+                # Truce keeps contents here that other programs went over; see README.
+                # For the form of this file see https://bford.info/cachedir/
+
+                """),
+        Notice(
+            name: "README",
+            text: """
+                Truce keeps contents here that a program went over while another program used the file.
+
+                While this folder's parent is mounted by truce:
+                    truce kept PATH                    lists what was kept of a file or folder
+                    truce kept PATH --restore ID -     writes one version to standard output
+
+                What is kept goes by itself: when it is 30 days old, or takes too much room. What is in
+                "store" is for the daemon only. It may be removed while nothing is mounted here.
+
+                """),
+    ]
 }

@@ -18,28 +18,39 @@ package final class VersionStore: Sendable {
     /// The source cannot be written then, and every `keep` says so.
     package let absence: StoreError?
     private let largestCopy: Int
-    private let writers = Mutex<[KeptID: [UInt64: String]]>([:])
+    private let writers = OpenWriters()
 
     /// Opens `.truce` in the root of a source, and makes it if it is missing.
     ///
     /// - Parameters:
     ///   - root: a descriptor of the root; `O_PATH` will do.
     ///   - largestCopy: the most bytes that are copied.
+    ///   - limits: how much is kept.
     ///   - clock: nanoseconds since 1970.
-    ///   - log: hears of everything that was not as it should be, one sentence each.
+    ///   - synchronise: brings a file or a directory to the disk.
+    ///   - log: hears of everything that was not as it should be, and of what had to go, one sentence each.
+    ///   - leastRenewedLines: a log of fewer lines is not written anew.
     ///   - takeLock: takes the exclusive lock of a file, or says that it cannot be had.
     /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
     package init(
         in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
+        limits: StoreLimits = StoreLimits(),
         clock: @escaping @Sendable () -> Int64 = WallClock.nanoseconds,
+        synchronisingBy synchronise: @escaping Synchronisation = { file throws(Errno) in
+            try file.synchronise()
+        },
         log: @escaping @Sendable (String) -> Void,
+        renewingLogsOf leastRenewedLines: Int = 4096,
         takingLockBy takeLock: StoreLayout.LockTaking = { file throws(Errno) in try file.lockAtOnce() }
     ) throws(StoreError) {
         self.largestCopy = largestCopy
         self.log = log
         do throws(StoreError) {
             let layout = try StoreLayout.open(in: root, takingLockBy: takeLock, log: log)
-            let files = try KeptFiles(layout, clock: clock, report: log)
+            let settings = StoreSettings(
+                limits: limits, clock: clock, log: log, synchronise: synchronise,
+                leastRenewedLines: leastRenewedLines)
+            let files = try KeptFiles(layout, settings, writers: writers)
             try files.recover()
             self.files = files
             absence = nil
@@ -50,6 +61,9 @@ package final class VersionStore: Sendable {
             log("nothing will be kept: the source cannot be written")
         }
     }
+
+    /// Lets versions go that are too old or too many, or take too much room. Call it now and then.
+    package func prune() { files?.prune() }
 
     /// Takes the store away again if this opening has made it: what it was made for did not come about.
     package func discardIfNew(in root: borrowing OwnedDescriptor) {
@@ -112,25 +126,29 @@ package final class VersionStore: Sendable {
         try present().drop(id, reason: reason)
     }
 
+    /// Lets go of several, as far as they are there.
+    package func letGo(of ids: [KeptID], reason: String) { files?.letGo(ofKnown: ids, because: reason) }
+
     /// Gives a link contents of its own, so that what is written to its file from now on does not change them. A kill leaves
     /// the link or the copy under the ID, and both hold the same.
     package func detach(_ id: KeptID) throws(StoreError) { try present().detach(id, limit: largestCopy) }
 
     /// A program has the file of a link open to write, until ``noteClosed(_:by:)``.
     package func noteWriter(of id: KeptID, _ name: String, by number: UInt64) {
-        writers.withLock { $0[id, default: [:]][number] = name }
+        writers.insert(name, of: id, by: number)
     }
 
     package func noteClosed(_ id: KeptID, by number: UInt64) {
-        writers.withLock { writers in
-            writers[id]?[number] = nil
-            if writers[id]?.isEmpty ?? false { writers[id] = nil }
-        }
+        // From now on it has the length that it has.
+        if writers.remove(id, by: number) { files?.measure(id) }
     }
 
     /// The programs that have the file of a link open to write, each once, in the order of their names.
-    package func writers(of id: KeptID) -> [String] {
-        writers.withLock { Set(($0[id] ?? [:]).values) }.sorted()
+    package func writers(of id: KeptID) -> [String] { writers.names(of: id) }
+
+    /// Whether a file holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
+    package func holds(_ id: KeptID, _ file: borrowing OwnedDescriptor) -> Bool {
+        do throws(StoreError) { return try present().holds(id, file) } catch { return false }
     }
 
     /// The last chance of lines that had no room: without them, the next opening finds the contents and not whose they were.
@@ -184,4 +202,13 @@ package final class VersionStore: Sendable {
         guard let files else { throw absence ?? .readOnly }
         return files
     }
+}
+
+/// How a store is run.
+struct StoreSettings: Sendable {
+    let limits: StoreLimits
+    let clock: @Sendable () -> Int64
+    let log: @Sendable (String) -> Void
+    let synchronise: Synchronisation
+    let leastRenewedLines: Int
 }

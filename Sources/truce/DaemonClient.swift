@@ -37,8 +37,12 @@ struct DaemonClient: ~Copyable {
         try wire.call(.keptList(KeptListParameters(path: path)))
     }
 
-    mutating func read(_ id: String, at offset: Int64) throws(CommandFailure) -> KeptReadResult {
+    /// Of what was kept of a path, or below it.
+    mutating func read(
+        _ id: String, of path: [UInt8], at offset: Int64
+    ) throws(CommandFailure) -> KeptReadResult {
         try wire.call(
-            .keptRead(KeptReadParameters(id: id, offset: offset, length: ProtocolLimits.readBytes)))
+            .keptRead(
+                KeptReadParameters(id: id, offset: offset, length: ProtocolLimits.readBytes, of: path)))
     }
 }

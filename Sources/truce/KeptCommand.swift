@@ -10,16 +10,21 @@ struct Kept: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             abstract: "Lists contents that were kept before something went over them, or copies one back.",
-            usage: "truce kept PATH [--json]\ntruce kept PATH --restore ID TO [--force]")
+            usage: "truce kept PATH [--json]\ntruce kept PATH --restore ID TO [--force]",
+            discussion: """
+                ID must have been kept of PATH, or of something below it. TO may be - for standard output. With \
+                --force a file of a mount that is TO is written over: it keeps its owner, rights and attributes, \
+                and what it holds is kept first.
+                """)
     }
 
     @Flag(help: "Print the list as one line of JSON.")
     var json = false
 
-    @Option(help: "Copy the content with this id to TO.", completion: .none)
+    @Option(help: "Copy the content with this id to TO; - is standard output.", completion: .none)
     var restore: String?
 
-    @Flag(help: "Replace TO if it exists.")
+    @Flag(help: "Replace what TO holds if it exists.")
     var force = false
 
     @Argument(help: "A path in the mount; what was kept of it and below it is listed.")
@@ -47,7 +52,9 @@ struct Kept: ParsableCommand {
             let target = try RawArgument.bytes(of: to)
             let slash = target.lastIndex(of: UInt8(ascii: "/"))
             let directory = slash.map { Array(target[...$0]) } ?? [UInt8(ascii: ".")]
-            try Watchdog.attending(to: directory) { try copy(restore, to: target, from: &client) }
+            try Watchdog.attending(to: directory) {
+                try copy(restore, of: mounted.inside, to: target, from: &client)
+            }
         } else {
             try list(mounted.inside, from: &client)
         }
@@ -64,21 +71,42 @@ struct Kept: ParsableCommand {
 
     /// The command writes the file itself, and so with its user's rights.
     private func copy(
-        _ id: String, to target: [UInt8], from client: inout DaemonClient
-    ) throws(CommandFailure) {
-        var piece = try client.read(id, at: 0)
+        _ id: String, of path: [UInt8], to target: [UInt8], from client: inout DaemonClient
+    ) throws {
+        if target == [UInt8(ascii: "-")] {
+            return try fetch(id, of: path, from: &client) { bytes throws(CommandFailure) in
+                do throws(Errno) { try OwnedDescriptor.duplicating(STDOUT_FILENO).writeAll(bytes) } catch {
+                    throw CommandFailure(.failed, "standard output cannot be written: \(error)")
+                }
+            }
+        }
+        if force, let document = try RestoredDocument(at: target) {
+            let contents = try UnnamedFile()
+            try fetch(id, of: path, from: &client) { bytes throws(CommandFailure) in
+                try contents.append(bytes)
+            }
+            return try document.write(contents.descriptor)
+        }
         var file = try RestoredFile(at: target, replacing: force)
+        try fetch(id, of: path, from: &client) { bytes throws(CommandFailure) in try file.append(bytes) }
+        try file.finish()
+    }
+
+    /// Hands on all of a version, which was kept of a path or below it.
+    private func fetch(
+        _ id: String, of path: [UInt8], from client: inout DaemonClient,
+        _ handOn: ([UInt8]) throws(CommandFailure) -> Void
+    ) throws(CommandFailure) {
         var offset: Int64 = 0
         while true {
+            let piece = try client.read(id, of: path, at: offset)
             guard let bytes = piece.bytes else {
                 throw CommandFailure(.failed, "the daemon sent something that is not base64")
             }
-            try file.append(bytes)
+            try handOn(bytes)
             offset += Int64(bytes.count)
-            if piece.isAtEnd { break }
-            piece = try client.read(id, at: offset)
+            if piece.isAtEnd { return }
         }
-        try file.finish()
     }
 }
 

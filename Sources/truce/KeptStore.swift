@@ -47,11 +47,14 @@ final class KeptStore: KeptContents {
     }
 
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: Peer
+        _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         guard let id = KeptID(id) else { throw .notFound }
         var contents = try storing { () throws(StoreError) in try store.find(id) }
         guard try mayRead(contents.entry, peer) else { throw .denied }
+        if let path, !Self.isKept(contents.entry.path, of: path) {
+            throw .otherPath(contents.entry.path, than: path)
+        }
         let file = try storing { () throws(StoreError) in try store.open(&contents) }
         guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
         // No file is as long as that; the kernel calls it a mistake.
@@ -59,6 +62,46 @@ final class KeptStore: KeptContents {
         let count = contents.count(count, from: Int(offset))
         do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
             throw .system(error)
+        }
+    }
+
+    /// As ``entries(under:for:)`` lists it.
+    private static func isKept(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
+        wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
+            || isBackup(path, of: wanted)
+    }
+
+    func keep(_ path: [UInt8], for peer: Peer) throws(KeptFailure) -> String? {
+        // The daemon's own directory is nobody else's business.
+        guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
+        else { throw .notAFile }
+        guard try mayReach(path, peer) else { throw .denied }
+        do {
+            var closed: [FileRights] = []
+            let file = try open(path) { (directory: borrowing OwnedDescriptor) throws(Errno) in
+                let rights = try FileRights(of: directory)
+                if !rights.isOpenToAll, OwnProcess.user == 0 { closed.append(rights) }
+            }
+            let status = try file.status()
+            guard status.isRegularFile else { throw KeptFailure.notAFile }
+            guard status.size > 0 else { return nil }
+            return try keep(file, path, closed).description
+        } catch let error as KeptFailure {
+            throw error
+        } catch let error as Errno {
+            throw error == .noEntry || error == .notADirectory ? .notAFile : .system(error)
+        } catch {
+            throw .notKept("\(error)")
+        }
+    }
+
+    private func keep(
+        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ closed: [FileRights]
+    ) throws(KeptFailure) -> KeptID {
+        do throws(StoreError) {
+            return try store.keepByCopying(file, path: path, cause: .restoring, closed: closed)
+        } catch {
+            throw .notKept(error.sentence)
         }
     }
 
@@ -98,9 +141,13 @@ final class KeptStore: KeptContents {
         }
     }
 
-    private func open(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
+    private func open(
+        _ path: [UInt8],
+        passing visit: (borrowing OwnedDescriptor) throws(Errno) -> Void = { _ throws(Errno) in }
+    ) throws(Errno) -> OwnedDescriptor {
         var file = try OwnedDescriptor.duplicating(root.rawValue)
         for name in path.split(separator: UInt8(ascii: "/")) {
+            try visit(file)
             file = try NameBytes(Array(name)).withName { (name) throws(Errno) in try file.path(of: name) }
         }
         return file
@@ -148,5 +195,22 @@ extension KeptForm {
             id: entry.id.description, path: entry.path, cause: entry.cause.rawValue,
             time: Double(entry.time) / 1e9, size: Int64(entry.size), user: entry.rights.user,
             group: entry.rights.group, mode: entry.rights.mode)
+    }
+}
+
+extension StoreError {
+    /// For those whose contents cannot be kept.
+    var sentence: String {
+        switch self {
+        case .noRight: "the daemon has no right to it"
+        case .noSpace: "there is no room on the disk, or the quota is used up"
+        case .overLimit(let limit): "the owner's versions take the \(limit) bytes that they may take"
+        case .tooLarge(let limit): "it is larger than \(limit) bytes"
+        case .readOnly: "the source cannot be written"
+        case .notAFile: "it is no file"
+        case .noSuchEntry, .inUse: "the store is in disorder"
+        case .foreign(let why): why
+        case .io(let errno): "\(errno)"
+        }
     }
 }

@@ -2,10 +2,12 @@
 import ControlClient
 package import Coordination
 package import CoordinationEngine
+package import VersionStore
 
 /// What `-o` says.
 package struct MountOptions: Hashable, Sendable {
     package var bounds = Bounds()
+    package var keeping = StoreLimits()
     package var data = DataMode.automatic
     package var allowOther = false
     package var readOnly = false
@@ -39,6 +41,7 @@ package struct MountOptions: Hashable, Sendable {
     /// The same options as words, for the daemon's command line.
     package var words: [String] {
         var words = Self.durations.map { "\($0.name)=\(bounds[keyPath: $0.bound].milliseconds)ms" }
+        words += keeping.words
         words += ["policy=\(bounds.policy.rawValue)", "data=\(data.rawValue)"]
         words += Self.flags.filter { $0.value && self[keyPath: $0.option] }.map(\.name)
         return words
@@ -77,7 +80,7 @@ package struct MountOptions: Hashable, Sendable {
         let name = String(word.prefix { $0 != "=" })
         return isHarmless(word) || flags.contains { $0.name == name }
             || durations.contains { $0.name == name }
-            || ["policy", "data", "remount"].contains(name)
+            || (["policy", "data", "remount"] + StoreLimits.optionNames).contains(name)
     }
 
     private mutating func apply(_ word: String) throws(CommandFailure) {
@@ -94,6 +97,13 @@ package struct MountOptions: Hashable, Sendable {
             }
             bounds[keyPath: duration.bound] = span
             return
+        }
+        if StoreLimits.optionNames.contains(name) {
+            do throws(StoreLimits.WrongValue) {
+                return try keeping.apply(name, value)
+            } catch {
+                throw Self.badValue(name, value, error.wanted)
+            }
         }
         try applyChoice(name, value)
     }
@@ -123,7 +133,7 @@ package struct MountOptions: Hashable, Sendable {
     }
 
     private static var known: String {
-        (durations.map { $0.name + "=" } + ["policy=", "data="] + flags.map(\.name)).joined(separator: ", ")
+        ((durations.map(\.name) + StoreLimits.optionNames).map { $0 + "=" } + ["policy=", "data="] + flags.map(\.name)).joined(separator: ", ")
     }
 
     private static func badValue(_ name: String, _ value: String, _ wanted: String) -> CommandFailure {

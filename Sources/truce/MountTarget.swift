@@ -54,7 +54,7 @@ extension MountPlan.Target {
         let name = self.source.shown
         var holder: Int32?
         do throws(StoreError) {
-            return try VersionStore(in: source, log: log) { file throws(Errno) in
+            return try VersionStore(in: source, limits: options.keeping, log: log) { file throws(Errno) in
                 if try sourceLock.take(store: file) { return true }
                 holder = LockHolders(of: file).pids.first
                 return false

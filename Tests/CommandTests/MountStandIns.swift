@@ -60,7 +60,7 @@ struct OneContent: KeptContents {
     }
 
     func read(
-        _ id: String, at offset: Int64, count: Int, for peer: Peer
+        _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8] {
         if id == Self.large {
             Self.reads.add()
@@ -68,6 +68,10 @@ struct OneContent: KeptContents {
         }
         guard id == "0123456789abcdef" else { throw .notFound }
         return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
+    }
+
+    func keep(_ path: [UInt8], for peer: Peer) throws(KeptFailure) -> String? {
+        path == Array("empty".utf8) ? nil : "0123456789abcdef"
     }
 }
 

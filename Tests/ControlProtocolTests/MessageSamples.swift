@@ -96,6 +96,7 @@ extension MessageSamples {
         case .keptList:
             [ResultSample(KeptListResult(entries: [kept], isTruncated: false), Response.keptList)]
         case .keptRead: [ResultSample(KeptReadResult(content: bytes, isAtEnd: true), Response.keptRead)]
+        case .keptKeep: [ResultSample(KeptKeepResult(id: "0123456789abcdef"), Response.keptKeep)]
         }
     }
 

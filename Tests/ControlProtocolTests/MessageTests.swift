@@ -48,6 +48,8 @@ struct MessageTests {
         ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
         ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
         ("kept/list", #"{"pathBytes":"Li4="}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":1,"path":"a/.."}"#, -32602),
+        ("kept/keep", "null", -32602), ("kept/keep", "{}", -32602), ("kept/keep", #"{"path":".."}"#, -32602),
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 
@@ -66,6 +68,9 @@ struct MessageTests {
         .keptList(KeptListParameters(path: [])), .keptList(KeptListParameters(path: Array("a/b c".utf8))),
         .keptList(KeptListParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
         .keptRead(KeptReadParameters(id: "0123456789abcdef", offset: 1 << 40, length: 512 << 10)),
+        .keptRead(
+            KeptReadParameters(id: "0123456789abcdef", offset: 0, length: 1, of: [0x61, 0xFF, 0x2F, 0x62])),
+        .keptKeep(KeptKeepParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
     ]
 
     @Test("what the client writes, the server reads", arguments: requests)

@@ -101,7 +101,7 @@ extension Mounted {
                 chmod "$4" source/document
                 listed=$("$1" kept source/document | wc -l)
                 # From the log below: what may not be read is not listed, either.
-                id=$(tail -n 1 /proc/$$/fd/5/.truce/kept.log | sed "s/.*\\"id\\":\\"\\([0-9a-f]*\\).*/\\1/")
+                id=$(tail -n 1 /proc/$$/fd/5/.truce/store/kept.log | sed "s/.*\\"id\\":\\"\\([0-9a-f]*\\).*/\\1/")
                 status=0
                 "$1" kept source/document --restore "$id" "restored/$id" 2>>restored/errors || status=$?
                 [[ $status != 0 ]] || text=" $(cat "restored/$id")"
@@ -139,10 +139,10 @@ final class SmallFilesystem {
 
     init(source: String) { self.source = source }
 
-    func mount() throws {
+    func mount(_ options: String...) throws {
         let data = try Lab.dataPath == .daemon ? "data=daemon" : "data=auto"
         let daemon = try TruceCommand.start(
-            "mount", "-f", source, "-o", "wait=300ms,hold=60s,idle=60s,\(data)")
+            "mount", "-f", source, "-o", (["wait=300ms,hold=60s,idle=60s", data] + options).joined(separator: ","))
         self.daemon = daemon
         try eventually(within: .seconds(20), "a mount on \(source)\n\(daemon.errorText)") {
             if daemon.hasEnded { throw Failure("no mount: \(daemon.errorText)") }

@@ -55,7 +55,7 @@ extension Mounted {
             defer { mount.abandon() }
             try mount.mount()
             try mount.unmount()
-            let store = mount.below + "/.truce/kept.log"
+            let store = mount.below + "/.truce/store/kept.log"
             let holder = try Script("exec flock \"$1\" bash -c \"echo held; read -r _\"").start(
                 store, input: .keyboard)
             try eventually(within: .seconds(10), "the lock: \(holder.errorText)") { holder.text == "held\n" }

@@ -15,13 +15,13 @@ struct DiscardingTests {
     func discarding() throws {
         let sandbox = try Sandbox()
         let made = try sandbox.store()
-        #expect(exists(".truce/kept.log", in: sandbox))
+        #expect(exists(".truce/store/kept.log", in: sandbox))
         made.discardIfNew(in: try sandbox.root())
         #expect(!exists(".truce", in: sandbox))
 
         try sandbox.prepare()
         try sandbox.store().discardIfNew(in: try sandbox.root())
-        #expect(exists(".truce/kept.log", in: sandbox))
+        #expect(exists(".truce/store/kept.log", in: sandbox))
         #expect(sandbox.log == [])
     }
 

@@ -47,7 +47,7 @@ struct FullDiskTests {
             try Cramped(path).dropWithoutRoom()
         }
         #expect(try sandbox.kept() == [])
-        #expect(try sandbox.text(of: ".truce/kept.log") == "")
+        #expect(try sandbox.text(of: ".truce/store/kept.log") == "")
     }
 
     @Test("a copy without room is refused, and nothing of it is left")
@@ -64,7 +64,7 @@ struct FullDiskTests {
     @Test("a store in which a file lacks its line opens without room for it")
     func opened() async throws {
         let sandbox = try prepared()
-        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/00000000000a0000") == 0)
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/00000000000a0000") == 0)
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
             try Cramped(path).openWithoutRoom()
@@ -116,7 +116,7 @@ private struct Cramped {
         try check(try store.list(under: bytes("a")).map(\.id) == [id])
         try check(try contents(store, id) == "old")
         var log = stat()
-        try check(stat("\(path)/.truce/kept.log", &log) == 0 && log.st_size == 0)
+        try check(stat("\(path)/.truce/store/kept.log", &log) == 0 && log.st_size == 0)
         try setRoom(.max)
         _ = try keep("b", in: store)
     }

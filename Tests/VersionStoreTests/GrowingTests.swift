@@ -42,7 +42,7 @@ struct GrowingTests {
         }
         for (former, later) in zip(kept, kept.dropFirst()) {
             #expect(
-                try sandbox.text(of: ".truce/kept.log").contains(
+                try sandbox.text(of: ".truce/store/kept.log").contains(
                     "\"cause\":\"kept/\(later.id) begins with all of it\",\"event\":\"dropped\","
                         + "\"heldBy\":\"\(later.id)\",\"id\":\"\(former.id)\""))
         }
@@ -113,12 +113,12 @@ struct GrowingTests {
     @Test("what somebody has removed from the store is not missed, nor is what it held found")
     func removed() throws {
         let first = try keep().id
-        try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/kept/\(first)")
+        try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/store/kept/\(first)")
         let (second, none) = try keep()
         #expect(none == [])
         let (third, gone) = try keep()
         #expect(gone == [second])
-        try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/kept/\(third)")
+        try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/store/kept/\(third)")
         for id in [first, second, third] {
             #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, id) }
         }
@@ -128,7 +128,7 @@ struct GrowingTests {
     @Test("killed between the line and the file: the next opening takes the file away, and the ID is good")
     func killed() throws {
         let first = try keep().id
-        let name = "\(sandbox.path)/.truce/kept/\(first)"
+        let name = "\(sandbox.path)/.truce/store/kept/\(first)"
         #expect(link(name, "\(sandbox.path)/as it was") == 0)
         try sandbox.append(" two", to: "log")
         let (second, gone) = try keep()

@@ -23,7 +23,7 @@ struct KeepingTests {
         #expect(entry.inode == before.inode && entry.device == before.device && entry.size == 3)
         #expect(entry.rights.mode & 0o777 == 0o640 && entry.rights.user == before.user)
         #expect(entry.cause == .claim && entry.path == bytes("report.txt"))
-        #expect(try sandbox.status(".truce/kept/\(id)").inode == before.inode)
+        #expect(try sandbox.status(".truce/store/kept/\(id)").inode == before.inode)
     }
 
     @Test("in-place truncation keeps the contents; the copy is the daemon's alone")
@@ -38,7 +38,7 @@ struct KeepingTests {
         #expect(try contents(store, id) == "old")
         #expect(try store.entry(id).rights.mode & 0o777 == 0o644)
         #expect(try [.copy, .reflink].contains(store.entry(id).method))
-        let copy = try sandbox.status(".truce/kept/\(id)")
+        let copy = try sandbox.status(".truce/store/kept/\(id)")
         #expect(copy.mode & 0o777 == 0o600 && copy.user == geteuid())
         #expect(try sandbox.kept() == [id.description])
     }
@@ -91,7 +91,7 @@ struct KeepingTests {
         let path: [UInt8] = [0xFF, 0x0A, 0x22, 0xFE]
         let id = try store.keepByLinking(try sandbox.file("a"), path: path, cause: .claim)
         #expect(try store.list(under: path).map(\.id) == [id])
-        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 1)
+        #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
     }
 
     @Test("a folder lists what was below it, and not what only begins with its name")
@@ -170,7 +170,7 @@ struct KeepingTests {
         let copy = try store.keepByCopying(try sandbox.file("copied"), path: bytes("copied"), cause: .claim)
         _ = try store.keepByLinking(try sandbox.file("linked"), path: bytes("linked"), cause: .claim)
         #expect(try store.holds(sandbox.status("linked")))
-        #expect(try store.holds(sandbox.status(".truce/kept/\(copy)")))
+        #expect(try store.holds(sandbox.status(".truce/store/kept/\(copy)")))
         #expect(try !store.holds(sandbox.status("copied")))
         #expect(try !store.holds(sandbox.status("other")))
     }
@@ -185,7 +185,7 @@ struct KeepingTests {
         #expect(try sandbox.kept() == [])
         #expect(try store.list(under: []) == [])
         #expect(throws: StoreError.noSuchEntry) { _ = try store.find(id) }
-        #expect(try sandbox.text(of: ".truce/kept.log").contains("unchanged"))
+        #expect(try sandbox.text(of: ".truce/store/kept.log").contains("unchanged"))
         #expect(try sandbox.text(of: "a") == "old")
     }
 
@@ -201,7 +201,7 @@ struct KeepingTests {
         let store = try sandbox.store(clock: { nanoseconds })
         try sandbox.write("old", to: "a")
         let id = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
-        #expect(try sandbox.text(of: ".truce/kept.log").contains("\"time\":\"\(text)\""))
+        #expect(try sandbox.text(of: ".truce/store/kept.log").contains("\"time\":\"\(text)\""))
         #expect(try store.entry(id).time == nanoseconds)
     }
 
@@ -222,7 +222,7 @@ struct KeepingTests {
         }
         #expect(Set(ids).count == 100)
         #expect(try store.list(under: []).map(\.id) == ids.sorted())
-        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 100)
+        #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 100)
     }
 
     @Test("a source that cannot be written has no store, and keeping says so")

@@ -24,7 +24,7 @@ struct RecoveryTests {
     func linkWithoutLine() throws {
         let sandbox = try prepared()
         #expect(chmod("\(sandbox.path)/a", 0o644) == 0)
-        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/\(id)") == 0)
         for _ in 0..<2 {
             let store = try sandbox.store()
             let entry = try #require(try store.list(under: []).first)
@@ -39,14 +39,14 @@ struct RecoveryTests {
             }
             #expect(try contents(store, entry.id) == "old")
         }
-        #expect(try sandbox.text(of: ".truce/kept.log").split(separator: "\n").count == 1)
+        #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
         #expect(sandbox.log.count == 1)
     }
 
     @Test("killed in the middle of a copy: what is not complete is removed")
     func incompleteCopy() throws {
         let sandbox = try prepared()
-        try sandbox.write("ol", to: ".truce/kept/\(id).copying")
+        try sandbox.write("ol", to: ".truce/store/kept/\(id).copying")
         let store = try sandbox.store()
         #expect(try sandbox.kept() == [])
         #expect(try store.list(under: []) == [])
@@ -56,9 +56,9 @@ struct RecoveryTests {
     func tornLine(cut: Int) throws {
         let sandbox = try prepared()
         let first = try keep(sandbox)
-        let whole = try sandbox.text(of: ".truce/kept.log")
+        let whole = try sandbox.text(of: ".truce/store/kept.log")
         let torn = [String(whole.prefix(1)), String(whole.prefix(whole.count / 2)), String(whole.dropLast())]
-        try sandbox.append(torn[cut - 1], to: ".truce/kept.log")
+        try sandbox.append(torn[cut - 1], to: ".truce/store/kept.log")
         let second = try keep(sandbox)
         #expect(try sandbox.store().list(under: bytes("a")).map(\.id) == [first, second])
         #expect(sandbox.log.contains { $0.contains("skipped") } == (cut < 3))
@@ -68,8 +68,8 @@ struct RecoveryTests {
     func lineWithoutNewline() throws {
         let sandbox = try prepared()
         let id = try keep(sandbox)
-        let size = try sandbox.text(of: ".truce/kept.log").utf8.count
-        #expect(truncate("\(sandbox.path)/.truce/kept.log", off_t(size - 1)) == 0)
+        let size = try sandbox.text(of: ".truce/store/kept.log").utf8.count
+        #expect(truncate("\(sandbox.path)/.truce/store/kept.log", off_t(size - 1)) == 0)
         #expect(try sandbox.store().list(under: bytes("a")).map(\.id) == [id])
         #expect(try [id, keep(sandbox)] == sandbox.store().list(under: bytes("a")).map(\.id))
         #expect(sandbox.log == [])
@@ -79,7 +79,7 @@ struct RecoveryTests {
     func garbage() throws {
         let sandbox = try prepared()
         let first = try keep(sandbox)
-        try sandbox.append("\n\u{0}\u{0}\n{\"event\":\"later release\"}\nnonsense\n", to: ".truce/kept.log")
+        try sandbox.append("\n\u{0}\u{0}\n{\"event\":\"later release\"}\nnonsense\n", to: ".truce/store/kept.log")
         let second = try keep(sandbox)
         #expect(try sandbox.store().list(under: []).map(\.id) == [first, second])
         #expect(sandbox.log.contains("kept.log: 3 torn or unknown lines skipped"))
@@ -90,7 +90,7 @@ struct RecoveryTests {
         let sandbox = try prepared()
         let id = try keep(sandbox)
         try sandbox.store().drop(id, reason: "unchanged")
-        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/\(id)") == 0)
         let store = try sandbox.store()
         #expect(try sandbox.kept() == [])
         #expect(try store.list(under: []) == [])
@@ -100,7 +100,7 @@ struct RecoveryTests {
     func missingFile() throws {
         let sandbox = try prepared()
         let id = try keep(sandbox)
-        let (file, away) = ("\(sandbox.path)/.truce/kept/\(id)", "\(sandbox.path)/away")
+        let (file, away) = ("\(sandbox.path)/.truce/store/kept/\(id)", "\(sandbox.path)/away")
         #expect(rename(file, away) == 0)
         for _ in 0..<2 { #expect(try sandbox.store().list(under: []) == []) }
         #expect(sandbox.log == ["kept/\(id) is missing", "kept/\(id) is missing"])
@@ -116,7 +116,7 @@ struct RecoveryTests {
         let id = try keep(sandbox)
         try sandbox.append(
             "{\"cause\":\"missing\",\"event\":\"dropped\",\"id\":\"\(id)\",\"nanoseconds\":0,\"time\":\"\"}\n",
-            to: ".truce/kept.log")
+            to: ".truce/store/kept.log")
         let store = try sandbox.store()
         #expect(try store.list(under: bytes("a")).map(\.id) == [id])
         #expect(try contents(store, id) == "old")
@@ -127,7 +127,7 @@ struct RecoveryTests {
     func manyMissing() throws {
         let sandbox = try prepared()
         let ids = [try keep(sandbox), try keep(sandbox), try keep(sandbox)]
-        for id in ids.dropFirst() { #expect(unlink("\(sandbox.path)/.truce/kept/\(id)") == 0) }
+        for id in ids.dropFirst() { #expect(unlink("\(sandbox.path)/.truce/store/kept/\(id)") == 0) }
         #expect(try sandbox.store().list(under: []).map(\.id) == [ids[0]])
         #expect(sandbox.log == ["kept/\(ids[1]) is missing, and 1 more"])
     }
@@ -135,7 +135,7 @@ struct RecoveryTests {
     @Test("files that are not the store's are left alone")
     func strangers() throws {
         let sandbox = try prepared()
-        try sandbox.write("?", to: ".truce/kept/notes.copying")
+        try sandbox.write("?", to: ".truce/store/kept/notes.copying")
         try sandbox.prepare()
         #expect(try sandbox.kept() == ["notes.copying"])
         #expect(sandbox.log.count == 1)
@@ -144,7 +144,7 @@ struct RecoveryTests {
     @Test("no symbolic link in the store is followed")
     func plantedLink() throws {
         let sandbox = try prepared()
-        #expect(symlink("/etc/hostname", "\(sandbox.path)/.truce/kept/\(id)") == 0)
+        #expect(symlink("/etc/hostname", "\(sandbox.path)/.truce/store/kept/\(id)") == 0)
         let store = try sandbox.store()
         var found = try store.find(try #require(KeptID(id)))
         #expect(throws: StoreError.self) { _ = try store.open(&found) }
@@ -194,13 +194,49 @@ private func keepUntilKilled(in path: String) throws {
 
 @Suite("Whose .truce it is")
 struct ForeignStoreTests {
-    @Test("a new one is made, 0700, and opened again")
+    @Test("a new one is made, which tells everybody what it is and nothing else, and opened again")
     func made() throws {
         let sandbox = try Sandbox()
-        try sandbox.prepare()
-        #expect(try sandbox.status(".truce").mode & 0o777 == 0o700)
-        #expect(try sandbox.text(of: ".truce/version") == "truce store 1\n")
-        try sandbox.prepare()
+        for _ in 0..<2 {
+            try sandbox.prepare()
+            #expect(try sandbox.status(".truce").mode & 0o777 == 0o755)
+            #expect(try sandbox.names(".truce") == [".gitignore", "CACHEDIR.TAG", "README", "store"])
+            for name in [".gitignore", "CACHEDIR.TAG", "README"] {
+                #expect(try sandbox.status(".truce/\(name)").mode & 0o777 == 0o644)
+            }
+            #expect(try sandbox.text(of: ".truce/.gitignore") == "*\n")
+            #expect(
+                try sandbox.text(of: ".truce/CACHEDIR.TAG").hasPrefix(
+                    "Signature: 8a477f597d28d172789f06886806bc55\n"))
+            #expect(try sandbox.status(".truce/store").mode & 0o777 == 0o700)
+            #expect(try sandbox.text(of: ".truce/store/version") == "truce store 1\n")
+        }
+        #expect(sandbox.log == [])
+    }
+
+    @Test("the store of an earlier release is used as it is, and does no harm either")
+    func earlier() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeDirectory(".truce")
+        try sandbox.makeDirectory(".truce/kept")
+        try sandbox.write("truce store 1\n", to: ".truce/version")
+        try sandbox.write("old", to: ".truce/kept/00000000000a0000")
+        try sandbox.write(
+            #"{"cause":"claim","event":"kept","group":0,"id":"00000000000a0000","method":"copy","mode":33188,"#
+                + #""nanoseconds":10000000,"pathBytes":"YQ==","time":"","user":0}"# + "\n",
+            to: ".truce/kept.log")
+        try sandbox.write("new", to: "b")
+        for count in 1...2 {
+            let store = try sandbox.store()
+            #expect(try contents(store, try #require(KeptID("00000000000a0000"))) == "old")
+            #expect(try store.list(under: bytes("a")).count == 1)
+            _ = try store.keepByCopying(try sandbox.file("b"), path: bytes("b"), cause: .claim)
+            #expect(try store.list(under: []).count == 1 + count)
+        }
+        #expect(
+            try sandbox.names(".truce")
+                == [".gitignore", "CACHEDIR.TAG", "README", "kept", "kept.log", "version"])
+        #expect(try sandbox.status(".truce").mode & 0o777 == 0o755)
         #expect(sandbox.log == [])
     }
 
@@ -214,6 +250,17 @@ struct ForeignStoreTests {
         try half.write("tru", to: ".truce/version.new")
         try half.prepare()
         #expect(try half.text(of: ".truce/version") == "truce store 1\n")
+        let late = try Sandbox()
+        try late.prepare()
+        #expect(unlink("\(late.path)/.truce/store/version") == 0)
+        #expect(chmod("\(late.path)/.truce", 0o700) == 0)
+        #expect(rename("\(late.path)/.truce/README", "\(late.path)/.truce/README.new") == 0)
+        try FileManager.default.removeItem(atPath: "\(late.path)/.truce/store/kept")
+        try FileManager.default.removeItem(atPath: "\(late.path)/.truce/store/kept.log")
+        try late.prepare()
+        #expect(try late.names(".truce") == [".gitignore", "CACHEDIR.TAG", "README", "store"])
+        #expect(try late.text(of: ".truce/store/version") == "truce store 1\n")
+        #expect(late.log == [])
     }
 
     @Test("everything else of the name is refused, and left as it is")
@@ -227,6 +274,29 @@ struct ForeignStoreTests {
                 {
                     try $0.makeDirectory(".truce")
                     try $0.write("x", to: ".truce/notes")
+                }
+            ),
+            (
+                "with notes of another kind",
+                {
+                    try $0.makeDirectory(".truce")
+                    try $0.write("x", to: ".truce/README")
+                }
+            ),
+            (
+                "with a store that is open to others",
+                {
+                    try $0.prepare()
+                    _ = chmod("\($0.path)/.truce/store", 0o750)
+                    try FileManager.default.removeItem(atPath: "\($0.path)/.truce/store/kept")
+                }
+            ),
+            (
+                "that others may write to",
+                {
+                    try $0.prepare()
+                    _ = chmod("\($0.path)/.truce", 0o775)
+                    try FileManager.default.removeItem(atPath: "\($0.path)/.truce/store/kept")
                 }
             ),
             (
@@ -245,7 +315,7 @@ struct ForeignStoreTests {
                 Issue.record("\(name): \(error)")
                 continue
             }
-            #expect(!sandbox.exists(".truce/kept"))
+            #expect(!sandbox.exists(".truce/store/kept"))
         }
     }
 
@@ -272,7 +342,7 @@ struct ForeignStoreTests {
         let sandbox = try Sandbox()
         #expect(throws: StoreError.inUse) {
             _ = try VersionStore(in: try sandbox.root(), log: { _ in }) { _ throws(Errno) in
-                unlink("\(sandbox.path)/.truce/kept.log")
+                unlink("\(sandbox.path)/.truce/store/kept.log")
                 return true
             }
         }

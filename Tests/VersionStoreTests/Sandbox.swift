@@ -26,10 +26,11 @@ final class Sandbox: Sendable {
     func root() throws -> OwnedDescriptor { try OwnedDescriptor.openPath(path) }
 
     func store(
-        largestCopy: Int = VersionStore.largestCopy, clock: (@Sendable () -> Int64)? = nil
+        largestCopy: Int = VersionStore.largestCopy, limits: StoreLimits = StoreLimits(),
+        clock: (@Sendable () -> Int64)? = nil
     ) throws -> VersionStore {
         try VersionStore(
-            in: try root(), largestCopy: largestCopy, clock: clock ?? WallClock.nanoseconds,
+            in: try root(), largestCopy: largestCopy, limits: limits, clock: clock ?? WallClock.nanoseconds,
             log: { [self] sentence in sentences.withLock { $0.append(sentence) } })
     }
 
@@ -67,8 +68,12 @@ final class Sandbox: Sendable {
 
     func exists(_ name: String) -> Bool { access("\(path)/\(name)", F_OK) == 0 }
 
+    func names(_ directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "\(path)/\(directory)").sorted()
+    }
+
     func kept() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: "\(path)/.truce/kept").sorted()
+        try FileManager.default.contentsOfDirectory(atPath: "\(path)/.truce/store/kept").sorted()
     }
 
     /// Leaves the directories and marker of a store nobody has open.

@@ -38,10 +38,10 @@ final class KeptFile: Sendable {
         state = Mutex(State(writers: writers, isChanged: mustStay))
     }
 
-    /// Whether it was written to since it was kept, as far as that can be told.
-    func hasChanged(to status: FileStatus?) -> Bool {
-        guard let stamp, let status else { return true }
-        return !stamp.hasSameContents(as: Stamp(status))
+    /// Whether it was written to since it was kept. What is not known may have been.
+    func hasChanged(to now: Stamp?) -> Bool {
+        guard let stamp, let now else { return true }
+        return !stamp.hasSameContents(as: now)
     }
 
     /// One more writer opens the file. Returns false if it is settled by then.

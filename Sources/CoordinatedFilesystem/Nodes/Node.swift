@@ -51,6 +51,8 @@ final class Node: DescriptorKeeper {
         var placed: ItemID?
         /// Links of the store to the file.
         var keptFiles: [KeptFile] = []
+        /// What was kept of it since it has suspended writers.
+        var besides = BesideVersions()
         /// Users that must reach the file whatever happens to its name, which are open handles.
         var pins: Int32 = 0
         var opens: Int32 = 0

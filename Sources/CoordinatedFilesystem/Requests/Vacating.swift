@@ -5,6 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
+import VersionStore
 
 /// Names that are missing in the middle of a save: others who look them up wait until they are filled.
 extension CoordinatedFilesystem {

@@ -43,6 +43,12 @@ final class Keeper: Sendable {
         let descriptor = try Self.descriptor(of: node)
         guard try Self.status(of: descriptor).size > 0 else { return nil }
         guard let store else { throw .readOnly }
+        let writers = writers(beside: subject, because: cause)
+        if let id = try lastVersion(of: node, for: writers) {
+            let account = subject?.account ?? Account { node.path }
+            engine.say("went over contents that were kept as \(id) before (\(cause.rawValue))", account)
+            return id
+        }
         let closed = Self.closedDirectories(above: node)
         // Who refused or did not answer should find what there was then.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
@@ -51,6 +57,7 @@ final class Keeper: Sendable {
             ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
             : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
         note(id, cause, of: node, by: subject)
+        if !isGrown { enter(id, of: node, for: writers) }
         return id
     }
 
@@ -74,6 +81,7 @@ final class Keeper: Sendable {
             let closed = Self.closedDirectories(above: node)
             let id = try store.record(copy, path: node.path, cause: cause, closed: closed)
             note(id, cause, of: node, by: subject)
+            enter(id, of: node, for: writers(beside: subject, because: cause))
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
         }
@@ -139,10 +147,7 @@ final class Keeper: Sendable {
     /// Whether a file holds what a version holds, byte by byte.
     private func holds(_ node: Node, _ version: KeptID) throws(StoreError) -> Bool {
         guard let store else { return false }
-        let copy = try store.copyInHurry(Self.descriptor(of: node).descriptor)
-        let isSame = store.isSame(copy, as: version)
-        store.discard(copy)
-        return isSame
+        return try store.holds(version, Self.descriptor(of: node).descriptor)
     }
 
     /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
@@ -230,10 +235,10 @@ final class Keeper: Sendable {
             return state.keptFiles
         }
         guard !files.isEmpty, let store else { return }
-        let status = hasWritten == nil ? handle.node.presentStatus : nil
+        let stamp = hasWritten == nil ? handle.node.presentStatus.map { Stamp($0) } : nil
         for file in files {
             store.noteClosed(file.id, by: handle.id.rawValue)
-            switch file.left(byOneThat: hasWritten ?? file.hasChanged(to: status)) {
+            switch file.left(byOneThat: hasWritten ?? file.hasChanged(to: stamp)) {
             case .otherWriters: break
             case .needless: drop(file, of: handle)
             case .settled: break
@@ -277,7 +282,7 @@ final class Keeper: Sendable {
     func detachLinks(of node: Node) throws(StoreError) {
         for file in node.settledLinks {
             do throws(StoreError) {
-                try file.detach { () throws(StoreError) in try store?.detach(file.id) }
+                try file.detach { () throws(StoreError) in try detach(file.id) }
                 node.state.withLock { state in state.keptFiles.removeAll { $0 === file } }
             } catch {
                 let account = Account { node.path }
@@ -290,8 +295,19 @@ final class Keeper: Sendable {
         }
     }
 
+    private func detach(_ id: KeptID) throws(StoreError) {
+        do throws(StoreError) {
+            try store?.detach(id)
+        } catch {
+            // It was let go of meanwhile: nothing can change it.
+            guard error == .noSuchEntry else { throw error }
+        }
+    }
+
     /// Whatever was kept was the last.
     func settle() { store?.settle() }
+
+    func prune() { store?.prune() }
 
     func note(_ id: KeptID, _ cause: KeepCause, of node: Node, by subject: (any JournalSubject)?) {
         engine.counters.kept.count()
@@ -333,10 +349,15 @@ final class Keeper: Sendable {
     private static func settledStamp(of descriptor: SharedDescriptor) -> Stamp? {
         do throws(StoreError) {
             let status = try status(of: descriptor)
-            return age(of: status) >= FileTimes.grain(of: status) ? Stamp(status) : nil
+            return settledStamp(Stamp(status), age: age(of: status), grain: FileTimes.grain(of: status))
         } catch {
             return nil
         }
+    }
+
+    /// The stamp of a file that was changed so many nanoseconds ago, if it tells each later change.
+    static func settledStamp(_ stamp: Stamp, age: Int64, grain: Int64) -> Stamp? {
+        age >= grain ? stamp : nil
     }
 
     /// For how long a file has not been changed, in nanoseconds.
@@ -350,13 +371,6 @@ final class Keeper: Sendable {
     }
 }
 
-extension KeepCause {
-    /// Written to a file that had been replaced or deleted meanwhile.
-    static let orphan = KeepCause(rawValue: "orphan")
-    /// A step went ahead over a presenter that refused or did not answer.
-    static let presenter = KeepCause(rawValue: "presenter")
-}
-
 extension Grant {
     /// Why contents are kept that a granted step endangers.
     var keepCause: KeepCause { unanswered.isEmpty ? .claim : .presenter }
@@ -367,7 +381,7 @@ extension StoreError {
     fileprivate var isForGood: Bool {
         switch self {
         case .tooLarge, .readOnly, .noRight, .noSuchEntry, .notAFile: true
-        case .noSpace, .foreign, .inUse, .io: false
+        case .noSpace, .overLimit, .foreign, .inUse, .io: false
         }
     }
 

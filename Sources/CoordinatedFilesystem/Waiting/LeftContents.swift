@@ -50,9 +50,8 @@ extension Keeper {
         guard let store, let copy = left.take() else { return }
         do throws(StoreError) {
             let closed = Self.closedDirectories(above: node)
-            note(
-                try store.record(copy, path: node.path, cause: .suspendedWriter, closed: closed),
-                .suspendedWriter, of: node, by: subject)
+            let id = try store.record(copy, path: node.path, cause: .suspendedWriter, closed: closed)
+            note(id, .suspendedWriter, of: node, by: subject)
         } catch {
             engine.say("may have gone over contents that could not be kept (\(error))", subject.account)
         }

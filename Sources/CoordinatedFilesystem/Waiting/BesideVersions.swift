@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// What was kept of a file since it has suspended writers (D192).
+///
+/// Of each such writer the first version stays, which has what it wrote when others first went over that; and the last three. What
+/// is between them other programs left, and others went over again as they go over each other's saves without such a writer.
+struct BesideVersions: Sendable {
+    struct Version: Sendable {
+        let id: KeptID
+        let path: [UInt8]
+        let rights: FileRights
+    }
+
+    private struct Kept: Sendable {
+        let first: Version
+        var last: [Version] = []
+    }
+
+    private static let most = 3
+
+    private var writers: [HandleID: Kept] = [:]
+    /// Of writers that have closed the file, as long as others are there.
+    private var settled: Set<KeptID> = []
+
+    var isEmpty: Bool { writers.isEmpty }
+
+    /// The version that was kept last for one of these.
+    func last(for handles: [HandleID]) -> Version? {
+        handles.compactMap { writers[$0].map { $0.last.last ?? $0.first } }.max { $0.id < $1.id }
+    }
+
+    /// Returns those that may go now.
+    mutating func insert(_ version: Version, for handles: [HandleID]) -> [KeptID] {
+        var gone: Set<KeptID> = []
+        for handle in handles {
+            guard var kept = writers[handle] else {
+                writers[handle] = Kept(first: version)
+                continue
+            }
+            kept.last.append(version)
+            if kept.last.count > Self.most { gone.insert(kept.last.removeFirst().id) }
+            writers[handle] = kept
+        }
+        return gone.filter { !isNeeded($0) }.sorted()
+    }
+
+    /// A writer closes the file: what was kept for it stays.
+    mutating func close(_ handle: HandleID) {
+        guard let kept = writers.removeValue(forKey: handle) else { return }
+        settled.formUnion(([kept.first] + kept.last).map(\.id))
+        if writers.isEmpty { settled = [] }
+    }
+
+    private func isNeeded(_ id: KeptID) -> Bool {
+        settled.contains(id)
+            || writers.values.contains { kept in kept.first.id == id || kept.last.contains { $0.id == id } }
+    }
+}
+
+extension Keeper {
+    /// The suspended writers beside whoever goes over contents, or leaves some.
+    func writers(beside subject: (any JournalSubject)?, because cause: KeepCause) -> [HandleID] {
+        guard cause == .claim || cause == .suspendedWriter else { return [] }
+        let claim = (subject as? Handle).flatMap { $0.hasClaim ? $0.currentClaim : nil }
+        guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return [] }
+        return engine.suspendedWriters(beside: claim).compactMap { engine.claimant(of: $0) as? Handle }.map(\.id)
+    }
+
+    /// The version that was kept last for these writers, if a file still is as it was then: nothing is kept anew.
+    func lastVersion(of node: Node, for writers: [HandleID]) throws(StoreError) -> KeptID? {
+        guard let store, !writers.isEmpty,
+            let last = node.state.withLock({ $0.besides.last(for: writers) }), last.path == node.path
+        else { return nil }
+        let descriptor = try Self.descriptor(of: node)
+        guard try last.rights == Self.rights(of: descriptor), store.holds(last.id, descriptor.descriptor) else {
+            return nil
+        }
+        return last.id
+    }
+
+    /// Enters a version that was kept for suspended writers, and lets those go that are too many.
+    func enter(_ id: KeptID, of node: Node, for writers: [HandleID]) {
+        guard !writers.isEmpty, let store else { return }
+        let gone: [KeptID]
+        do throws(StoreError) {
+            let rights = try Self.rights(of: try Self.descriptor(of: node))
+            let version = BesideVersions.Version(id: id, path: node.path, rights: rights)
+            gone = node.state.withLock { $0.besides.insert(version, for: writers) }
+        } catch {
+            // It stays, no more.
+            return
+        }
+        guard !gone.isEmpty else { return }
+        // Nobody waits for that.
+        engine.workers.run { [engine] in
+            store.letGo(of: gone, reason: "three later ones are kept for the same suspended writer")
+            for id in gone { engine.journal.note(.dropped, at: Engine.now, by: nil, "\(id)") }
+        }
+    }
+
+    private static func rights(of descriptor: SharedDescriptor) throws(StoreError) -> FileRights {
+        do throws(Errno) { return try FileRights(of: descriptor.descriptor) } catch { throw .io(error) }
+    }
+}
+
+extension Handle {
+    /// What was kept for this handle as a suspended writer stays as it is.
+    func settleVersions() {
+        guard mayWrite else { return }
+        node.state.withLock { state in
+            if !state.besides.isEmpty { state.besides.close(id) }
+        }
+    }
+}

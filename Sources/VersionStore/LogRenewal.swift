@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+
+/// Writing the log anew: without that it would grow for ever, though what is kept does not (D193).
+extension KeptFiles {
+    /// Which lines are worth their room.
+    private struct Survey {
+        var kept: Set<KeptID> = []
+        /// What was let go of, by what holds it.
+        var drops: [KeptID: KeptID?] = [:]
+
+        /// Whether contents can still be read under an ID.
+        func isReadable(_ id: KeptID) -> Bool {
+            var id = id
+            while let drop = drops[id] {
+                // Each is a later one, so this ends.
+                guard let holder = drop, holder > id else { return false }
+                id = holder
+            }
+            return kept.contains(id)
+        }
+    }
+
+    /// Writes the log anew if few of its lines are about what can be read.
+    func renewLogIfLong() {
+        state.withLock { state in
+            let least = max(leastRenewedLines, 2 * state.linesRenewed, 4 * state.ledger.count)
+            guard state.lines >= least else { return }
+            do throws(Errno) {
+                try renewLog(&state)
+            } catch {
+                // It is as good as before, and is tried again when it is twice as long.
+                state.linesRenewed = state.lines
+                report("kept.log could not be written anew (\(error))")
+            }
+        }
+    }
+
+    private func renewLog(_ state: inout State) throws(Errno) {
+        let old = try state.log.reader()
+        let size = try state.log.size()
+        var survey = Survey()
+        _ = try KeptLog.forEach(in: old, upTo: size) { line in
+            guard let id = KeptID(line.id) else { return }
+            if line.event == .kept { survey.kept.insert(id) }
+            if line.isDrop { survey.drops[id] = .some(line.holder) }
+        }
+        var (text, lines): ([UInt8], Int) = ([], 0)
+        try KeptLog.forEachText(in: old, upTo: size) { bytes in
+            guard let line = LogLine.read(bytes), let id = KeptID(line.id), survey.isReadable(id) else { return }
+            text += bytes + [UInt8(ascii: "\n")]
+            lines += 1
+        }
+        state.log = try replaceLog(by: text)
+        (state.lines, state.linesRenewed) = (lines, lines)
+    }
+
+    /// Who opens the log from here on finds the new one, which is locked before.
+    private func replaceLog(by text: [UInt8]) throws(Errno) -> KeptLog {
+        let name = StoreLayout.newLog
+        do throws(Errno) {
+            let file = try home.create(name)
+            try file.writeAll(text)
+            try synchronise(file)
+            let log = try home.open(name)
+            guard try log.lockAtOnce() else { throw Errno.busy }
+            let renewed = try KeptLog(log, synchronisingBy: synchronise)
+            try home.replace(StoreLayout.log, by: name)
+            try home.synchronise(by: synchronise)
+            return renewed
+        } catch {
+            takeBack(name)
+            throw error
+        }
+    }
+
+    /// It has its new name if only the directory did not reach the disk.
+    private func takeBack(_ name: String) {
+        do throws(Errno) {
+            try home.remove(name)
+        } catch {
+            if error != .noEntry { report("\(name) could not be removed after a failure (\(error))") }
+        }
+    }
+}

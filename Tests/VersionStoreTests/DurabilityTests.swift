@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import LinuxSystem
+import Synchronization
+import Testing
+import VersionStore
+
+/// A `keep` that returned is on the disk. What fsync(2) has seen of a file or a directory is all that a power cut leaves of it.
+@Suite("What is kept outlives a power cut")
+struct DurabilityTests {
+    /// What there was when fsync(2) was called last, by inode.
+    private final class Disk: Sendable {
+        private let texts = Mutex<[UInt64: String]>([:])
+        private let path: String
+
+        init(_ path: String) { self.path = path }
+
+        func synchronise(_ file: borrowing OwnedDescriptor) throws(Errno) {
+            let status = try file.status()
+            let text: String
+            do {
+                text =
+                    status.isDirectory
+                    ? try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd/\(file.rawValue)")
+                        .joined(separator: "\n")
+                    : String(decoding: try Data(contentsOf: URL(filePath: "/proc/self/fd/\(file.rawValue)")), as: UTF8.self)
+            } catch {
+                text = "unreadable: \(error)"
+            }
+            texts.withLock { $0[status.inode] = text }
+            try file.synchronise()
+        }
+
+        subscript(inode: UInt64) -> String? { texts.withLock { $0[inode] } }
+        func forget() { texts.withLock { $0 = [:] } }
+    }
+
+    private let sandbox: Sandbox
+    private let disk: Disk
+    private let store: VersionStore
+
+    init() throws {
+        let sandbox = try Sandbox()
+        let disk = Disk(sandbox.path)
+        store = try VersionStore(
+            in: try sandbox.root(),
+            synchronisingBy: { file throws(Errno) in try disk.synchronise(file) }, log: { _ in })
+        (self.sandbox, self.disk) = (sandbox, disk)
+        try sandbox.write("contents", to: "a")
+        disk.forget()
+    }
+
+    private func inode(_ name: String) throws -> UInt64 { try sandbox.status(".truce/store/" + name).inode }
+
+    /// Whether the contents, the name and the line of a version are on the disk.
+    private func check(_ id: KeptID, isLinked: Bool = false) throws {
+        if !isLinked { #expect(try disk[inode("kept/\(id)")] == "contents") }
+        let names = try disk[inode("kept")]?.split(separator: "\n").map(String.init) ?? []
+        #expect(names.contains(id.description))
+        #expect(try disk[inode("kept.log")]?.contains("\"event\":\"kept\",\"group\"") == true)
+        #expect(try disk[inode("kept.log")]?.contains(id.description) == true)
+    }
+
+    @Test("a copy, its name and its line")
+    func copy() throws {
+        let id = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        try check(id)
+        disk.forget()
+        // The second one is another name of the first.
+        try check(try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+    }
+
+    @Test("a copy of what is appended to, its name and its line")
+    func grown() throws {
+        try check(try store.keepGrown(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+    }
+
+    @Test("a link's name and its line")
+    func link() throws {
+        try check(
+            try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim), isLinked: true)
+    }
+
+    @Test("a copy that was made in a hurry is on the disk when it is recorded")
+    func hurried() throws {
+        let copy = try store.copyInHurry(try sandbox.file("a"))
+        #expect(try disk[inode("kept")] == nil)
+        try check(try store.record(copy, path: bytes("a"), cause: .claim))
+    }
+
+    @Test("a copy in the place of a link, and its name")
+    func detached() throws {
+        let id = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        disk.forget()
+        try store.detach(id)
+        #expect(try disk[inode("kept/\(id)")] == "contents")
+        #expect(try disk[inode("kept")]?.contains(id.description) == true)
+    }
+
+    @Test("the line of what is let go of is on the disk before the file goes")
+    func dropped() throws {
+        let id = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        for ids in [[id], [try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)]] {
+            disk.forget()
+            if ids == [id] {
+                try store.drop(id, reason: "unchanged")
+            } else {
+                store.letGo(of: ids, reason: "unchanged")
+            }
+            #expect(try disk[inode("kept.log")]?.contains("unchanged") == true)
+            #expect(try disk[inode("kept")]?.contains(ids[0].description) == false)
+        }
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Foundation
+import LinuxSystem
+import Synchronization
+import Testing
+import VersionStore
+
+/// A clock that stands still between two steps of a test.
+final class StillClock: Sendable {
+    private let seconds = Mutex<Int64>(1_800_000_000)
+
+    var now: @Sendable () -> Int64 {
+        { [self] in seconds.withLock { $0 * 1_000_000_000 } }
+    }
+
+    func pass(hours: Int64) { seconds.withLock { $0 += hours * 3600 } }
+}
+
+@Suite("The limits of what is kept (D193)")
+struct LimitTests {
+    private let sandbox: Sandbox
+    private let clock = StillClock()
+
+    init() throws { sandbox = try Sandbox() }
+
+    private static func limits(
+        blocks: Int = 1 << 20, versions: Int = 100, change: (inout StoreLimits) -> Void = { _ in }
+    ) -> StoreLimits {
+        var limits = StoreLimits()
+        (limits.room, limits.share, limits.versions) = (blocks * 4096, 100, versions)
+        change(&limits)
+        return limits
+    }
+
+    private func store(_ limits: StoreLimits = limits()) throws -> VersionStore {
+        try sandbox.store(limits: limits, clock: clock.now)
+    }
+
+    /// Contents of so many blocks, which nothing else has.
+    private func write(_ number: Int, blocks: Int = 1, to name: String = "a") throws {
+        let text = String(format: "%08d", number)
+        try sandbox.write(text + String(repeating: "x", count: blocks * 4096 - text.utf8.count), to: name)
+    }
+
+    private func keep(
+        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: KeepCause = .claim, in store: VersionStore
+    ) throws -> KeptID {
+        try write(number, blocks: blocks)
+        return try store.keepByCopying(try sandbox.file("a"), path: bytes(path), cause: cause)
+    }
+
+    private func ids(_ store: VersionStore) throws -> [KeptID] { try store.list(under: []).map(\.id) }
+
+    @Test("at the limit the owner's oldest versions go, as many as make room, and the log says so")
+    func oldestFirst() throws {
+        let store = try store(Self.limits(blocks: 5))
+        let kept = try (0..<5).map { try keep($0, in: store) }
+        #expect(sandbox.log == [])
+        clock.pass(hours: 2)
+        let large = try keep(5, blocks: 2, in: store)
+        #expect(try ids(store) == Array(kept[2...]) + [large])
+        #expect(
+            sandbox.log == [
+                "let go of kept/\(kept[0]) and 1 more of user \(geteuid()): the limit of 20480 bytes is reached"
+            ])
+        #expect(try sandbox.kept() == (kept[2...] + [large]).map(\.description))
+        #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, kept[0]) }
+        #expect(try sandbox.text(of: ".truce/store/kept.log").contains("the limit of 20480 bytes is reached"))
+    }
+
+    @Test("what was kept within the last hour stays, and then nothing more can be kept")
+    func certain() throws {
+        let store = try store(Self.limits(blocks: 3))
+        let old = try keep(0, in: store)
+        clock.pass(hours: 2)
+        let new = [try keep(1, in: store), try keep(2, in: store)]
+        // It would take more than may go, so nothing goes.
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 2, in: store) }
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 4, in: store) }
+        #expect(try ids(store) == [old] + new)
+        let last = try keep(4, in: store)
+        #expect(try ids(store) == new + [last])
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(5, in: store) }
+        #expect(try sandbox.kept().count == 3)
+        // A link as well makes the disk hold more.
+        #expect(throws: StoreError.overLimit(3 * 4096)) {
+            try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        }
+        clock.pass(hours: 2)
+        _ = try keep(5, in: store)
+        #expect(try ids(store).count == 3)
+    }
+
+    @Test("versions in conflict are counted, and do not go to make room")
+    func conflicts() throws {
+        let store = try store(Self.limits(blocks: 3))
+        let conflict = try keep(0, .presenter, in: store)
+        let plain = [try keep(1, in: store), try keep(2, .suspendedWriter, in: store)]
+        clock.pass(hours: 2)
+        let next = try keep(3, in: store)
+        #expect(try ids(store) == [conflict, plain[1], next])
+        clock.pass(hours: 2)
+        let others = [try keep(4, .orphan, in: store), try keep(5, .conflict, in: store)]
+        #expect(try ids(store) == [conflict] + others)
+        clock.pass(hours: 2)
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, in: store) }
+        #expect(try ids(store) == [conflict] + others)
+    }
+
+    @Test("of a document so many versions stay, those in conflict longest")
+    func versions() throws {
+        let store = try store(Self.limits(versions: 3))
+        let conflict = try keep(0, .presenter, in: store)
+        let kept = try (1..<5).map { try keep($0, in: store) }
+        let other = try keep(9, as: "other", in: store)
+        // None may go yet.
+        #expect(try ids(store).count == 6)
+        clock.pass(hours: 2)
+        let last = try keep(5, in: store)
+        #expect(try ids(store) == [conflict, kept[3], other, last])
+        #expect(sandbox.log.last?.contains("more than 3 versions") == true)
+        clock.pass(hours: 2)
+        let conflicts = try (6..<9).map { try keep($0, .presenter, in: store) }
+        #expect(try ids(store) == [other] + conflicts)
+    }
+
+    @Test("what is too old goes when it is looked at, and when the store is opened; written files stay")
+    func age() throws {
+        let first: KeptID
+        do {
+            let store = try store()
+            first = try keep(0, .presenter, in: store)
+            clock.pass(hours: 29 * 24)
+            let second = try keep(1, in: store)
+            let linked = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+            store.noteWriter(of: linked, "writer", by: 1)
+            clock.pass(hours: 2 * 24)
+            #expect(try ids(store) == [first, second, linked])
+            store.prune()
+            #expect(try ids(store) == [second, linked])
+            clock.pass(hours: 30 * 24)
+            store.prune()
+            #expect(try ids(store) == [linked])
+            store.noteClosed(linked, by: 1)
+            store.prune()
+            #expect(try ids(store) == [])
+            #expect(sandbox.log.filter { $0.contains("older than 2592000 s") }.count == 3)
+            _ = try keep(2, in: store)
+        }
+        clock.pass(hours: 31 * 24)
+        #expect(try ids(try store()) == [])
+        #expect(try sandbox.kept() == [])
+    }
+
+    @Test("what a link's file has grown to is counted when its last writer has closed it")
+    func growing() throws {
+        let store = try store(Self.limits(blocks: 4))
+        try write(0)
+        let linked = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        store.noteWriter(of: linked, "writer", by: 1)
+        try sandbox.append(String(repeating: "y", count: 3 * 4096), to: "a")
+        #expect(unlink("\(sandbox.path)/a") == 0)
+        store.noteClosed(linked, by: 1)
+        #expect(throws: StoreError.overLimit(4 * 4096)) { try keep(1, in: store) }
+        clock.pass(hours: 2)
+        let next = try keep(1, in: store)
+        #expect(try ids(store) == [next])
+    }
+
+    @Test("the totals are made anew from what is there, and links that grew, when a store is opened")
+    func reopened() throws {
+        let limits = Self.limits(blocks: 5)
+        let kept: [KeptID]
+        do {
+            let store = try store(limits)
+            kept = try (0..<4).map { try keep($0 / 2, in: store) }
+            // Two contents, and two names of each.
+            #expect(try sandbox.status(".truce/store/kept/\(kept[0])").linkCount == 2)
+        }
+        let store = try store(limits)
+        let more = try (2..<5).map { try keep($0, in: store) }
+        #expect(try ids(store) == kept + more)
+        clock.pass(hours: 2)
+        // Only when both names are gone there is room.
+        let last = try keep(5, in: store)
+        #expect(try ids(store) == Array(kept[2...]) + more + [last])
+    }
+
+    @Test("a share of the disk counts if it is less, and what is wanted in vain takes nothing away")
+    func share() throws {
+        let store = try store(Self.limits { $0.share = 0 })
+        #expect(throws: StoreError.overLimit(0)) { try keep(0, in: store) }
+        #expect(try sandbox.kept() == [])
+    }
+
+    @Test("a copy that is being made, or may not be needed, holds its room")
+    func unfinished() throws {
+        let store = try store(Self.limits(blocks: 2))
+        try write(0)
+        let first = try store.copyInHurry(try sandbox.file("a"))
+        try write(1)
+        let second = try store.copyInHurry(try sandbox.file("a"))
+        #expect(throws: StoreError.overLimit(2 * 4096)) { try keep(2, in: store) }
+        store.discard(first)
+        _ = try keep(3, in: store)
+        let id = try store.record(second, path: bytes("a"), cause: .claim)
+        #expect(throws: StoreError.overLimit(2 * 4096)) { try keep(4, in: store) }
+        try store.drop(id, reason: "the test is done with it")
+        _ = try keep(4, in: store)
+    }
+
+    @Test("the log is written anew when few of its lines are about what is there")
+    func log() throws {
+        let store = try VersionStore(
+            in: try sandbox.root(), limits: Self.limits(versions: 2) { $0.certain = .zero }, clock: clock.now,
+            log: { _ in }, renewingLogsOf: 20)
+        try sandbox.write("grown", to: "log")
+        let held = try store.keepGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
+        try sandbox.append(" more", to: "log")
+        let holder = try store.keepGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
+        #expect(store.letGoOfGrown() == [held])
+        for number in 0..<100 {
+            clock.pass(hours: 1)
+            _ = try keep(number, in: store)
+            #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count <= 30)
+        }
+        #expect(try ids(store).count == 3)
+        #expect(try contents(store, held) == "grown" && contents(store, holder) == "grown more")
+        // Nobody else can open it as long as the store is used.
+        #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
+        #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
+    }
+}
+
+@Suite("Equal contents of one owner are stored once")
+struct SharingTests {
+    private let sandbox: Sandbox
+    private let store: VersionStore
+
+    init() throws {
+        sandbox = try Sandbox()
+        store = try sandbox.store()
+    }
+
+    private func keep(_ text: String, as path: String = "a") throws -> KeptID {
+        try sandbox.write(text, to: "a")
+        return try store.keepByCopying(try sandbox.file("a"), path: bytes(path), cause: .claim)
+    }
+
+    private func inode(_ id: KeptID) throws -> UInt64 { try sandbox.status(".truce/store/kept/\(id)").inode }
+
+    @Test("the same contents are one file, whatever the path, and each version reads as it was")
+    func same() throws {
+        let text = String(repeating: "same ", count: 100_000)
+        let (first, other, second) = (try keep(text), try keep("other"), try keep(text, as: "b"))
+        #expect(try inode(first) == inode(second))
+        #expect(try inode(first) != inode(other))
+        #expect(try store.entry(second).method == .shared && store.entry(first).method != .shared)
+        try store.drop(first, reason: "the test is done with it")
+        #expect(try contents(store, second).count == text.count || contents(store, second) == text.prefix(1 << 20))
+        let third = try keep(text)
+        #expect(try inode(third) == inode(second))
+    }
+
+    @Test(
+        "a byte that differs anywhere makes another file", arguments: [0, 4095, 4096, 150_000, 299_998, 299_999])
+    func different(position: Int) throws {
+        var text = [UInt8](repeating: UInt8(ascii: "a"), count: 300_000)
+        let first = try keep(String(decoding: text, as: UTF8.self))
+        text[position] = UInt8(ascii: "b")
+        let second = try keep(String(decoding: text, as: UTF8.self))
+        #expect(try inode(first) != inode(second))
+        #expect(try contents(store, second).utf8.elementsEqual(text))
+    }
+
+    @Test("what is equal to the document that a link holds is copied: that may be written to")
+    func linked() throws {
+        try sandbox.write("text", to: "a")
+        let link = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        let copy = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        #expect(try inode(link) != inode(copy))
+        try sandbox.write("changed", to: "a")
+        #expect(try contents(store, copy) == "text")
+    }
+
+    @Test(
+        "a copy is its owner's, and equal contents of two owners are two files",
+        .enabled(if: geteuid() == 0, "only root can give files away"))
+    func owners() throws {
+        var kept: [KeptID] = []
+        for user: uid_t in [4242, 4343, 4242] {
+            try sandbox.write("text", to: "a")
+            #expect(chown("\(sandbox.path)/a", user, user) == 0)
+            kept.append(try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+            let status = try sandbox.status(".truce/store/kept/\(kept[kept.count - 1])")
+            #expect(status.user == user && status.group == user && status.mode & 0o777 == 0o600)
+        }
+        #expect(try inode(kept[0]) != inode(kept[1]))
+        #expect(try inode(kept[0]) == inode(kept[2]))
+    }
+}
