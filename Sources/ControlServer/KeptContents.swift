@@ -37,7 +37,8 @@ package enum KeptFailure: Error, Hashable, Sendable {
         case .system(let errno): .internalError("the store could not be read: \(errno)")
         case .otherPath(let path, let wanted):
             .notFound(
-                "this content was kept of \(Self.name(path)), not of \(Self.name(wanted)) or of anything below it")
+                "this content was kept of \(Self.name(path)), not of \(Self.name(wanted)) or of anything below it"
+            )
         case .notAFile: .notFound("there is no file at this path")
         case .notKept(let why): .internalError("what the file holds could not be kept: \(why)")
         }

@@ -35,7 +35,8 @@ extension KeptFiles {
     /// Holds room free for a version, for which the owner's oldest ones go if need be.
     func reserve(_ room: Int, for owner: UInt32) throws(StoreError) {
         let limit = try limit()
-        let isFree = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is reached") {
+        let isFree = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is reached")
+        {
             ledger in
             let excess = ledger.room(of: owner) + room - limit
             return excess <= 0 ? 0 : room > limit ? nil : excess
@@ -58,7 +59,9 @@ extension KeptFiles {
         do throws(StoreError) {
             return try step()
         } catch .noSpace {
-            let isFree = try free(of: owner, before: .max, because: "the disk or the quota is full") { _ in room }
+            let isFree = try free(of: owner, before: .max, because: "the disk or the quota is full") { _ in
+                room
+            }
             guard isFree else { throw .noSpace }
             return try step()
         }
@@ -104,7 +107,8 @@ extension KeptFiles {
         do throws(StoreError) {
             let limit = try limit()
             for owner in state.withLock({ $0.ledger.owners(beyond: limit) }) {
-                _ = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is exceeded") {
+                _ = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is exceeded")
+                {
                     $0.room(of: owner) - limit
                 }
             }

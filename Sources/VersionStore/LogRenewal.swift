@@ -48,7 +48,9 @@ extension KeptFiles {
         }
         var (text, lines): ([UInt8], Int) = ([], 0)
         try KeptLog.forEachText(in: old, upTo: size) { bytes in
-            guard let line = LogLine.read(bytes), let id = KeptID(line.id), survey.isReadable(id) else { return }
+            guard let line = LogLine.read(bytes), let id = KeptID(line.id), survey.isReadable(id) else {
+                return
+            }
             text += bytes + [UInt8(ascii: "\n")]
             lines += 1
         }

@@ -78,7 +78,8 @@ package struct StoreLayout: ~Copyable {
     }
 
     private static func open(
-        in root: borrowing OwnedDescriptor, isNew: inout Bool, _ takeLock: LockTaking, _ report: (String) -> Void
+        in root: borrowing OwnedDescriptor, isNew: inout Bool, _ takeLock: LockTaking,
+        _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
         let store = try openStore(in: home)

@@ -133,7 +133,8 @@ package struct MountOptions: Hashable, Sendable {
     }
 
     private static var known: String {
-        ((durations.map(\.name) + StoreLimits.optionNames).map { $0 + "=" } + ["policy=", "data="] + flags.map(\.name)).joined(separator: ", ")
+        ((durations.map(\.name) + StoreLimits.optionNames).map { $0 + "=" } + ["policy=", "data="]
+            + flags.map(\.name)).joined(separator: ", ")
     }
 
     private static func badValue(_ name: String, _ value: String, _ wanted: String) -> CommandFailure {

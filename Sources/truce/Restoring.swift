@@ -15,7 +15,9 @@ struct RestoredDocument {
     /// Nil if there is no such file, or it is in no mount of ours.
     init?(at path: [UInt8]) throws(CommandFailure) {
         var status = stat()
-        guard path.withPath({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard path.withPath({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
         do throws(ClientFailure) {
             target = try MountedPath(path)
         } catch {

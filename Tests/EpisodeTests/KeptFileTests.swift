@@ -54,24 +54,29 @@ struct KeptFileTests {
         #expect((Keeper.settledStamp(stamp, age: age, grain: 10) != nil) == isKnown)
     }
 
-    @Test("of each suspended writer the first version stays, and the last three")
+    @Test("of each suspended writer its first version stays, its last three, and the last three beside it")
     func beside() throws {
         var versions = BesideVersions()
         let (one, other) = (HandleID(1), HandleID(2))
-        func keep(_ number: Int, for writers: [HandleID]) throws -> [Int] {
-            let gone = versions.insert(try Self.version(number), for: writers)
+        func keep(_ number: Int, _ origin: BesideVersions.Origin, for writers: [HandleID]) throws -> [Int] {
+            let gone = versions.insert(try Self.version(number), from: origin, for: writers)
             return try gone.map { id in try #require((0..<99).first { Self.id($0) == id }) }
         }
-        for number in 0..<4 { #expect(try keep(number, for: [one]) == []) }
-        #expect(try keep(4, for: [one]) == [1])
-        // The other one's first.
-        #expect(try keep(5, for: [one, other]) == [2])
-        for number in 6..<9 { #expect(try keep(number, for: [one, other]) == [number - 3].filter { $0 != 5 }) }
-        #expect(versions.last(for: [other])?.id == Self.id(8))
+        for number in 0..<4 { #expect(try keep(number, .writer, for: [one]) == []) }
+        #expect(try keep(4, .writer, for: [one]) == [1])
+        for number in 5..<8 { #expect(try keep(number, .others, for: [one]) == []) }
+        #expect(try keep(8, .others, for: [one]) == [5])
+        // Of the other one it is the first.
+        #expect(try keep(9, .writer, for: [one, other]) == [2])
+        for number in 10..<13 {
+            #expect(try keep(number, .writer, for: [one, other]) == [[3], [4], []][number - 10])
+        }
+        #expect(versions.last(for: [other])?.id == Self.id(12))
+        #expect(try keep(13, .writer, for: [one, other]) == [10])
         // What was kept for the one that closes the file stays.
         versions.close(one)
-        for number in 9..<12 { #expect(try keep(number, for: [other]) == []) }
-        #expect(try keep(12, for: [other]) == [9])
+        for number in 14..<17 { #expect(try keep(number, .writer, for: [other]) == []) }
+        #expect(try keep(17, .writer, for: [other]) == [14])
         versions.close(other)
         #expect(versions.isEmpty)
         #expect(versions.last(for: [one, other]) == nil)

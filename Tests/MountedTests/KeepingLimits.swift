@@ -142,7 +142,8 @@ final class SmallFilesystem {
     func mount(_ options: String...) throws {
         let data = try Lab.dataPath == .daemon ? "data=daemon" : "data=auto"
         let daemon = try TruceCommand.start(
-            "mount", "-f", source, "-o", (["wait=300ms,hold=60s,idle=60s", data] + options).joined(separator: ","))
+            "mount", "-f", source, "-o",
+            (["wait=300ms,hold=60s,idle=60s", data] + options).joined(separator: ","))
         self.daemon = daemon
         try eventually(within: .seconds(20), "a mount on \(source)\n\(daemon.errorText)") {
             if daemon.hasEnded { throw Failure("no mount: \(daemon.errorText)") }

@@ -23,7 +23,9 @@ struct DurabilityTests {
                     status.isDirectory
                     ? try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd/\(file.rawValue)")
                         .joined(separator: "\n")
-                    : String(decoding: try Data(contentsOf: URL(filePath: "/proc/self/fd/\(file.rawValue)")), as: UTF8.self)
+                    : String(
+                        decoding: try Data(contentsOf: URL(filePath: "/proc/self/fd/\(file.rawValue)")),
+                        as: UTF8.self)
             } catch {
                 text = "unreadable: \(error)"
             }

@@ -44,7 +44,8 @@ struct LimitTests {
     }
 
     private func keep(
-        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: KeepCause = .claim, in store: VersionStore
+        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: KeepCause = .claim,
+        in store: VersionStore
     ) throws -> KeptID {
         try write(number, blocks: blocks)
         return try store.keepByCopying(try sandbox.file("a"), path: bytes(path), cause: cause)
@@ -258,13 +259,16 @@ struct SharingTests {
         #expect(try inode(first) != inode(other))
         #expect(try store.entry(second).method == .shared && store.entry(first).method != .shared)
         try store.drop(first, reason: "the test is done with it")
-        #expect(try contents(store, second).count == text.count || contents(store, second) == text.prefix(1 << 20))
+        #expect(
+            try contents(store, second).count == text.count || contents(store, second) == text.prefix(1 << 20)
+        )
         let third = try keep(text)
         #expect(try inode(third) == inode(second))
     }
 
     @Test(
-        "a byte that differs anywhere makes another file", arguments: [0, 4095, 4096, 150_000, 299_998, 299_999])
+        "a byte that differs anywhere makes another file",
+        arguments: [0, 4095, 4096, 150_000, 299_998, 299_999])
     func different(position: Int) throws {
         var text = [UInt8](repeating: UInt8(ascii: "a"), count: 300_000)
         let first = try keep(String(decoding: text, as: UTF8.self))

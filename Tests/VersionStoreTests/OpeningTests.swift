@@ -79,7 +79,8 @@ struct RecoveryTests {
     func garbage() throws {
         let sandbox = try prepared()
         let first = try keep(sandbox)
-        try sandbox.append("\n\u{0}\u{0}\n{\"event\":\"later release\"}\nnonsense\n", to: ".truce/store/kept.log")
+        try sandbox.append(
+            "\n\u{0}\u{0}\n{\"event\":\"later release\"}\nnonsense\n", to: ".truce/store/kept.log")
         let second = try keep(sandbox)
         #expect(try sandbox.store().list(under: []).map(\.id) == [first, second])
         #expect(sandbox.log.contains("kept.log: 3 torn or unknown lines skipped"))

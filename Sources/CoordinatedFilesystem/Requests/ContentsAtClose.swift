@@ -64,9 +64,14 @@ extension CoordinatedFilesystem {
     }
 
     /// Keeps what a file holds as a version, unless that is what was kept for the handle before.
-    func keepVersion(leftBy handle: Handle) {
+    ///
+    /// When the handle ends, what is there beyond that may be a suspended writer's.
+    func keepVersion(leftBy handle: Handle, atEnd: Bool = false) {
         let former = handle.state.withLock { $0.leaving?.version }
-        guard let version = keeper.keepLeft(in: handle.node, by: handle, after: former) else { return }
+        let origin: BesideVersions.Origin = atEnd && handle.hasLeft ? .writer : .others
+        guard let version = keeper.keepLeft(in: handle.node, by: handle, after: former, from: origin) else {
+            return
+        }
         handle.state.withLock { $0.leaving?.version = version }
     }
 

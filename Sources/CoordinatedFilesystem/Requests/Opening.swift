@@ -386,7 +386,7 @@ extension CoordinatedFilesystem {
         work(on: handle.node, for: .keeping) { [self] in
             keeper.letGo(of: handle)
             if handle.state.withLock({ $0.writesToOrphan }) { keeper.keepWritten(by: handle) }
-            if mayHaveWritten, writesBesideOthers(handle) { keepVersion(leftBy: handle) }
+            if mayHaveWritten, writesBesideOthers(handle) { keepVersion(leftBy: handle, atEnd: true) }
             end(handle)
             keeper.letGoOfGrown(by: handle)
         }
@@ -412,7 +412,7 @@ extension CoordinatedFilesystem {
                 if isOrphans(handle) {
                     keeper.keepWritten(by: handle)
                 } else {
-                    keepVersion(leftBy: handle)
+                    keepVersion(leftBy: handle, atEnd: true)
                     keeper.letGoOfGrown(by: handle)
                 }
             }

@@ -7,9 +7,17 @@ import VersionStore
 
 /// What was kept of a file since it has suspended writers (D192).
 ///
-/// Of each such writer the first version stays, which has what it wrote when others first went over that; and the last three. What
-/// is between them other programs left, and others went over again as they go over each other's saves without such a writer.
+/// Of each such writer the first version that it has written stays, and the last three; and the last three that others left beside
+/// it. What is between these was gone over as other saves are without such a writer.
 struct BesideVersions: Sendable {
+    /// By what a version came about.
+    enum Origin: Hashable, Sendable {
+        /// Others go over it: the suspended writer may have written it.
+        case writer
+        /// Another program leaves it, and the suspended writer may go over it.
+        case others
+    }
+
     struct Version: Sendable {
         let id: KeptID
         let path: [UInt8]
@@ -17,8 +25,28 @@ struct BesideVersions: Sendable {
     }
 
     private struct Kept: Sendable {
-        let first: Version
-        var last: [Version] = []
+        /// What the writer had written when others went over it for the first time.
+        var first: Version?
+        var written: [Version] = []
+        var left: [Version] = []
+
+        var all: [Version] { (first.map { [$0] } ?? []) + written + left }
+
+        /// Returns the one that makes way for another one.
+        mutating func insert(_ version: Version, from origin: Origin) -> Version? {
+            switch origin {
+            case .writer where first == nil:
+                first = version
+                return nil
+            case .writer: return Self.insert(version, into: &written)
+            case .others: return Self.insert(version, into: &left)
+            }
+        }
+
+        private static func insert(_ version: Version, into list: inout [Version]) -> Version? {
+            list.append(version)
+            return list.count > most ? list.removeFirst() : nil
+        }
     }
 
     private static let most = 3
@@ -31,20 +59,15 @@ struct BesideVersions: Sendable {
 
     /// The version that was kept last for one of these.
     func last(for handles: [HandleID]) -> Version? {
-        handles.compactMap { writers[$0].map { $0.last.last ?? $0.first } }.max { $0.id < $1.id }
+        handles.flatMap { writers[$0]?.all ?? [] }.max { $0.id < $1.id }
     }
 
     /// Returns those that may go now.
-    mutating func insert(_ version: Version, for handles: [HandleID]) -> [KeptID] {
+    mutating func insert(_ version: Version, from origin: Origin, for handles: [HandleID]) -> [KeptID] {
         var gone: Set<KeptID> = []
         for handle in handles {
-            guard var kept = writers[handle] else {
-                writers[handle] = Kept(first: version)
-                continue
-            }
-            kept.last.append(version)
-            if kept.last.count > Self.most { gone.insert(kept.last.removeFirst().id) }
-            writers[handle] = kept
+            let former = writers[handle, default: Kept()].insert(version, from: origin)
+            if let former { gone.insert(former.id) }
         }
         return gone.filter { !isNeeded($0) }.sorted()
     }
@@ -52,13 +75,13 @@ struct BesideVersions: Sendable {
     /// A writer closes the file: what was kept for it stays.
     mutating func close(_ handle: HandleID) {
         guard let kept = writers.removeValue(forKey: handle) else { return }
-        settled.formUnion(([kept.first] + kept.last).map(\.id))
+        settled.formUnion(kept.all.map(\.id))
         if writers.isEmpty { settled = [] }
     }
 
     private func isNeeded(_ id: KeptID) -> Bool {
         settled.contains(id)
-            || writers.values.contains { kept in kept.first.id == id || kept.last.contains { $0.id == id } }
+            || writers.values.contains { kept in kept.all.contains { $0.id == id } }
     }
 }
 
@@ -68,7 +91,8 @@ extension Keeper {
         guard cause == .claim || cause == .suspendedWriter else { return [] }
         let claim = (subject as? Handle).flatMap { $0.hasClaim ? $0.currentClaim : nil }
         guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return [] }
-        return engine.suspendedWriters(beside: claim).compactMap { engine.claimant(of: $0) as? Handle }.map(\.id)
+        return engine.suspendedWriters(beside: claim).compactMap { engine.claimant(of: $0) as? Handle }.map(
+            \.id)
     }
 
     /// The version that was kept last for these writers, if a file still is as it was then: nothing is kept anew.
@@ -77,20 +101,23 @@ extension Keeper {
             let last = node.state.withLock({ $0.besides.last(for: writers) }), last.path == node.path
         else { return nil }
         let descriptor = try Self.descriptor(of: node)
-        guard try last.rights == Self.rights(of: descriptor), store.holds(last.id, descriptor.descriptor) else {
+        guard try last.rights == Self.rights(of: descriptor), store.holds(last.id, descriptor.descriptor)
+        else {
             return nil
         }
         return last.id
     }
 
     /// Enters a version that was kept for suspended writers, and lets those go that are too many.
-    func enter(_ id: KeptID, of node: Node, for writers: [HandleID]) {
+    func enter(
+        _ id: KeptID, of node: Node, from origin: BesideVersions.Origin, for writers: [HandleID]
+    ) {
         guard !writers.isEmpty, let store else { return }
         let gone: [KeptID]
         do throws(StoreError) {
             let rights = try Self.rights(of: try Self.descriptor(of: node))
             let version = BesideVersions.Version(id: id, path: node.path, rights: rights)
-            gone = node.state.withLock { $0.besides.insert(version, for: writers) }
+            gone = node.state.withLock { $0.besides.insert(version, from: origin, for: writers) }
         } catch {
             // It stays, no more.
             return

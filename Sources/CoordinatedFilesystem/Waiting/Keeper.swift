@@ -38,7 +38,8 @@ final class Keeper: Sendable {
     }
 
     private func keep(
-        _ node: Node, because cause: KeepCause, by subject: (any JournalSubject)?
+        _ node: Node, because cause: KeepCause, by subject: (any JournalSubject)?,
+        from origin: BesideVersions.Origin = .writer
     ) throws(StoreError) -> KeptID? {
         let descriptor = try Self.descriptor(of: node)
         guard try Self.status(of: descriptor).size > 0 else { return nil }
@@ -57,7 +58,7 @@ final class Keeper: Sendable {
             ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
             : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
         note(id, cause, of: node, by: subject)
-        if !isGrown { enter(id, of: node, for: writers) }
+        if !isGrown { enter(id, of: node, from: origin, for: writers) }
         return id
     }
 
@@ -81,7 +82,7 @@ final class Keeper: Sendable {
             let closed = Self.closedDirectories(above: node)
             let id = try store.record(copy, path: node.path, cause: cause, closed: closed)
             note(id, cause, of: node, by: subject)
-            enter(id, of: node, for: writers(beside: subject, because: cause))
+            enter(id, of: node, from: .writer, for: writers(beside: subject, because: cause))
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
         }
@@ -132,11 +133,12 @@ final class Keeper: Sendable {
     /// kept again. Returns the version.
     @discardableResult
     func keepLeft(
-        in node: Node, by subject: (any JournalSubject)?, after former: KeptID? = nil
+        in node: Node, by subject: (any JournalSubject)?, after former: KeptID? = nil,
+        from origin: BesideVersions.Origin = .others
     ) -> KeptID? {
         do throws(StoreError) {
             if let former, try holds(node, former) { return former }
-            return try keep(node, because: .suspendedWriter, by: subject)
+            return try keep(node, because: .suspendedWriter, by: subject, from: origin)
         } catch {
             let account = subject?.account ?? Account { node.path }
             engine.say("left contents that could not be kept (\(error))", account)
