@@ -198,8 +198,12 @@ extension Mounted {
         /// Acts as a user who is not root.
         private static func user() throws -> Actor {
             try Actor(
-                Script("exec setpriv --reuid=65534 --regid=65534 --clear-groups python3 -c \"$(cat \"$1\")\"")
-                    .start(Checkout.path("Tests/Workers/actor"), input: .keyboard))
+                Script(
+                    """
+                    PATH=/usr/bin:/bin
+                    exec setpriv --reuid=65534 --regid=65534 --clear-groups python3 -c "$(cat "$1")"
+                    """
+                ).start(Checkout.path("Tests/Workers/actor"), input: .keyboard))
         }
     }
 }
