@@ -86,6 +86,15 @@ extension Arbiter {
         }
     }
 
+    /// P4: the presenter is given less time, though never less than it has had.
+    mutating func hurry(_ id: QuestionID, to span: Span) {
+        guard let entry = desk.questions.index(forKey: id) else { return }
+        let deadline = max(desk.questions.values[entry].asked + span, now)
+        guard deadline < desk.questions.values[entry].deadline else { return }
+        desk.questions.values[entry].deadline = deadline
+        alarms.insert(Alarms.Alarm(moment: deadline, subject: .question(id)))
+    }
+
     private mutating func extendWait(of id: ClaimID, to deadline: Instant) {
         guard let wait = waits.index(forKey: id) else { return }
         let extended = min(deadline, waits.values[wait].began + bounds.progress)

@@ -84,6 +84,7 @@ public struct Arbiter: Sendable {
         case .answered(let question, let presenter, let reply):
             answer(question, by: presenter, reply, &effects)
         case .progressed(let question): progress(question)
+        case .hurried(let question, let span): hurry(question, to: span)
         case .changed(let item, let place, let cause, let claim, let stamp):
             noteChange(of: item, at: place, cause, under: claim, stamp: stamp, &effects)
         case .written(let item, let place, let cause, let claim, let stamp):

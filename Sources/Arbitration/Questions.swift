@@ -125,6 +125,25 @@ extension Arbiter {
         desk.records[presenter]?.questions.compactMap { desk.questions[$0] } ?? []
     }
 
+    public func question(_ id: QuestionID) -> Question? { desk.questions[id] }
+
+    /// The claims that wait for an answer, the first so many of them.
+    public func waiting(for question: QuestionID, atMost limit: Int) -> [ClaimID] {
+        guard let presenter = desk.questions[question]?.presenter else { return [] }
+        let turns = (desk.records[presenter]?.turns ?? []).compactMap { desk.turns[$0] }
+        return Array(
+            turns.lazy.filter { $0.question == question }.flatMap(\.members).filter { waits[$0] != nil }
+                .prefix(limit))
+    }
+
+    /// Whose claim it is, if that is known.
+    public func party(of claim: ClaimID) -> Party? { parties[claim] }
+
+    /// Since when a holder keeps others out, and one of them.
+    public func contest(of holder: ClaimID) -> (since: Instant, contestant: ClaimID)? {
+        contests[holder].flatMap { contest in contest.contestant.map { (contest.since, $0) } }
+    }
+
     public func isDemoted(_ presenter: PresenterID) -> Bool { desk.records[presenter]?.isDemoted ?? false }
 
     public func suspension(of claim: ClaimID) -> Suspension? { claims[claim]?.suspension }

@@ -17,6 +17,8 @@ const int16_t CLINUX_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
 
 _Static_assert(sizeof(struct clinux_credentials) == sizeof(struct ucred), "struct ucred");
 
+int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC); }
+
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials) {
     socklen_t size = sizeof *credentials;
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, credentials, &size);

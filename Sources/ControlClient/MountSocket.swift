@@ -15,7 +15,7 @@ package struct MountSocket: ~Copyable {
     package init(to mount: MountEntry) throws(ClientFailure) {
         try MountFinder.checkMayAsk(mount)
         let socket = try Self.reaching(mount) { () throws(Errno) in
-            try UnixSocket.connect(to: Self.attribute(of: mount), timeout: Self.timeoutSeconds)
+            try Self.connect(to: mount)
         }
         let peer = try Self.reaching(mount) { () throws(Errno) in try PeerCredentials(of: socket.rawValue) }
         let mayServe = peer.user == 0 || peer.user == geteuid() || (geteuid() == 0 && peer.user == mount.user)
@@ -31,22 +31,47 @@ package struct MountSocket: ~Copyable {
     /// For whoever goes on talking in its own way.
     package consuming func release() -> OwnedDescriptor { socket }
 
-    /// Where the control socket of a mount is.
-    package static func path(of mount: MountEntry) throws(ClientFailure) -> [UInt8] {
+    /// Where the control socket of a mount is for the caller; or the one for all who are served.
+    package static func path(of mount: MountEntry, isShared: Bool = false) throws(ClientFailure) -> [UInt8] {
         try MountFinder.checkMayAsk(mount)
-        do throws(Errno) { return try attribute(of: mount) } catch {
+        do throws(Errno) {
+            if !isShared, let own = try ownPath(of: mount) { return own }
+            return try attribute("user.truce.socket", of: mount)
+        } catch {
             throw unreachable(error, mount)
         }
     }
 
+    /// Root and the owner have a socket of their own, where they wait behind no others.
+    private static func connect(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
+        if let own = try ownPath(of: mount) {
+            do throws(Errno) {
+                return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
+            } catch .noAccess {
+                // A root that may not use others' files is served like everybody.
+            }
+        }
+        return try UnixSocket.connect(to: attribute("user.truce.socket", of: mount), timeout: timeoutSeconds)
+    }
+
+    /// Nil for whom there is none. The daemon may also be older than this program.
+    private static func ownPath(of mount: MountEntry) throws(Errno) -> [UInt8]? {
+        guard MountFinder.mayAsk(mount) else { return nil }
+        do throws(Errno) {
+            return try attribute("user.truce.socket.owner", of: mount)
+        } catch .noAttribute {
+            return nil
+        }
+    }
+
     /// What the daemon serves at the root of its mount.
-    private static func attribute(of mount: MountEntry) throws(Errno) -> [UInt8] {
+    private static func attribute(_ name: String, of mount: MountEntry) throws(Errno) -> [UInt8] {
         if let socket = StandInMount.socket(of: mount) { return socket }
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(PATH_MAX), alignment: 1)
         defer { buffer.deallocate() }
-        let count = try root.extendedAttribute("user.truce.socket", into: buffer)
+        let count = try root.extendedAttribute(name, into: buffer)
         return Array(buffer[..<count])
     }
 

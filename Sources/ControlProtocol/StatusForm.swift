@@ -12,14 +12,17 @@ package struct StatusForm: Hashable, Sendable, Codable {
     /// Nil in place, where there is no way around the mount.
     package var around: AroundForm?
     package var rules: RulesForm?
+    /// What guests have made other users wait; nil where there are no guests.
+    package var delays: [DelayForm]?
     package var waiting: [WaitingForm]
     package var journal: [StepForm]
 
     package init(
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
-        use: UseForm? = nil, around: AroundForm? = nil, rules: RulesForm? = nil, waiting: [WaitingForm],
-        journal: [StepForm]
+        use: UseForm? = nil, around: AroundForm? = nil, rules: RulesForm? = nil, delays: [DelayForm]? = nil,
+        waiting: [WaitingForm], journal: [StepForm]
     ) {
+        self.delays = delays
         self.around = around
         self.rules = rules
         self.mount = mount
@@ -45,6 +48,7 @@ package struct OptionsForm: Hashable, Sendable, Codable {
     package var deletion: UInt64 = 0
     package var askAgain: UInt64 = 0
     package var askAgainStat: UInt64 = 0
+    package var guestDelay: UInt64 = 0
     package var policy = ""
     /// What was asked for: `auto` or `daemon`.
     package var data = ""
@@ -104,6 +108,23 @@ package struct AroundForm: Hashable, Sendable, Codable {
     package var losses: UInt64 = 0
 
     package init() {}
+}
+
+/// What a guest has made another user wait in the hour that goes on; times in milliseconds.
+package struct DelayForm: Hashable, Sendable, Codable {
+    package var guest: UInt32
+    /// Nil for programs of which it is not known whose they are.
+    package var delayed: UInt32?
+    package var spent: UInt64
+    package var allowed: UInt64
+    /// Until it begins anew.
+    package var left: UInt64
+
+    package init(guest: UInt32, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
+        (self.guest, self.delayed, self.spent, self.allowed, self.left) = (
+            guest, delayed, spent, allowed, left
+        )
+    }
 }
 
 /// The rules about programs, by their names.

@@ -131,12 +131,8 @@ final class ConnectedPresenters {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
             return connection.noteOnce(.strayAnswer, "it answered a question nobody asked")
         }
-        let now = Engine.now
-        if let guest = service.guest(connection.peer) {
-            service.delays.refund(guest.account(of: question.item), question.deadline.since(now))
-        }
         if let words = answer.refusal {
-            service.refusals.note(words, answer.origin, of: question.presenter, at: now)
+            service.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
         }
         // What a guest cannot do stops nobody: others may wait for the same answer who need not ask it.
         let isRefused = answer.refusal != nil && service.guest(connection.peer) == nil
@@ -147,7 +143,7 @@ final class ConnectedPresenters {
         guard let question = questions.question(id) else {
             return connection.noteOnce(.strayAnswer, "it is at work on a question nobody asked")
         }
-        // A guest has its minute, and no more.
+        // A guest has the time that it has, and no more.
         guard service.guest(connection.peer) == nil else { return }
         service.engine.progress(question.id)
     }
@@ -204,7 +200,7 @@ extension ConnectedPresenters {
     private func deliverToUnknown(_ message: PresenterMessage) {
         if registering > 0, message.presenter > lastAdded { return early.append(message) }
         if case .request(let question, _, _, _) = message.content {
-            service.engine.answer(question, of: message.presenter, .done)
+            service.engine.consent(question, of: message.presenter)
         }
     }
 
@@ -212,13 +208,8 @@ extension ConnectedPresenters {
     private func look(at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         let isCrowded = checking >= ProtocolLimits.checksOfGuest || unchecked[message.presenter] != nil
         switch message.content {
-        case .request(let question, _, _, let deadline):
-            let (account, now) = (guest.account(of: document.item), Engine.now)
-            guard !isCrowded, !service.delays.isSpent(account, at: now) else {
-                return service.engine.answer(question, of: message.presenter, .done)
-            }
-            // Others wait from now on, however long the desk is kept before the guest hears of it.
-            service.delays.charge(account, deadline.since(now), at: now)
+        case .request(let question, _, _, _):
+            guard !isCrowded else { return service.engine.consent(question, of: message.presenter) }
             check(message, about: document, for: guest)
         case .notice(.reacquire, _):
             // It ends a turn, so it comes after what happened in that.
@@ -247,7 +238,7 @@ extension ConnectedPresenters {
             case .deliver(let path, let names): self.deliver(message, to: known, at: path, names)
             case .deliverGap(let path): self.deliver(message.withoutSubitem, to: known, at: path, Names())
             case .consent(let question):
-                self.service.engine.answer(question, of: message.presenter, .done)
+                self.service.engine.consent(question, of: message.presenter)
             case .drop: break
             }
         }
@@ -270,7 +261,7 @@ extension ConnectedPresenters {
         switch message.content {
         case .request(let question, let request, _, let deadline):
             let asked = Questions.Question(
-                id: question, presenter: message.presenter, deadline: deadline, item: known.document.item)
+                id: question, presenter: message.presenter, deadline: deadline)
             ask(request, asked, message, path, names.now)
         case .notice(.didMove, _):
             // Back where it was, or told before.

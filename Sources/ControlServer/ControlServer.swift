@@ -35,12 +35,16 @@ package final class ControlServer: Sendable {
     /// Of the same socket, which others have descriptors of: closing one does not keep it from listening.
     private let knocking: OwnedDescriptor
     private let roster: NIOLoopBoundBox<Roster>
+    /// Where everybody else comes in, if anybody may.
+    private let entrance: SharedEntrance?
     /// How long a file system may keep the end.
     private static let patience = TimeAmount.seconds(5)
 
-    /// `eventMemory` is how long events are remembered when nobody is subscribed.
+    /// `shared` is the socket that everybody may connect to, where the mount has one besides its owner's. `eventMemory` is how long
+    /// events are remembered when nobody is subscribed.
     package init(
-        on socket: consuming OwnedDescriptor, for mount: ControlledMount, status: any StatusSource,
+        on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
+        at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
         kept: (any KeptContents)?, engine: Engine, documents: any DocumentSource,
         below source: any SourceLooking,
         eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
@@ -76,6 +80,26 @@ package final class ControlServer: Sendable {
             .wait()
         self.roster = roster
         self.service = service
+        if let shared = consume shared {
+            let entrance = SharedEntrance(
+                shared, isGuest: { $0 != 0 && $0 != mount.user }, log: log
+            ) { Self.take($0, on: loop, to: service, by: roster) }
+            try entrance.open(at: rate)
+            self.entrance = entrance
+        } else {
+            entrance = nil
+        }
+    }
+
+    /// Serves a connection that was accepted elsewhere.
+    private static func take(
+        _ socket: CInt, on loop: any EventLoop, to service: Service, by roster: NIOLoopBoundBox<Roster>
+    ) {
+        ClientBootstrap(group: loop)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer { admit($0, to: service, by: roster) }
+            .withConnectedSocket(socket)
+            .whenFailure { service.log("a control connection cannot be served: \($0)") }
     }
 
     /// Refuses whoever connects now, closes every connection, and gives back what they had in the engine.
@@ -84,6 +108,8 @@ package final class ControlServer: Sendable {
     /// threads ends the process where `/proc` does not show them, as that of another pid namespace; and files may be open.
     package func stop() throws {
         let loop = listener.eventLoop
+        // Whoever has come in by then is on its way to the loop, and among those that are closed.
+        entrance?.close()
         listener.close(promise: nil)
         try loop.flatSubmit { [roster, feed = service.feed] in
             // The socket's name may be there for long, until the last file is closed.

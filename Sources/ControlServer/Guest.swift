@@ -74,11 +74,7 @@ extension Guest {
         case drop
     }
 
-    func account(of item: ItemID) -> DelayLedger.Account {
-        DelayLedger.Account(user: user.user, item: item)
-    }
-
-    /// Whether the user may still be sent a message; may block. What others wait for because of it, is charged already.
+    /// Whether the user may still be sent a message; may block.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in service: Service
     ) -> Verdict {
@@ -86,13 +82,9 @@ extension Guest {
         switch message.content {
         case .request(let question, let request, _, let deadline):
             let mayBeAsked = mayBeAsked(request, at: path, names.now, in: service)
-            let now = Engine.now
             // That is no consent: nobody waits for one any more.
-            guard now < deadline else { return .drop }
-            guard mayBeAsked else {
-                service.delays.refund(account(of: document.item), deadline.since(now))
-                return .consent(question)
-            }
+            guard Engine.now < deadline else { return .drop }
+            guard mayBeAsked else { return .consent(question) }
             return .deliver(at: path, names)
         case .notice(.reacquire, _):
             // It ends what was asked, and says nothing else.

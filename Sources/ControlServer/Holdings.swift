@@ -69,6 +69,8 @@ final class Holdings: Sendable {
         if let server = parameters.serverProcess { party.partner = try self.party(of: server) }
         var messages = parameters.messages
         if let guest = service.guest(peer) {
+            // What others wait for it is counted by user.
+            party.user = peer.user
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
         let document = try service.documents.find(parameters.path)

@@ -8,7 +8,6 @@ struct Questions {
         let id: QuestionID
         let presenter: PresenterID
         let deadline: Instant
-        let item: ItemID
     }
 
     private var asked: [Int64: Question] = [:]

@@ -20,7 +20,6 @@ struct Service: Sendable {
 
     let watch: ProcessWatch
     let refusals = RecentRefusals()
-    let delays = DelayLedger()
     let presentersOfGuests = GuestTally(limit: ProtocolLimits.presentersOfGuest)
     let remarks = GuestRemarks()
     let resting: NIOLoopBound<Crowd>

@@ -17,7 +17,8 @@ extension StatusForm {
             options: OptionsForm(report.options, dataPath: report.dataPath),
             counters: CountersForm(report.counters), use: UseForm(report.use),
             around: report.surroundings.map { AroundForm($0) },
-            rules: RulesForm(files: files, programs: programs), waiting: waiting,
+            rules: RulesForm(files: files, programs: programs),
+            delays: report.delays.map { $0.map { DelayForm($0, at: Engine.now) } }, waiting: waiting,
             journal: journal.reversed())
     }
 }
@@ -35,6 +36,7 @@ extension OptionsForm {
         deletion = options.bounds.deletion.milliseconds
         askAgain = options.bounds.askAgain.milliseconds
         askAgainStat = options.bounds.askAgainStat.milliseconds
+        guestDelay = options.bounds.guestDelay.milliseconds
         policy = options.bounds.policy.rawValue
         data = options.data.rawValue
         self.dataPath = dataPath.rawValue
@@ -83,6 +85,14 @@ extension AroundForm {
         self.init()
         (watch, shortage) = (report.means, report.shortage)
         (changes, losses) = (report.changes, report.losses)
+    }
+}
+
+extension DelayForm {
+    init(_ report: DelayReport, at now: Instant) {
+        self.init(
+            guest: report.guest, delayed: report.delayed, spent: report.spent.milliseconds,
+            allowed: report.allowed.milliseconds, left: report.end.since(now).milliseconds)
     }
 }
 

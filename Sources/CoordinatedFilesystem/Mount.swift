@@ -20,7 +20,10 @@ package struct MountConfiguration: Sendable {
     /// Whether a dead mount was found there whose place the new one takes.
     package var replacesDeadMount = false
     package var sourceName = ""
+    /// Where the control socket is that all who are served may connect to.
     package var socketPath: String?
+    /// The one for root and the mount's owner alone, which may be the same.
+    package var ownerSocketPath: String?
     /// The rules about programs, by their names; of several rules that fit the first one decides.
     package var programs: [ProgramRule] = []
     /// The same for people, with where it is from.
@@ -73,7 +76,8 @@ package final class Mount: StatusSource {
             engine = Engine(
                 bounds: configuration.bounds, timers: try Timers(),
                 workers: try WorkerPool(
-                    threads: Self.workerThreads, beginning: ThreadIdentity.prepareIfPossible), log: log)
+                    threads: Self.workerThreads, beginning: ThreadIdentity.prepareIfPossible),
+                sharedBy: configuration.allowOther ? geteuid() : nil, log: log)
             end = try ServiceEnd()
             before = try MountTable.current()
             session = try Session(

@@ -44,6 +44,8 @@ public struct Bounds: Hashable, Sendable {
     public var askAgain: Span = .seconds(2)
     /// How long a command that a session repeats, and that only looks at attributes, does not have a document saved again.
     public var askAgainStat: Span = .seconds(30)
+    /// How long a user who is neither root nor the mount's owner may make another user wait, of an hour.
+    public var guestDelay: Span = .seconds(60)
     /// How long after the last write of a program presenters are told.
     public var trailing: Span = .milliseconds(100)
     /// How long after the last step that changes names presenters are told, since a save takes several.

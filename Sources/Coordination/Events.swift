@@ -40,6 +40,8 @@ public enum Event: Hashable, Sendable {
     case answered(QuestionID, by: PresenterID, Answer)
     /// A presenter is at work on an answer.
     case progressed(QuestionID)
+    /// Its presenter has made others wait too long already: so much is it given in all, and not what it had.
+    case hurried(QuestionID, Span)
     /// Contents or attributes of an item were written: under a claim that is about to end, or under none. Equal
     /// stamps mean that nothing has changed in between.
     indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)

@@ -17,6 +17,10 @@ package protocol Claimant: JournalSubject {
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
+    /// The user that has opened it, where that is known without the process.
+    var opener: UInt32? { get }
+    /// Whether its user may also write what it reads. May block.
+    func mayItsUserWrite() -> Bool
     /// Who looks at its file, if that may take longer than a look at what is at hand; nil for the engine's workers.
     var lookers: SpareWorkers? { get }
     /// What it waits for is another item now; whoever keeps names of items learns of it before it is granted.
@@ -27,6 +31,8 @@ extension Claimant {
     /// Most of them go by handles, or by what they are called in a request, and never wait for anything else.
     package func retarget(from former: ItemID, to item: ItemID) {}
     package var lookers: SpareWorkers? { nil }
+    package var opener: UInt32? { nil }
+    package func mayItsUserWrite() -> Bool { true }
 }
 
 /// One item that is claimed, and what for.

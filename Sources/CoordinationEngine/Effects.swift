@@ -16,6 +16,8 @@ extension Engine {
         case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
+        /// The same of a request to a guest, whose answer is waited for so long and no longer.
+        case put(Mailbox, QuestionID)
         case say(Saying)
         case sayDeadlock(Explanation, Deadlock.Way, (any JournalSubject)?)
     }
@@ -180,10 +182,14 @@ extension Engine {
         note(
             .asked, at: now, by: state.presenters[question.presenter],
             question.cause.describes(question.request.rawValue), in: &state)
+        let given = state.presenters[question.presenter].flatMap {
+            patience(for: question, of: $0, at: now)
+        }
         let content = PresenterMessage.Content.request(
-            question.id, question.request, subitem: question.subitem, deadline: question.deadline)
+            question.id, question.request, subitem: question.subitem,
+            deadline: given.map { min(question.asked + $0, question.deadline) } ?? question.deadline)
         return post(content, to: question.presenter, question.turn, question.cause, in: state)
-            .map { .deliver($0) }
+            .map { isCounted(question, in: state) ? .put($0, question.id) : .deliver($0) }
     }
 
     private func forfeit(
@@ -194,7 +200,9 @@ extension Engine {
         let entry = state.presenters[question.presenter]
         note(.forfeited, at: now, by: entry, what, in: &state)
         guard let entry else { return nil }
-        let after = isDemoted ? "; it is told, and not asked any more, until it answers" : ""
+        let after =
+            (isDemoted ? "; it is told, and not asked any more, until it answers" : "")
+            + noteSilence(of: entry, at: now)
         return .say(
             Saying(
                 what: "did not answer \(what) within \(now.since(question.asked))\(after)",
@@ -207,7 +215,7 @@ extension Engine {
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
         case .observe(let claim, let claimant):
             let look: @Sendable () -> Void = { [self] in
-                let observation = claimant.observe()
+                let observation = allowing(claimant.observe(), of: claim, claimant)
                 state.withLock { _ = $0.lookedAt.remove(claim) }
                 submit(.observed(claim, observation))
             }
@@ -217,6 +225,9 @@ extension Engine {
         // It was scheduled before the first of them.
         case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
+        case .put(let mailbox, let question):
+            mailbox.deliver()
+            count(question)
         case .say(let saying): workers.run { [self] in say(saying.what, saying.subject.account) }
         case .sayDeadlock(let explanation, let way, let subject):
             workers.run { [self] in

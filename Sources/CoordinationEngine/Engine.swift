@@ -51,6 +51,7 @@ package final class Engine: Sendable {
     }
 
     package let bounds: Bounds
+    package let delays: DelayLedger
     package let counters = LiveCounters()
     /// Programs may run into each other again and again, and on purpose; the counter and the journal have all of it.
     let deadlockLines = Mutex(LineLimit(lines: 10))
@@ -67,11 +68,14 @@ package final class Engine: Sendable {
     let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
 
-    /// `log` gets one line for every long wait and every forced step; it is called on any thread.
+    /// `log` gets one line for every long wait and every forced step; it is called on any thread. `owner` is the mount's, if other users
+    /// than that one and root may use it.
     package init(
-        bounds: Bounds, timers: Timers, workers: WorkerPool, log: @escaping @Sendable (String) -> Void
+        bounds: Bounds, timers: Timers, workers: WorkerPool, sharedBy owner: UInt32? = nil,
+        log: @escaping @Sendable (String) -> Void
     ) {
         self.bounds = bounds
+        delays = DelayLedger(allowing: bounds.guestDelay, besides: owner)
         self.timers = timers
         self.workers = workers
         self.log = log

@@ -38,6 +38,8 @@ package struct PresenterMessage: Sendable {
 /// Messages to the presenters of one connection, in the order in which they were decided.
 package final class Mailbox: Sendable {
     private let messages = Mutex<[PresenterMessage]>([])
+    /// Of all presenters of the connection.
+    private let silence = Mutex(Silence())
     private let namer: (any ItemNamer)?
     private let wake: @Sendable () -> Void
 
@@ -65,6 +67,10 @@ package final class Mailbox: Sendable {
         messages.withLock { $0.append(message) }
     }
     func deliver() { wake() }
+
+    func noteSilence(at now: Instant) { silence.withLock { _ = $0.note(at: now) } }
+    func noteAnswer() { silence.withLock { $0 = Silence() } }
+    func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
 }
 
 /// Who stands behind a presenter.
@@ -191,7 +197,13 @@ extension Engine {
 
     /// A presenter answered; an answer that is late or to nothing is harmless.
     package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
+        noteAnswer(to: question)
         submit(.answered(question, by: presenter, answer))
+    }
+
+    /// A request need not be answered: that counts as consent, and is no sign of life.
+    package func consent(_ question: QuestionID, of presenter: PresenterID) {
+        submit(.answered(question, by: presenter, .done))
     }
 
     /// A presenter is at work and asks for more time.

@@ -12,6 +12,7 @@ extension Engine {
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
             journal: journal.entries.map(Self.step))
         report.use.claims = state.withLock { $0.claims.count }
+        if delays.hasGuests { report.delays = delays.reports(at: Self.now) }
         return report
     }
 

@@ -32,6 +32,8 @@ package struct StatusReport: Hashable, Sendable {
     package var surroundings: SourceWatchReport?
     /// The rules about programs, and the files that they come from.
     package var rules = RulesReport()
+    /// What guests have made other users wait, the longest first; nil where there are no guests.
+    package var delays: [DelayReport]?
     /// Claims that wait now, the oldest first.
     package var waiting: [WaitingClaim]
     /// The last steps, in the order in which they were taken.

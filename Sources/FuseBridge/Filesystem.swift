@@ -11,6 +11,10 @@ package struct Caller: Sendable {
     /// Valid for requests that create something.
     package let umask: UInt32
 
+    package init(user: UInt32, group: UInt32, thread: Int32, umask: UInt32) {
+        (self.user, self.group, self.thread, self.umask) = (user, group, thread, umask)
+    }
+
     /// For what no request has asked for.
     package static let nobody = Caller(user: 0, group: 0, thread: 0, umask: 0)
 }

@@ -47,14 +47,21 @@ package enum UnixSocket {
     }
 
     /// Whoever connects from now on is refused, and so is who has connected and was not accepted, and would wait
-    /// for ever. The listener must not block.
+    /// for ever.
     package static func refuseAll(on listener: borrowing OwnedDescriptor) {
         shutdown(listener.rawValue, CInt(SHUT_RDWR))
         while true {
-            let late = accept(listener.rawValue, nil, nil)
+            let late = Glibc.accept(listener.rawValue, nil, nil)
             guard late >= 0 else { return }
             close(late)
         }
+    }
+
+    /// The next connection; waits for one, and fails with `EINVAL` once the listener is shut down.
+    package static func accept(on listener: borrowing OwnedDescriptor) throws(Errno) -> OwnedDescriptor {
+        let socket = clinux_accept(listener.rawValue)
+        guard socket >= 0 else { throw .last }
+        return OwnedDescriptor(adopting: socket)
     }
 
     /// Connects, and gives every later call on the socket the same limit of time.
@@ -129,6 +136,13 @@ extension OwnedDescriptor {
                 Glibc.send(socket, part, part.count, CInt(MSG_NOSIGNAL))
             }
             rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Sends what there is room for at once; of so few bytes that is everything.
+    package borrowing func sendNow(_ bytes: [UInt8]) throws(Errno) {
+        guard Glibc.send(rawValue, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)) >= 0 else {
+            throw .last
         }
     }
 

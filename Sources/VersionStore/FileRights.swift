@@ -48,12 +48,15 @@ package struct Reader: Hashable, Sendable {
 }
 
 extension FileRights {
-    private static let (read, search): (UInt32, UInt32) = (4, 1)
+    private static let (read, write, search): (UInt32, UInt32, UInt32) = (4, 2, 1)
 
     /// Whether the owner, mode and list let somebody read, by the algorithm of acl(5).
     ///
     /// Root may always. A list that cannot be understood lets nobody else.
     package func mayRead(_ reader: Reader) -> Bool { allows(Self.read, reader) }
+
+    /// The same of writing.
+    package func mayWrite(_ writer: Reader) -> Bool { allows(Self.write, writer) }
 
     /// The same of looking for what is in a directory.
     package func maySearch(_ reader: Reader) -> Bool { allows(Self.search, reader) }

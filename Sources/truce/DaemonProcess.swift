@@ -68,7 +68,7 @@ struct DaemonProcess: Sendable {
         do throws(MountError) {
             mount = try CoordinatedFilesystem.Mount(
                 mirroring: source, at: target.mountpoint,
-                configuration: target.configuration(socketPath: socket.path, rules), store: store, log: log)
+                configuration: target.configuration(socket, rules), store: store, log: log)
         } catch {
             store.discardIfNew(in: root)
             throw CommandFailure(.failed, error.message)
@@ -77,8 +77,9 @@ struct DaemonProcess: Sendable {
         do {
             server = ServerStop(
                 of: try ControlServer(
-                    on: try socket.duplicateListener(), for: target.controlled, status: mount,
-                    kept: kept, engine: mount.engine, documents: mount.documents, below: tree, log: log))
+                    on: try socket.duplicateListener(), sharedBy: try socket.duplicateSharedListener(),
+                    for: target.controlled, status: mount, kept: kept, engine: mount.engine,
+                    documents: mount.documents, below: tree, log: log))
             try unmountOnSignal(mount, server)
             try announce()
         } catch {
@@ -173,7 +174,8 @@ struct DaemonProcess: Sendable {
             return try ControlSocket.make(
                 mountpoint: target.mountpoint, user: geteuid(),
                 places: SocketDirectory.candidates(
-                    user: geteuid(), runtimeDirectory: environment("XDG_RUNTIME_DIR")))
+                    user: geteuid(), runtimeDirectory: environment("XDG_RUNTIME_DIR")),
+                isShared: target.controlled.isShared)
         } catch {
             throw CommandFailure(.failed, error.message)
         }

@@ -54,6 +54,7 @@ package struct MountOptions: Hashable, Sendable {
             ("lockwait", \.lockwait), ("relinquish", \.relinquish), ("save", \.save),
             ("deletion", \.deletion),
             ("ask-again", \.askAgain), ("ask-again-stat", \.askAgainStat),
+            ("guest-delay", \.guestDelay),
         ]
     }
 

@@ -10,7 +10,7 @@ import VersionStore
 
 /// What the other rooms are told about a mount.
 extension MountPlan.Target {
-    func configuration(socketPath: String, _ rules: Rules) -> MountConfiguration {
+    func configuration(_ socket: borrowing ControlSocket, _ rules: Rules) -> MountConfiguration {
         var configuration = MountConfiguration()
         configuration.bounds = options.bounds
         configuration.allowOther = options.allowOther
@@ -22,7 +22,8 @@ extension MountPlan.Target {
         configuration.isInPlace = isInPlace
         configuration.replacesDeadMount = replacesDeadMount
         configuration.sourceName = source
-        configuration.socketPath = socketPath
+        configuration.socketPath = socket.sharedPath ?? socket.path
+        configuration.ownerSocketPath = socket.path
         configuration.programs = rules.programs
         configuration.rules = report(of: rules)
         return configuration

@@ -13,13 +13,19 @@ struct Socket: ParsableCommand {
     @Flag(help: "Print it with the mountpoint, as one line of JSON.")
     var json = false
 
+    @Flag(
+        help:
+            "Print the socket for all whom the mount serves, also for root and the owner, who have one of their own."
+    )
+    var shared = false
+
     @Argument(help: "A path in the mount.", completion: .file())
     var path: String
 
     func run() throws {
         let (mount, socket) = try Watchdog.guarding {
             let mount = try MountFinder.mount(holding: RawArgument.bytes(of: path))
-            return (mount, try MountSocket.path(of: mount))
+            return (mount, try MountSocket.path(of: mount, isShared: shared))
         }
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),

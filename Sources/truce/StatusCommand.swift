@@ -39,6 +39,7 @@ extension StatusForm {
         if let rules { lines.append("rules: \(rules.filesText)") }
         lines.append(contentsOf: counterLines)
         if let use { lines.append(use.text) }
+        lines.append(contentsOf: (delays ?? []).map(\.text))
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")
             lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path.shown) for \(holders)")
@@ -57,7 +58,7 @@ extension StatusForm {
             ("wait", options.wait), ("hold", options.hold), ("hold-aware", options.holdAware),
             ("idle", options.idle), ("lockwait", options.lockwait), ("relinquish", options.relinquish),
             ("save", options.save), ("deletion", options.deletion), ("ask-again", options.askAgain),
-            ("ask-again-stat", options.askAgainStat),
+            ("ask-again-stat", options.askAgainStat), ("guest-delay", options.guestDelay),
         ]
         let flags = [
             ("allow_other", options.allowOther), ("ro", options.readOnly), ("nosuid", options.nosuid),
@@ -86,6 +87,22 @@ extension UseForm {
     /// `in use: claims 1, open files 1, backing files 1, descriptors 12`.
     var text: String {
         "in use: claims \(claims), open files \(openFiles), backing files \(backingFiles), descriptors \(descriptors)"
+    }
+}
+
+extension DelayForm {
+    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41 minutes more`.
+    var text: String {
+        let whom = delayed.map { "user \($0)" } ?? "unknown programs"
+        let sum =
+            "user \(guest) has made \(whom) wait \(Self.seconds(spent)) of \(Self.seconds(allowed)) in an hour"
+        let minutes = left / 60_000 + 1
+        return spent < allowed
+            ? sum : sum + ": its programs are waited for a moment only, for \(minutes) minutes more"
+    }
+
+    private static func seconds(_ milliseconds: UInt64) -> String {
+        "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
     }
 }
 

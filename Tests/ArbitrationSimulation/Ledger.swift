@@ -127,6 +127,7 @@ extension Ledger {
             showings[presenter]?.forfeits = 0
             if questions[id]?.presenter == presenter { close(id) }
         case .progressed(let id): progress(id)
+        case .hurried(let id, let span): hurry(id, to: span)
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wakes.pass(self.now)
         case .withdrawn, .changed, .written, .created, .deleted, .lost: break
@@ -174,6 +175,11 @@ extension Ledger {
         for (id, showing) in showings where showing.item == item && showing.place.isSameName(as: place) {
             showings[id]?.isGone = true
         }
+    }
+
+    private mutating func hurry(_ id: QuestionID, to span: Span) {
+        guard let question = questions[id] else { return }
+        questions[id]?.deadline = min(question.deadline, max(now, question.asked + span))
     }
 
     private mutating func progress(_ id: QuestionID) {

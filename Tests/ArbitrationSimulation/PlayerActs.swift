@@ -20,7 +20,7 @@ extension Player {
         case 73..<76: makeSomething()
         case 76..<79: changeAroundClaims()
         case 79: showLater()
-        case 80: sendStray()
+        case 80: if chance.isLucky(50) { sendStray() } else { hurry() }
         case 81: if let claim = chance.one(of: ledger.waiting) { tell(.withdrawn(claim.id)) }
         case 82..<84: perform(.late(.milliseconds(chance.milliseconds(1...1_500))))
         case 84..<86: cross()
@@ -232,6 +232,12 @@ extension Player {
         let unseen = ledger.showings.filter { $1.item == nil }.keys.sorted()
         guard let id = chance.one(of: unseen), let part = part(land.files, .read()) else { return }
         tell(.shown(id, part.item, at: part.place))
+    }
+
+    /// P4.
+    mutating func hurry() {
+        let question = chance.one(of: ledger.questions.keys.sorted()) ?? QuestionID(1)
+        tell(.hurried(question, .milliseconds(chance.milliseconds(0...1_000))))
     }
 
     /// What nobody expects, and nobody may mind.

@@ -99,6 +99,7 @@ package enum Command {
         case .answered(let question, let presenter, let answer):
             return "answer \(question) \(presenter)" + (answer == .done ? "" : " failed")
         case .progressed(let question): return "progress \(question)"
+        case .hurried(let question, let span): return "hurry \(question) \(span.milliseconds)ms"
         case .tick: return "late 0ms"
         default: return textOfFact(event)
         }

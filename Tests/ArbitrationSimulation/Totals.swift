@@ -46,6 +46,7 @@ package struct Totals: Sendable, CustomStringConvertible {
                 ledger.questions[id] == nil
                     ? "answer: late, twice or to nothing" : "answer: \(answer.rawValue)")
         case .progressed: count("fact: progress")
+        case .hurried: count("fact: hurried")
         case .changed: count("fact: changed")
         case .written: count("fact: written")
         case .created: count("fact: created")

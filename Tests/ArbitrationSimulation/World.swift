@@ -76,6 +76,7 @@ package struct World {
             let (question, presenter) = (try words.question(), try words.presenter())
             return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))
         case "progress": return tell(.progressed(try words.question()))
+        case "hurry": return tell(.hurried(try words.question(), try words.span()))
         case "changed": return try change(&words, isGoingOn: false)
         case "written": return try change(&words, isGoingOn: true)
         case "created", "moved", "deleted", "lost": return tell(try nameEvent(name, &words))

@@ -80,6 +80,7 @@ private struct Names {
         case .answered(let id, let presenter, let answer):
             return .answered(questions[id] ?? id, by: presenter, answer)
         case .progressed(let id): return .progressed(questions[id] ?? id)
+        case .hurried(let id, let span): return .hurried(questions[id] ?? id, span)
         case .claimed(var request):
             guard let id = request.answering else { return event }
             request.answering = questions[id] ?? id

@@ -44,6 +44,8 @@ struct Menu: Sendable {
     /// Answers to questions that are over come as well.
     var hasLateAnswers = false
     var hasProgress = false
+    /// Presenters are given less time.
+    var hasHurry = false
     var canForce = false
     var canEndWait = false
     /// Handles turn out to be of programs that lock the file.
@@ -163,6 +165,7 @@ struct Run {
         for question in comparison.naive.questions {
             steps += menu.answers.map { .event(.answered(question.id, by: question.presenter, $0)) }
             if menu.hasProgress { steps.append(.event(.progressed(question.id))) }
+            if menu.hasHurry { steps.append(.event(.hurried(question.id, .milliseconds(250)))) }
         }
         if menu.hasLateAnswers, let past = comparison.past {
             steps.append(.event(.answered(past.id, by: past.presenter, .done)))

@@ -54,13 +54,14 @@ struct OptionTests {
             }
         ),
         (
-            ["relinquish=1ms,save=2s,deletion=3m,ask-again=0,ask-again-stat=4s"],
+            ["relinquish=1ms,save=2s,deletion=3m,ask-again=0,ask-again-stat=4s,guest-delay=5m"],
             options { options in
                 options.bounds.relinquish = .milliseconds(1)
                 options.bounds.save = .seconds(2)
                 options.bounds.deletion = .seconds(180)
                 options.bounds.askAgain = .milliseconds(0)
                 options.bounds.askAgainStat = .seconds(4)
+                options.bounds.guestDelay = .seconds(300)
             }
         ),
         (

@@ -130,6 +130,7 @@ extension MessageSamples {
         rules: RulesForm(
             files: [RulesForm.File(path: "/f", problem: "p")],
             programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),
+        delays: [DelayForm(guest: 1, delayed: 2, spent: 3, allowed: 4, left: 5)],
         waiting: [
             WaitingForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])

@@ -15,9 +15,10 @@ struct Stage {
     let engine: Engine
     let log = Lines()
 
-    init(_ bounds: Bounds = Bounds()) throws {
+    init(_ bounds: Bounds = Bounds(), sharedBy owner: UInt32? = nil) throws {
         engine = Engine(
             bounds: bounds, timers: try EngineThreads.timers.get(), workers: try EngineThreads.workers.get(),
+            sharedBy: owner,
             log: { [log] line in log.append(line) })
     }
 
@@ -69,12 +70,13 @@ final class StandIn: Claimant {
 
     init(
         _ program: String, _ number: Int32, ancestors: [Int32] = [], purpose: String? = nil,
-        atEnd: @escaping @Sendable () -> Void = {}
+        of user: UInt32? = nil, atEnd: @escaping @Sendable () -> Void = {}
     ) {
         var party = Party(
             process: ProcessID(number: number, started: 1),
             ancestors: ancestors.map { ProcessID(number: $0, started: 1) })
         party.program = Array(program.utf8)
+        party.user = user
         party.purpose = purpose.map { Purpose($0) }
         self.party = party
         self.atEnd = atEnd

@@ -139,7 +139,8 @@ final class Foreground {
         try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
             try MountedDirectory.isMounted(path)
         }
-        socket = try TruceCommand.run("socket", path).text.trimmingCharacters(in: .newlines)
+        // Guests come there as well.
+        socket = try TruceCommand.run("socket", "--shared", path).text.trimmingCharacters(in: .newlines)
     }
 
     var log: String { daemon.errorText }

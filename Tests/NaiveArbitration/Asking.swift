@@ -301,6 +301,13 @@ extension NaiveArbiter {
     }
 
     /// P4.
+    mutating func hurry(_ id: QuestionID, _ span: Span) {
+        guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
+        let least = max(now, questions[index].asked + span)
+        questions[index].deadline = min(questions[index].deadline, least)
+    }
+
+    /// P4.
     mutating func extend(_ id: QuestionID) {
         guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
         let question = questions[index]

@@ -39,7 +39,7 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
             takeOfClaim(event)
-        case .presented, .shown, .removed, .answered, .progressed: takeOfPresenter(event)
+        case .presented, .shown, .removed, .answered, .progressed, .hurried: takeOfPresenter(event)
         case .vacated(let document, let orphan): moveHandles(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
         case .placed(let item, let directory): directories[item] = directory
@@ -99,6 +99,7 @@ package struct NaiveArbiter: Sendable {
             for turn in turns where turn.presenter == id { drop(turn.id) }
         case .answered(let question, let presenter, let answer): take(answer, to: question, by: presenter)
         case .progressed(let question): extend(question)
+        case .hurried(let question, let span): hurry(question, span)
         default: break
         }
     }

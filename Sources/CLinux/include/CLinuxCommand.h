@@ -12,6 +12,8 @@ struct clinux_credentials {
     uint32_t user, group;
 };
 extern const int32_t CLINUX_SO_PEERCRED;
+// accept4(2) with SOCK_CLOEXEC.
+int clinux_accept(int listener);
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
 // SO_PEERPIDFD came with Linux 6.5, and with headers of that time.
 int clinux_peer_pidfd(int socket);

@@ -115,6 +115,9 @@ final class Handle: Claimant {
     let item: ItemID
     let flags: Int32
     let thread: Int32
+    /// Of the request that has opened it.
+    let user: UInt32
+    private let group: UInt32
     /// Of which process the thread was, which may go on when it has ended; 0 if nobody asked.
     let process: Int32
     let opened: Instant
@@ -133,22 +136,37 @@ final class Handle: Claimant {
     let readsBefore = Atomic<UInt64>(0)
 
     init(
-        _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by thread: Int32, isClaimed: Bool,
+        _ claim: ClaimID, on node: Node, _ item: ItemID, flags: Int32, by caller: Caller, isClaimed: Bool,
         readsAsSaved: Bool = false, processes: Processes
     ) {
         self.claim = claim
         self.node = node
         self.item = item
         self.flags = flags
-        self.thread = thread
+        (thread, user, group) = (caller.thread, caller.user, caller.group)
         self.isClaimed = isClaimed
         self.readsAsSaved = readsAsSaved
         self.processes = processes
         writesToShared = !isClaimed && flags & O_ACCMODE != O_RDONLY && node.isDatabaseOrLog
         process =
             isClaimed || flags & O_ACCMODE != O_RDONLY
-            ? processes.process(ofOpener: thread, ofDocument: isClaimed) : 0
+            ? processes.process(ofOpener: caller.thread, ofDocument: isClaimed) : 0
         opened = Engine.now
+    }
+
+    /// Who has opened it.
+    var caller: Caller { Caller(user: user, group: group, thread: thread, umask: 0) }
+    var opener: UInt32? { user }
+
+    func mayItsUserWrite() -> Bool {
+        do throws(Errno) {
+            let rights = try FileRights(of: node.descriptor().descriptor)
+            // Those of a thread that is gone are none that anybody could still write with.
+            let groups = [group] + processes.supplementaryGroups(ofThread: thread)
+            return rights.user == user || rights.mayWrite(Reader(user: user, groups: groups))
+        } catch {
+            return false
+        }
     }
 
     var id: HandleID { HandleID(claim.rawValue) }

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
             noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             let appearance = noteCreation(of: node, as: name, in: directory, by: caller)
-            let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller.thread)
+            let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller)
             if appearance.isDocument { handle.state.withLock { $0.fillsName = true } }
             let creation = Creation(handle, of: change, isNew: !appearance.isSave, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)

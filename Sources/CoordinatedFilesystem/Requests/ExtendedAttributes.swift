@@ -3,18 +3,19 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Extended attributes are the file's below, but for the one that is served.
+/// Extended attributes are the file's below, but for those that are served.
 extension CoordinatedFilesystem {
-    /// Where the control socket is; served for the root of the mount, never stored.
+    /// Where the control sockets are; served for the root of the mount, never stored.
     private static let socketAttribute = "user.truce.socket"
+    private static let ownerSocketAttribute = "user.truce.socket.owner"
     private static let accessList = "system.posix_acl_access"
 
     func extendedAttribute(
         _ name: UnsafePointer<CChar>, of id: NodeID, capacity: Int, reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        if id == .root, strcmp(name, Self.socketAttribute) == 0 {
-            guard let path = configuration.socketPath else { return reply.fail(.noAttribute) }
+        if id == .root, Self.isServed(name) {
+            guard let path = socketPath(name, for: reply.caller) else { return reply.fail(.noAttribute) }
             return answer(Array(path.utf8), capacity: capacity, reply: reply)
         }
         if strcmp(name, "security.capability") == 0, mountsBelow.forbids(.nosuid, on: node.key.mount) {
@@ -33,6 +34,16 @@ extension CoordinatedFilesystem {
         } catch {
             reply.fail(error)
         }
+    }
+
+    private static func isServed(_ name: UnsafePointer<CChar>) -> Bool {
+        strcmp(name, socketAttribute) == 0 || strcmp(name, ownerSocketAttribute) == 0
+    }
+
+    /// The owner's socket is for those who can connect to it: a client that finds it goes there.
+    private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
+        guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return configuration.socketPath }
+        return caller.user == 0 || caller.user == geteuid() ? configuration.ownerSocketPath : nil
     }
 
     func extendedAttributeNames(of id: NodeID, capacity: Int, reply: consuming Reply) {
@@ -78,9 +89,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        guard id != .root || strcmp(name, Self.socketAttribute) != 0 else {
-            return reply.fail(.notPermitted)
-        }
+        guard id != .root || !Self.isServed(name) else { return reply.fail(.notPermitted) }
         let caller = reply.caller
         guard let reply = sendBack(caller, fromFile: node, reply) else { return }
         arrived(caller)

@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
     ) {
         closeOutlived(on: node)
         let caller = reply.caller
-        let handle = makeHandle(on: node, flags: flags, by: caller.thread)
+        let handle = makeHandle(on: node, flags: flags, by: caller)
         if hasBeenStale { handle.state.withLock { $0.isRetry = true } }
         guard handle.isClaimed else { return finish(handle, grant: nil, reply: reply) }
         let part = Request.Part(handle.item, handle.access, at: places.place(of: node))
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
             !ProcessInspection.isKernelThread(handle.thread), let successor = successor(of: node)
         {
             engine.end(handle.claim)
-            let next = makeHandle(on: node, successor.item, flags: handle.flags, by: handle.thread)
+            let next = makeHandle(on: node, successor.item, flags: handle.flags, by: handle.caller)
             return sendOn(next, reply: reply)
         }
         let admittance = Admittance(
@@ -81,12 +81,13 @@ extension CoordinatedFilesystem {
     }
 
     func makeHandle(
-        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by thread: Int32
+        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by caller: Caller
     ) -> Handle {
         Handle(
-            claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: thread,
+            claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: caller,
             isClaimed: isCoordinated(node, flags: flags),
-            readsAsSaved: !statLedger.isQuiet && readsAsSaved(item ?? node.item, flags: flags, by: thread),
+            readsAsSaved: !statLedger.isQuiet
+                && readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
             processes: processes)
     }
 
@@ -105,7 +106,7 @@ extension CoordinatedFilesystem {
             returns.ceases(open)
             engine.end(handle.claim)
             let plain = Handle(
-                engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.thread,
+                engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.caller,
                 isClaimed: false, processes: processes)
             return finish(plain, grant: nil, reply: reply)
         }

@@ -179,7 +179,7 @@ extension CoordinatedFilesystem {
     func resume(
         _ open: PendingOpen, on node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply
     ) {
-        let handle = makeHandle(open.claim, on: node, flags: flags, by: open.thread)
+        let handle = makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
         let (former, wasStale) = open.state.withLock { ($0.handle, $0.hasBeenStale) }
         guard !wasStale, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // The retry after ESTALE, or something else than what the thread waited for.

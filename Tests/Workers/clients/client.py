@@ -74,7 +74,11 @@ def socket_of(mount):
              if words[4].decode("unicode_escape").encode("latin-1") == os.fsencode(mount)]
     if types[-1:] != [b"fuse.truce"]:
         raise FileNotFoundError(f"'{mount}' is no mount of Truce")
-    return os.getxattr(mount, "user.truce.socket")
+    try:
+        # Root and the owner of the mount have a socket of their own, where they wait behind no others.
+        return os.getxattr(mount, "user.truce.socket.owner")
+    except OSError:
+        return os.getxattr(mount, "user.truce.socket")
 
 
 def main(mount, file, folder):

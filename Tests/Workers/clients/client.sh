@@ -12,7 +12,9 @@ set -eu
 if [ $# -eq 3 ]; then
     # What the attribute says counts only if the kernel says that the directory is a mount of Truce.
     findmnt --noheadings --types fuse.truce --mountpoint "$1" >/dev/null
-    socket=$(getfattr --absolute-names --only-values --name=user.truce.socket "$1")
+    # Root and the owner of the mount have a socket of their own, where they wait behind no others.
+    socket=$(getfattr --absolute-names --only-values --name=user.truce.socket.owner "$1" 2>/dev/null) ||
+        socket=$(getfattr --absolute-names --only-values --name=user.truce.socket "$1")
     export MOUNT="$1" FILE="$2" FOLDER="$3"
     # The kernel tells the daemon who has connected: socat. By `nofork` socat becomes this script again, with the
     # socket as its input and output; so it is this process that is let through to the file.

@@ -34,8 +34,11 @@ struct Client {
         let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let length = withUnsafeMutableBytes(of: &address.sun_path) {
-            getxattr(mount, "user.truce.socket", $0.baseAddress, $0.count - 1)
+        // Root and the owner of the mount have a socket of their own, where they wait behind no others.
+        let attributes = ["user.truce.socket.owner", "user.truce.socket"]
+        let length = withUnsafeMutableBytes(of: &address.sun_path) { path in
+            attributes.lazy.map { getxattr(mount, $0, path.baseAddress, path.count - 1) }
+                .first { $0 > 0 } ?? 0
         }
         let isConnected = withUnsafePointer(to: address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

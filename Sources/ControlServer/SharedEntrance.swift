@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Accepts the connections that everybody may make, on a thread of its own.
+///
+/// The kernel has all who connect stand in one line, whoever they are, and so the line has to be short. A guest that comes too
+/// often is sent away here. That takes microseconds, and the event loop, which serves all others, has no work with it.
+final class SharedEntrance: Sendable {
+    private let listener: OwnedDescriptor
+    private let isClosed = Atomic<Bool>(false)
+    /// Held by the thread as long as it admits anybody.
+    private let running = Mutex<Void>(())
+    private let isGuest: @Sendable (UInt32) -> Bool
+    private let admit: @Sendable (CInt) -> Void
+    private let log: @Sendable (String) -> Void
+    /// How long to accept nothing when there are no descriptors left, in microseconds.
+    private static let pause: UInt32 = 200_000
+
+    /// `admit` is given a descriptor to keep, on the entrance's thread.
+    init(
+        _ listener: consuming OwnedDescriptor, isGuest: @escaping @Sendable (UInt32) -> Bool,
+        log: @escaping @Sendable (String) -> Void, admit: @escaping @Sendable (CInt) -> Void
+    ) {
+        self.listener = listener
+        self.isGuest = isGuest
+        self.admit = admit
+        self.log = log
+    }
+
+    func open(at rate: ConnectionRate) throws(Errno) {
+        try JoinableThread { [self] in running.withLock { _ in run(Counting(rate)) } }.detach()
+    }
+
+    /// Whoever connects from now on is refused. When it returns, all who came in before have been admitted.
+    func close() {
+        isClosed.store(true, ordering: .sequentiallyConsistent)
+        UnixSocket.refuseAll(on: listener)
+        running.withLock { _ in }
+    }
+
+    /// What the thread knows.
+    private struct Counting {
+        var rate: ConnectionRate
+        var refusals = LineLimit(lines: 1)
+        var faults = LineLimit(lines: 1)
+
+        init(_ rate: ConnectionRate) { self.rate = rate }
+    }
+
+    private func run(_ counting: consuming Counting) {
+        var counting = counting
+        while !isClosed.load(ordering: .sequentiallyConsistent) {
+            do throws(Errno) {
+                let socket = try UnixSocket.accept(on: listener)
+                try look(at: socket, &counting)
+            } catch {
+                if !isClosed.load(ordering: .sequentiallyConsistent) { wait(after: error, &counting) }
+            }
+        }
+    }
+
+    private func look(at socket: consuming OwnedDescriptor, _ counting: inout Counting) throws(Errno) {
+        let peer = try PeerCredentials(of: socket.rawValue)
+        guard isGuest(peer.user) else { return admit(socket.release()) }
+        let now = Engine.now
+        let verdict = counting.rate.admit(peer.user, at: now)
+        guard let refusal = counting.rate.refusal(verdict) else { return admit(socket.release()) }
+        if let more = counting.refusals.note(peer.user, at: now) {
+            log(
+                "control connection of pid \(peer.pid), user \(peer.user): refused: \(refusal.message)\(more)"
+            )
+        }
+        tell(refusal, socket)
+    }
+
+    private func tell(_ refusal: Failure, _ socket: borrowing OwnedDescriptor) {
+        do {
+            try socket.sendNow(Framing.lines.frame(Reply(to: nil, .failure(refusal)).encoded()))
+        } catch {
+            // It has gone already: there is nobody to be told.
+            return
+        }
+    }
+
+    /// A connection that was broken off before it was accepted is no fault.
+    private func wait(after error: Errno, _ counting: inout Counting) {
+        guard error != .interrupted, error.rawValue != ECONNABORTED else { return }
+        if let more = counting.faults.note(0, at: Engine.now) {
+            log("the control socket cannot accept connections: \(error)\(more)")
+        }
+        usleep(Self.pause)
+    }
+}

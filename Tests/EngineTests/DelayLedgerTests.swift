@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Testing
+
+/// Guarantees, What one user can make another wait.
+struct DelayLedgerTests {
+    private let ledger = DelayLedger(allowing: .seconds(60), besides: 1)
+    private let account = DelayLedger.Account(of: 7, delaying: 8)
+    private let start = Instant(nanoseconds: 0)
+
+    private func charge(_ account: DelayLedger.Account, _ begin: UInt64, _ end: UInt64) {
+        ledger.charge(account, from: start + .seconds(begin), to: start + .seconds(end))
+    }
+
+    @Test("a minute is spent with all files together, for one user and another, until the hour is over")
+    func spending() {
+        for count: UInt64 in 0..<12 {
+            #expect(!ledger.isSpent(account, at: start + .seconds(10 * count)))
+            charge(account, 10 * count, 10 * count + 5)
+        }
+        let then = start + .seconds(120)
+        #expect(ledger.isSpent(account, at: then))
+        #expect(!ledger.isSpent(DelayLedger.Account(of: 7, delaying: 9), at: then))
+        #expect(!ledger.isSpent(DelayLedger.Account(of: 9, delaying: 8), at: then))
+        let last = Span(nanoseconds: DelayLedger.period.nanoseconds - 1)
+        #expect(ledger.isSpent(account, at: start + last))
+        #expect(!ledger.isSpent(account, at: start + DelayLedger.period))
+        // The next hour begins with nothing.
+        charge(account, 3600, 3659)
+        #expect(!ledger.isSpent(account, at: start + .seconds(3660)))
+    }
+
+    @Test("delays at the same time are one, whichever is counted first")
+    func overlaps() {
+        for _ in 0..<20 { charge(account, 0, 30) }
+        charge(account, 10, 50)
+        #expect(!ledger.isSpent(account, at: start + .seconds(50)))
+        charge(account, 20, 59)
+        #expect(!ledger.isSpent(account, at: start + .seconds(60)))
+        charge(account, 100, 101)
+        #expect(ledger.isSpent(account, at: start + .seconds(101)))
+    }
+
+    @Test("only guests have accounts, with users who are not themselves")
+    func guests() {
+        #expect(ledger.account(of: 7, delaying: 8) == account)
+        #expect(ledger.account(of: 7, delaying: 1) != nil && ledger.account(of: 7, delaying: 0) != nil)
+        #expect(ledger.account(of: 7, delaying: nil) != nil)
+        for user: UInt32? in [0, 1, nil] { #expect(ledger.account(of: user, delaying: 8) == nil) }
+        #expect(ledger.account(of: 7, delaying: 7) == nil)
+        let unshared = DelayLedger(allowing: .seconds(60), besides: nil)
+        #expect(unshared.account(of: 7, delaying: 8) == nil)
+    }
+
+    @Test("of very many pairs of users the small accounts are forgotten, and not the large ones")
+    func room() {
+        charge(account, 0, 60)
+        for number in 0..<UInt32(2 * DelayLedger.most) {
+            let other = DelayLedger.Account(of: 100 + number, delaying: 8)
+            ledger.charge(other, from: start, to: start + .milliseconds(1))
+        }
+        #expect(ledger.isSpent(account, at: start + .seconds(60)))
+    }
+}

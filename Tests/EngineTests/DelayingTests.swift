@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Testing
+
+import func TestSupport.eventually
+
+/// Guarantees, What one user can make another wait: readers and presenters of a guest.
+@Suite struct DelayingTests {
+    private static let write = Access.write(.updating)
+    private static let (owner, guest): (UInt32, UInt32) = (8, 7)
+
+    /// A program of some user that reads on, whatever happens.
+    private final class Program: Claimant {
+        let program: StandIn
+        let user: UInt32
+        let mayWrite: Bool
+        private let moved = Counter()
+
+        init(_ program: StandIn, of user: UInt32, mayWrite: Bool = false) {
+            (self.program, self.user, self.mayWrite) = (program, user, mayWrite)
+        }
+
+        var account: Account { program.account }
+        var intents: [Intent] { program.intents }
+        var opener: UInt32? { user }
+        func identify() -> Party {
+            var party = program.party
+            party.user = user
+            return party
+        }
+        func observe() -> Observation { .reading(position: moved.next()) }
+        func mayItsUserWrite() -> Bool { mayWrite }
+    }
+
+    private static func stage(allowing allowance: Span, policy: Policy = .proceed) throws -> Stage {
+        var bounds = Bounds()
+        bounds.guestDelay = allowance
+        (bounds.hold, bounds.wait) = (.seconds(30), .seconds(30))
+        (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(30), .seconds(30), .seconds(30))
+        bounds.policy = policy
+        return try Stage(bounds, sharedBy: 1)
+    }
+
+    private static func claim(
+        _ stage: Stage, _ access: Access, _ item: UInt64, by actor: any Claimant, _ program: StandIn
+    ) -> ClaimID {
+        let id = stage.engine.makeClaimID()
+        program.set([(access, item)])
+        let request = Request(id, .handle, Request.Part(ItemID(item), access, at: Place()))
+        switch stage.engine.claim(request, by: actor) {
+        case .granted(let grant): program.decide(.granted(grant))
+        case .waiting: stage.engine.whenSettled(id) { program.decide($0) }
+        }
+        return id
+    }
+
+    @Test(
+        "a reader who may not write gives way when its user's time with the writer's is used up; all others are waited for"
+    )
+    func readers() throws {
+        let stage = try Self.stage(allowing: .milliseconds(400))
+        // Another reader of another file uses the time up, for both: it is of all files.
+        for item: UInt64 in [1, 2] {
+            let cat = StandIn("cat", Int32(100 + item))
+            let reading = Self.claim(stage, .read(), item, by: Program(cat, of: Self.guest), cat)
+            let vi = StandIn("vi", Int32(200 + item))
+            let writing = Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi)
+            #expect(!vi.isGranted)
+            try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
+            stage.engine.end(writing)
+            stage.engine.end(reading)
+        }
+        try eventually(within: .seconds(10), "a line of the log") {
+            stage.log.all.contains { $0.contains("user 7 has made user 8 wait 400 ms within an hour") }
+        }
+        let spared: [(reader: UInt32, mayWrite: Bool, writer: UInt32)] = [
+            (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
+            (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
+        ]
+        // None of them has used up anything, and 400 ms are over soon; so all wait at once.
+        let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandIn) in
+            let (cat, vi) = (StandIn("cat", Int32(300 + number)), StandIn("vi", Int32(400 + number)))
+            let item = UInt64(10 + number)
+            let reading = Self.claim(
+                stage, .read(), item, by: Program(cat, of: who.reader, mayWrite: who.mayWrite), cat)
+            return (reading, Self.claim(stage, Self.write, item, by: Program(vi, of: who.writer), vi), vi)
+        }
+        let before = Engine.now
+        try eventually(within: .seconds(10), "300 ms") { Engine.now.since(before) > .milliseconds(300) }
+        for (number, wait) in waits.enumerated() {
+            #expect(!wait.2.isGranted, "\(spared[number])")
+            stage.engine.withdraw(wait.1)
+            stage.engine.end(wait.0)
+        }
+    }
+
+    @Test(
+        "an answer of a guest's is waited for as long as its user's time lasts, and then for a moment; under `fail` it has agreed then",
+        arguments: Policy.allCases)
+    func answers(policy: Policy) throws {
+        let stage = try Self.stage(allowing: .milliseconds(400), policy: policy)
+        let nvim = StandIn("nvim", 640, of: Self.guest)
+        let mailbox = Mailbox {}
+        let presenters = (1...3).map { stage.present(UInt64($0), by: nvim, in: mailbox).0 }
+        for item: UInt64 in 1...3 {
+            let vi = StandIn("vi", Int32(200 + item))
+            let writing = Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi)
+            #expect(!vi.isGranted)
+            // Its full time would be half a minute.
+            try eventually(
+                within: .seconds(10), "the writer of \(item)"
+            ) { vi.isGranted }
+            stage.engine.end(writing)
+        }
+        stage.engine.remove(presenters)
+    }
+
+    @Test(
+        "three requests in a row that a guest leaves unanswered give all its presenters a moment, until one answers"
+    )
+    func silence() throws {
+        var bounds = Bounds()
+        bounds.relinquish = .milliseconds(400)
+        let stage = try Stage(bounds, sharedBy: 1)
+        // One connection for each; and another user's.
+        let mailboxes = (0..<6).map { _ in Mailbox {} }
+        let nvim = StandIn("nvim", 640, of: Self.guest)
+        var presenters = mailboxes.enumerated().map { number, mailbox in
+            stage.present(UInt64(number), by: nvim, in: mailbox).0
+        }
+        func deadline(of mailbox: Mailbox) throws -> (question: QuestionID, left: Span) {
+            var found: (QuestionID, Span)?
+            try eventually(within: .seconds(10), "a request") {
+                for message in mailbox.take() {
+                    guard case .request(let question, _, _, let end) = message.content else { continue }
+                    found = (question, end.since(Engine.now))
+                }
+                return found != nil
+            }
+            return try #require(found)
+        }
+        func write(_ item: UInt64) throws -> (ClaimID, StandIn) {
+            let vi = StandIn("vi", Int32(200 + item))
+            return (Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi), vi)
+        }
+        for item in 0..<4 {
+            let (claim, vi) = try write(UInt64(item))
+            let left = try deadline(of: mailboxes[item]).left
+            #expect(item < 3 ? left > .milliseconds(250) : left <= .milliseconds(250), "\(item): \(left)")
+            try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
+            // It did not agree: what it may have unsaved work on is kept.
+            guard case .granted(let grant) = vi.decision else { return }
+            #expect(grant.unanswered == [presenters[item]])
+            stage.engine.end(claim)
+        }
+        // One that answers gives all of them their time back.
+        let (fourth, vi) = try write(4)
+        let asked = try deadline(of: mailboxes[4])
+        #expect(asked.left <= .milliseconds(250))
+        stage.engine.answer(asked.question, of: presenters[4], .done)
+        #expect(vi.isGranted)
+        stage.engine.end(fourth)
+        let (fifth, _) = try write(5)
+        #expect(try deadline(of: mailboxes[5]).left > .milliseconds(250))
+        stage.engine.withdraw(fifth)
+        presenters.reverse()
+        stage.engine.remove(presenters)
+    }
+
+    @Test("who waits is counted, though the guest's own program asked first; and the status tells it")
+    func askedBefore() throws {
+        let stage = try Self.stage(allowing: .milliseconds(400))
+        let nvim = StandIn("nvim", 640, of: Self.guest)
+        let presenter = stage.present(1, by: nvim, in: Mailbox {}).0
+        let (own, other) = (StandIn("cat", 100), StandIn("cat", 101))
+        let first = Self.claim(stage, .read(), 1, by: Program(own, of: Self.guest), own)
+        let second = Self.claim(stage, .read(), 1, by: Program(other, of: Self.owner), other)
+        #expect(!own.isGranted && !other.isGranted)
+        try eventually(within: .seconds(10), "the other user's reader") { other.isGranted }
+        let report = stage.engine.report(options: EffectiveOptions(), dataPath: .undecided)
+        let delays = try #require(report.delays)
+        #expect(delays.map(\.guest) == [Self.guest] && delays.map(\.delayed) == [Self.owner])
+        #expect(delays.allSatisfy { $0.spent >= .milliseconds(400) && $0.allowed == .milliseconds(400) })
+        for claim in [first, second] { stage.engine.end(claim) }
+        stage.engine.remove(presenter)
+    }
+}
+
+/// Counts from one.
+private final class Counter: Sendable {
+    private let last = Lines()
+    func next() -> Int64 {
+        last.append("")
+        return Int64(last.all.count)
+    }
+}
