@@ -44,14 +44,17 @@ package struct MountSocket: ~Copyable {
 
     /// Root and the owner have a socket of their own, where they wait behind no others.
     private static func connect(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
-        if let own = try ownPath(of: mount) {
-            do throws(Errno) {
-                return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
-            } catch .noAccess {
-                // A root that may not use others' files is served like everybody.
-            }
+        guard let own = try ownPath(of: mount) else { return try connectAsAll(to: mount) }
+        do throws(Errno) {
+            return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
+        } catch .noAccess {
+            // A root that may not use others' files is served like everybody.
+            return try connectAsAll(to: mount)
         }
-        return try UnixSocket.connect(to: attribute("user.truce.socket", of: mount), timeout: timeoutSeconds)
+    }
+
+    private static func connectAsAll(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
+        try UnixSocket.connect(to: attribute("user.truce.socket", of: mount), timeout: timeoutSeconds)
     }
 
     /// Nil for whom there is none. The daemon may also be older than this program.

@@ -25,8 +25,8 @@ package enum ProtocolLimits {
     package static let outstandingRequests = 64
     package static let connectionsPerUser = 64
     /// New connections of a user who is a guest: so many at once, and then so many a second.
-    package static let connectionsAtOnce = 200
-    package static let connectionsPerSecond = 100
+    package static let connectionsAtOnce = 1000
+    package static let connectionsPerSecond = 200
     package static let presenters = 1024
     /// Accesses of one connection that wait or are held.
     package static let accesses = 1024

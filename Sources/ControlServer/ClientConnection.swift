@@ -49,6 +49,8 @@ final class ClientConnection: ChannelDuplexHandler {
 
     /// How long a client that is sent away may take to read why.
     private static let farewell = TimeAmount.seconds(10)
+    /// How long one that is refused may take to send its first message.
+    private static let hearing = TimeAmount.milliseconds(100)
     /// Not 0: the loop runs all that is due before it looks at sockets again.
     private static let rest = TimeAmount.microseconds(100)
     private static let longestEnd = TimeAmount.seconds(1)
@@ -68,7 +70,9 @@ final class ClientConnection: ChannelDuplexHandler {
         endWithProcess()
         if let refusal {
             send(Reply(to: nil, .failure(refusal)))
-            endAfterWrites()
+            giveUp()
+            // Who writes at once reads why, and does not just find that nobody reads.
+            _ = loop.assumeIsolated().scheduleTask(in: Self.hearing) { self.endAfterWrites() }
         }
         context.fireChannelActive()
     }

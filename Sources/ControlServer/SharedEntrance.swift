@@ -2,7 +2,6 @@
 import ControlProtocol
 import Coordination
 import CoordinationEngine
-import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -18,8 +17,8 @@ final class SharedEntrance: Sendable {
     private let isGuest: @Sendable (UInt32) -> Bool
     private let admit: @Sendable (CInt) -> Void
     private let log: @Sendable (String) -> Void
-    /// How long to accept nothing when there are no descriptors left, in microseconds.
-    private static let pause: UInt32 = 200_000
+    /// How long to accept nothing when there are no descriptors left.
+    private static let pause = Span.milliseconds(200)
 
     /// `admit` is given a descriptor to keep, on the entrance's thread.
     init(
@@ -87,12 +86,10 @@ final class SharedEntrance: Sendable {
         }
     }
 
-    /// A connection that was broken off before it was accepted is no fault.
     private func wait(after error: Errno, _ counting: inout Counting) {
-        guard error != .interrupted, error.rawValue != ECONNABORTED else { return }
         if let more = counting.faults.note(0, at: Engine.now) {
             log("the control socket cannot accept connections: \(error)\(more)")
         }
-        usleep(Self.pause)
+        UnixSocket.pause(milliseconds: Int32(Self.pause.milliseconds))
     }
 }

@@ -59,10 +59,17 @@ package enum UnixSocket {
 
     /// The next connection; waits for one, and fails with `EINVAL` once the listener is shut down.
     package static func accept(on listener: borrowing OwnedDescriptor) throws(Errno) -> OwnedDescriptor {
-        let socket = clinux_accept(listener.rawValue)
-        guard socket >= 0 else { throw .last }
-        return OwnedDescriptor(adopting: socket)
+        while true {
+            let socket = clinux_accept(listener.rawValue)
+            if socket >= 0 { return OwnedDescriptor(adopting: socket) }
+            let error = Errno.last
+            // One that was broken off before it was accepted is no fault.
+            guard error == .interrupted || error.rawValue == ECONNABORTED else { throw error }
+        }
     }
+
+    /// Lets some time pass in which nothing is accepted: there are no descriptors left.
+    package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 
     /// Connects, and gives every later call on the socket the same limit of time.
     package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {

@@ -31,7 +31,7 @@ extension Menu {
             claims: [
                 Form(.handle, Things.read, by: Cast.stranger), Form(.request, Things.write, by: Cast.other),
             ],
-            answers: [.done], hasLateAnswers: true, hasProgress: true,
+            answers: [.done], hasLateAnswers: true, hasProgress: true, hasHurry: true,
             spans: [.milliseconds(31), .milliseconds(70)], depth: 6),
         Menu(
             name: "P12, P13, P14, T2: refusals, policy fail, and death", setup: [editor, viewer],

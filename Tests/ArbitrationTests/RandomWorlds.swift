@@ -108,7 +108,7 @@ extension Menu {
                 .clean, .unchanged(position: 0), .untouched, .dirty(stamp: 1), .dirty(stamp: 2), .atEnd,
                 .finishing(position: 1), .reading(position: 1),
             ],
-            answers: [.done, .failed], hasLateAnswers: true, hasProgress: true, hasHurry: true,
+            answers: [.done, .failed], hasLateAnswers: true, hasProgress: true,
             canForce: chance.below(2) == 0, canLock: chance.below(3) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
             spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)], facts: facts(&chance),

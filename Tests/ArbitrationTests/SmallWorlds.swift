@@ -165,7 +165,7 @@ struct Run {
         for question in comparison.naive.questions {
             steps += menu.answers.map { .event(.answered(question.id, by: question.presenter, $0)) }
             if menu.hasProgress { steps.append(.event(.progressed(question.id))) }
-            if menu.hasHurry { steps.append(.event(.hurried(question.id, .milliseconds(250)))) }
+            if menu.hasHurry { steps.append(.event(.hurried(question.id, .milliseconds(20)))) }
         }
         if menu.hasLateAnswers, let past = comparison.past {
             steps.append(.event(.answered(past.id, by: past.presenter, .done)))

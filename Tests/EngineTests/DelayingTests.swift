@@ -12,7 +12,7 @@ import func TestSupport.eventually
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)
 
     /// A program of some user that reads on, whatever happens.
-    private final class Program: Claimant {
+    private final class UserProgram: Claimant {
         let program: StandIn
         let user: UInt32
         let mayWrite: Bool
@@ -64,9 +64,9 @@ import func TestSupport.eventually
         // Another reader of another file uses the time up, for both: it is of all files.
         for item: UInt64 in [1, 2] {
             let cat = StandIn("cat", Int32(100 + item))
-            let reading = Self.claim(stage, .read(), item, by: Program(cat, of: Self.guest), cat)
+            let reading = Self.claim(stage, .read(), item, by: UserProgram(cat, of: Self.guest), cat)
             let vi = StandIn("vi", Int32(200 + item))
-            let writing = Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi)
+            let writing = Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi)
             #expect(!vi.isGranted)
             try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
             stage.engine.end(writing)
@@ -84,8 +84,8 @@ import func TestSupport.eventually
             let (cat, vi) = (StandIn("cat", Int32(300 + number)), StandIn("vi", Int32(400 + number)))
             let item = UInt64(10 + number)
             let reading = Self.claim(
-                stage, .read(), item, by: Program(cat, of: who.reader, mayWrite: who.mayWrite), cat)
-            return (reading, Self.claim(stage, Self.write, item, by: Program(vi, of: who.writer), vi), vi)
+                stage, .read(), item, by: UserProgram(cat, of: who.reader, mayWrite: who.mayWrite), cat)
+            return (reading, Self.claim(stage, Self.write, item, by: UserProgram(vi, of: who.writer), vi), vi)
         }
         let before = Engine.now
         try eventually(within: .seconds(10), "300 ms") { Engine.now.since(before) > .milliseconds(300) }
@@ -106,7 +106,7 @@ import func TestSupport.eventually
         let presenters = (1...3).map { stage.present(UInt64($0), by: nvim, in: mailbox).0 }
         for item: UInt64 in 1...3 {
             let vi = StandIn("vi", Int32(200 + item))
-            let writing = Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi)
+            let writing = Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi)
             #expect(!vi.isGranted)
             // Its full time would be half a minute.
             try eventually(
@@ -143,7 +143,7 @@ import func TestSupport.eventually
         }
         func write(_ item: UInt64) throws -> (ClaimID, StandIn) {
             let vi = StandIn("vi", Int32(200 + item))
-            return (Self.claim(stage, Self.write, item, by: Program(vi, of: Self.owner), vi), vi)
+            return (Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi), vi)
         }
         for item in 0..<4 {
             let (claim, vi) = try write(UInt64(item))
@@ -175,8 +175,8 @@ import func TestSupport.eventually
         let nvim = StandIn("nvim", 640, of: Self.guest)
         let presenter = stage.present(1, by: nvim, in: Mailbox {}).0
         let (own, other) = (StandIn("cat", 100), StandIn("cat", 101))
-        let first = Self.claim(stage, .read(), 1, by: Program(own, of: Self.guest), own)
-        let second = Self.claim(stage, .read(), 1, by: Program(other, of: Self.owner), other)
+        let first = Self.claim(stage, .read(), 1, by: UserProgram(own, of: Self.guest), own)
+        let second = Self.claim(stage, .read(), 1, by: UserProgram(other, of: Self.owner), other)
         #expect(!own.isGranted && !other.isGranted)
         try eventually(within: .seconds(10), "the other user's reader") { other.isGranted }
         let report = stage.engine.report(options: EffectiveOptions(), dataPath: .undecided)

@@ -29,9 +29,16 @@ extension Mounted {
         func knocking() throws {
             guard try Self.isShown() else { return }
             try MountedDirectory.with("allow_other", prepare: { try Self.files.run($0) }) { mount in
-                let outcome = try Program("python3").run(
-                    Checkout.path("Tests/Workers/knocking"), try Lab.variable("TRUCE_BINARY"), mount.path,
-                    Self.isFull ? "40" : "8", Self.isFull ? "20" : "2", within: .seconds(120))
+                let knocking = try Program("python3").start(
+                    Checkout.path("Tests/Workers/knocking"), mount.path, Self.isFull ? "40" : "8",
+                    Self.isFull ? "20" : "2")
+                var longest = Duration.zero
+                while !knocking.hasEnded {
+                    longest = max(longest, try timed { try TruceCommand.run("status", mount.path) }.took)
+                }
+                let outcome = try knocking.wait(within: .seconds(60)).succeeding()
+                print("'truce status' beside them: \(longest.milliseconds) ms")
+                #expect(longest < (Self.isFull ? .seconds(1) : .milliseconds(Self.margin)))
                 let figures = try JSONDecoder().decode(Knocking.self, from: Data(outcome.output))
                 print("guests that connect: \(outcome.text)")
                 for figures in [figures.status, figures.owner, figures.guest] {
@@ -52,12 +59,12 @@ extension Mounted {
                 )
                 #expect(own.hasSuffix(".owner.sock") && own + "\n" != shared)
                 #expect(try Program("stat").run("-c", "%a %u", own).text == "600 0\n")
-                let guest = Script(
-                    """
-                    cd /
-                    exec setpriv --reuid=12345 --regid=12345 --clear-groups python3 -c '
+                let guest = """
                     import os, socket, sys
                     mount, own = sys.argv[1:]
+                    os.setgroups([])
+                    os.setresgid(12345, 12345, 12345)
+                    os.setresuid(12345, 12345, 12345)
                     for attribute in ["user.truce.socket", "user.truce.socket.owner"]:
                         try:
                             print(os.fsdecode(os.getxattr(mount, attribute)))
@@ -67,10 +74,9 @@ extension Mounted {
                         socket.socket(socket.AF_UNIX).connect(own)
                     except OSError as error:
                         print(error.strerror)
-                    ' "$1" "$2"
-                    """)
-                #expect(
-                    try guest.run(mount.path, own).text == shared + "No data available\nPermission denied\n")
+                    """
+                let told = try Program("python3").run("-c", guest, mount.path, own).text
+                #expect(told == shared + "No data available\nPermission denied\n")
                 let names = try Program("getfattr").run("--absolute-names", "-m", "-", mount.path).text
                 #expect(!names.contains("truce"))
             }
@@ -91,7 +97,7 @@ extension Mounted {
                 #expect(waits.prefix { $0 > 600 }.reduce(0, +) < allowed + hold + Self.margin)
                 // A moment, and what a busy machine takes.
                 #expect(waits.suffix(3).sorted()[1] < 900, "\(waits)")
-                #expect(waits.count > 5)
+                #expect(waits.count > 3)
                 let told = try TruceCommand.run("status", mount.path).text
                 #expect(told.contains("user 12345 has made user 12346 wait"))
                 #expect(told.contains("its programs are waited for a moment only"), "\(told)")
