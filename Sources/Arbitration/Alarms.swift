@@ -10,6 +10,8 @@ struct Alarms: Sendable {
         case question(QuestionID)
         case turn(TurnID)
         case claim(ClaimID)
+        /// Cycles are looked for (D5).
+        case search
     }
 
     struct Alarm: Comparable, Sendable {

@@ -7,6 +7,7 @@ public import Coordination
 /// so a failing run is reproduced by its events alone. The rules it follows are numbered in <doc:Rules>.
 public struct Arbiter: Sendable {
     let bounds: Bounds
+    let crowd: Crowd
     var claims: [ClaimID: Claim] = [:]
     var dockets: [Resource: Docket] = [:]
     var tree = Tree()
@@ -17,6 +18,9 @@ public struct Arbiter: Sendable {
     var waits: [ClaimID: Wait] = [:]
     var watchers: [ClaimID: [ClaimID]] = [:]
     var contests = Contests()
+    /// Where others wait for holders.
+    var standoffs: [Resource: Standoff] = [:]
+    var strongholds = Strongholds()
     var parties: [ClaimID: Party] = [:]
     var kinships = Kinships()
     var holderKinship = Kinship()
@@ -35,6 +39,11 @@ public struct Arbiter: Sendable {
     /// Waiting claims whose makers must be known because of presenters alone.
     var unnamed: Set<ClaimID> = []
     var waiterKinship = Kinship()
+    /// Waiting changes of names, which few pass (Q3).
+    var waitingNameChanges: Set<ClaimID> = []
+    /// Waiting claims by the symbolic links that they resolve (S7).
+    var resolving: [ItemID: Set<ClaimID>] = [:]
+    var cycleWatch = CycleWatch()
 
     var alarms = Alarms()
     /// The moments asked for that have not come yet, each earlier than the one before (T3).
@@ -57,7 +66,13 @@ public struct Arbiter: Sendable {
     /// Waiting claims through which a cycle may lead that did not before (D2).
     var suspects: [ClaimID] = []
 
-    public init(bounds: Bounds) { self.bounds = bounds }
+    /// Of holders that a claim which has just begun to wait may contest, that claim.
+    var challengers: [ClaimID: ClaimID] = [:]
+
+    public init(bounds: Bounds, crowd: Crowd = Crowd()) {
+        self.bounds = bounds
+        self.crowd = crowd
+    }
 
     public mutating func handle(_ event: Event, at now: Instant, into effects: inout [Effect]) {
         // T4: time never runs backwards.
@@ -104,7 +119,10 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
-    /// One of those a claim waits for (Q1); nil if it waits for nobody.
+    /// How many things were looked at for cycles in the last second in which any were (D5).
+    public var stepsOfSearch: Int { cycleWatch.steps }
+
+    /// One of those that a claim waits for (Q1); nil if there is none.
     public func obstacle(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }
 
     /// Whether a claim lets others pass because nothing had changed under it (Y3, Y9).

@@ -67,7 +67,8 @@ extension Arbiter {
         unnamed.remove(id)
         if claim.isHeld {
             holderKinship.insert(id, of: party)
-            newHolders.append(id)
+            if fortify(claim) || claim.kin == 0 { newHolders.append(id) }
+            suspectThoseHung(on: claim, party)
             // D1: who it is counts for what was made within it as well.
             suspects += nested[id] ?? []
             shaken.append(id)
@@ -92,7 +93,7 @@ extension Arbiter {
 
     /// Removes every trace of a claim, and looks again at those who waited for it.
     private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
-        leave(claim)
+        let isLast = leave(claim)
         settleDispute(claim)
         if !desk.inquiries.isEmpty { leaveTurns(claim.id, atOnce: claim.isAware, &effects) }
         if claim.nature == .aware { aware.remove(claim.id) }
@@ -103,12 +104,12 @@ extension Arbiter {
         }
         claims.removeValue(forKey: claim.id)
         stopWaiting(claim)
-        contests[claim.id] = nil
+        setContest(of: claim, nil)
         if let party = parties.removeValue(forKey: claim.id) {
             kinships.leave(party)
             if claim.isHeld {
                 holderKinship.remove(claim.id, of: party)
-                suspectRelatives(of: party)
+                if isLast || claim.kin == 0 || claim.suspension != nil { suspectRelatives(of: party) }
             } else {
                 waiterKinship.remove(claim.id, of: party)
             }
@@ -121,6 +122,8 @@ extension Arbiter {
         guard waits.removeValue(forKey: claim.id) != nil else { return }
         unnamed.remove(claim.id)
         hungOn.remove(claim.id)
+        waitingNameChanges.remove(claim.id)
+        noteResolving(claim) { $0.remove(claim.id) }
         for outer in claim.within {
             nested[outer]?.removeAll { $0 == claim.id }
             if nested[outer]?.isEmpty ?? false { nested[outer] = nil }
@@ -139,30 +142,62 @@ extension Arbiter {
         }
     }
 
-    /// Enters a claim in the docket of each of its stakes.
-    mutating func enter(_ claim: Claim) {
-        claim.forEachStake { enter(claim, $0) }
+    /// Enters a claim in the docket of each of its stakes. Returns whether it holds anything of which its kin held nothing alike.
+    @discardableResult
+    mutating func enter(_ claim: Claim) -> Bool {
+        var isFirst = false
+        claim.forEachStake { if enter(claim, $0) { isFirst = true } }
+        return isFirst
     }
 
-    mutating func enter(_ claim: Claim, _ stake: Stake) {
-        if claim.isHeld {
-            dockets[stake.resource, default: Docket()].held.insert(claim.id, claim.kin, stake.isWrite)
-        } else {
+    @discardableResult
+    mutating func enter(_ claim: Claim, _ stake: Stake) -> Bool {
+        guard claim.isHeld else {
             dockets[stake.resource, default: Docket()].waiting.insert(claim.id, claim.kin, stake.isWrite)
+            noteLength(of: stake.resource, was: -1)
+            return false
         }
+        dockets[stake.resource, default: Docket()].held.insert(claim.id, claim.kin, stake.isWrite)
+        if !contests.isEmpty, contests[claim.id] != nil { join(claim, at: stake.resource) }
+        return fortify(claim, at: stake)
     }
 
-    mutating func leave(_ claim: Claim) {
-        claim.forEachStake { leave(claim, $0) }
+    /// Returns whether its kin hold nothing alike any more of something it held.
+    @discardableResult
+    mutating func leave(_ claim: Claim) -> Bool {
+        var isLast = false
+        claim.forEachStake { if leave(claim, $0) { isLast = true } }
+        return isLast
     }
 
-    mutating func leave(_ claim: Claim, _ stake: Stake) {
-        guard let place = dockets.index(forKey: stake.resource) else { return }
+    @discardableResult
+    mutating func leave(_ claim: Claim, _ stake: Stake) -> Bool {
+        guard let place = dockets.index(forKey: stake.resource) else { return false }
         if claim.isHeld {
             dockets.values[place].held.remove(claim.id, stake.isWrite)
+            leaveStandoff(claim.id, at: stake.resource)
         } else {
             dockets.values[place].waiting.remove(claim.id, stake.isWrite)
+            if dockets.values[place].waiting.isEmpty { disperse(at: stake.resource) }
+            noteLength(of: stake.resource, was: 1)
         }
         if dockets.values[place].isEmpty { dockets.remove(at: place) }
+        return abandon(claim, at: stake)
+    }
+
+    /// Enters a claim by each link that it resolves, or takes it away there.
+    mutating func noteResolving(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
+        claim.forEachPart { part in
+            guard let link = part.via else { return }
+            body(&resolving[link, default: []])
+            if resolving[link]?.isEmpty ?? false { resolving[link] = nil }
+        }
+    }
+
+    /// Notes what is to be known of a claim because it waits.
+    mutating func noteWaiting(_ claim: Claim) {
+        for outer in claim.within { nested[outer, default: []].append(claim.id) }
+        if claim.nature == .nameChange { waitingNameChanges.insert(claim.id) }
+        noteResolving(claim) { $0.insert(claim.id) }
     }
 }

@@ -6,12 +6,24 @@ extension Arbiter {
     /// Notes the holders that a claim which begins to wait may contest.
     mutating func shakeHolders(disputedBy claim: Claim) {
         claim.forEachStake { stake in
-            guard let held = dockets[stake.resource]?.held else { return }
-            // A reader skips the other readers: they may be very many.
+            guard let docket = dockets[stake.resource], !docket.held.isEmpty else { return }
+            let (held, waiting) = (docket.held, docket.waiting)
+            // Where others wait already, each holder that is neither contested nor calm lets all pass. Readers of whom a reader
+            // comes to wait are skipped: they may be very many.
+            if waiting.count > 1 { challenge(standoffs[stake.resource]?.calm ?? [], claim) }
             let met =
-                held.writers.strangers(of: claim.kin)
-                + (stake.isWrite ? held.readers.strangers(of: claim.kin) : [])
+                (waiting.count == 1 ? held.writers.strangers(of: claim.kin) : [])
+                + (stake.isWrite && waiting.writers.count == 1 ? held.readers.strangers(of: claim.kin) : [])
             shaken += met.filter { contests[$0] == nil }
+        }
+    }
+
+    /// Notes those of some holders that keep out a claim.
+    private mutating func challenge(_ holders: Set<ClaimID>, _ claim: Claim) {
+        for id in holders {
+            guard let holder = claims[id], isInTheWay(holder, of: claim) else { continue }
+            shaken.append(id)
+            challengers[id] = claim.id
         }
     }
 
@@ -30,6 +42,7 @@ extension Arbiter {
             guard let holder = claims[id], holder.isHeld else { continue }
             review(holder, &effects)
         }
+        if !challengers.isEmpty { challengers.removeAll(keepingCapacity: true) }
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
@@ -37,12 +50,13 @@ extension Arbiter {
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let contestant = isPassed ? nil : contestant(of: holder)
         guard contestant != nil || desk.isRelinquished(to: holder.id) else {
-            contests[holder.id] = nil
+            setContest(of: holder, nil)
+            if isPassed { leaveStandoffs(holder) } else { calmDown(holder) }
             return
         }
         askWho(holder.id, &effects)
         // Y1, Y7; and one who is held back by X4 alone contests nothing.
-        guard holder.isBounded, !holder.isFullySuspended else { return }
+        guard holder.isBounded, !holder.isFullySuspended else { return calmDown(holder) }
         if contests[holder.id] != nil {
             contests[holder.id]?.contestant = contestant
         } else {
@@ -58,10 +72,11 @@ extension Arbiter {
         // Y2, Y7.
         let firstLook = holder.nature == .handle ? now + bounds.glance : nil
         let since = beginning(of: holder)
-        contests[holder.id] = Contest(
+        let contest = Contest(
             since: since, end: since + longestHold(of: holder), outset: now + bounds.outset,
             contestant: contestant,
             nextLook: firstLook, lastChange: now)
+        setContest(of: holder, contest)
         rearm(holder.id)
     }
 
@@ -74,8 +89,10 @@ extension Arbiter {
     /// X6, Y10: who waited for it because of what it does may not have to any more, and who still does waits for a shorter time.
     mutating func noteLock(of id: ClaimID) {
         guard let claim = claims[id], claim.nature == .handle, !claim.conduct.contains(.locks) else { return }
+        let isLast = abandon(claim)
         claims[id]?.conduct.insert(.locks)
         if claim.isHeld {
+            if let changed = claims[id] { _ = fortify(changed) }
             if var contest = contests[id], let holder = claims[id] {
                 contest.end = contest.since + longestHold(of: holder)
                 contests[id] = contest
@@ -87,10 +104,13 @@ extension Arbiter {
             shakeContested(by: claim)
         }
         // D2: what it holds, or waits for, may hold up fewer than before.
-        if let party = parties[id] { suspectRelatives(of: party) }
+        if claim.isHeld, isLast || !claim.isStrong, let party = parties[id] { suspectRelatives(of: party) }
         if !hungOn.isEmpty { suspects += hungOn }
         releaseWatchers(of: id)
     }
+
+    /// Of very many that are contested, each that its program has made while others waited has the time of the first one already.
+    private static let lookedAtForBeginning = 256
 
     /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
     /// that always has a file open by the next handle before it closes the last would keep everybody else out for good.
@@ -105,7 +125,11 @@ extension Arbiter {
             else { return }
             since = contest.since
         }
-        if let party = parties[holder.id] { holderKinship.forEachRelative(of: party, take) }
+        if parties[holder.id] != nil {
+            holder.forEachStake {
+                standoffs[$0.resource]?.contested.forEachOfLast(Self.lookedAtForBeginning, take)
+            }
+        }
         holder.within.forEach(take)
         return since
     }
@@ -117,13 +141,20 @@ extension Arbiter {
         {
             return present
         }
+        if let newcomer = challengers[holder.id], let claim = claims[newcomer], !claim.isHeld,
+            isInTheWay(holder, of: claim)
+        {
+            return newcomer
+        }
         return holder.firstOfStakes { stake in
-            guard let waiting = dockets[stake.resource]?.waiting else { return nil }
+            guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
             let isKeptOut = { (id: ClaimID) in
                 self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
             }
-            return waiting.writers.firstStranger(of: holder.kin, where: isKeptOut)
-                ?? (stake.isWrite ? waiting.readers.firstStranger(of: holder.kin, where: isKeptOut) : nil)
+            // Each of very many holders is to have another one: few have to look again when that one goes.
+            return waiting.writers.someStranger(of: holder.kin, seed: holder.id, where: isKeptOut)
+                ?? (stake.isWrite
+                    ? waiting.readers.someStranger(of: holder.kin, seed: holder.id, where: isKeptOut) : nil)
         }
     }
 
@@ -185,10 +216,12 @@ extension Arbiter {
         // Y8. (No claim comes or goes below, so the place stays.)
         let present = claims.values[entry].suspension
         guard present.map({ $0.isForReaders && !suspension.isForReaders }) ?? true else { return }
+        let former = claims.values[entry]
+        let isLast = abandon(former) || !former.isStrong
         claims.values[entry].suspension = suspension
         tellBeforeSuspension(of: claims.values[entry], &effects)
-        if claims.values[entry].isFullySuspended { contests[id] = nil }
-        if let party = parties[id] { suspectRelatives(of: party) }
+        if claims.values[entry].isFullySuspended { setContest(of: former, nil) }
+        if isLast, let party = parties[id] { suspectRelatives(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)
         shaken.append(id)

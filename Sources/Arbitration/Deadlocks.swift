@@ -5,28 +5,51 @@ public import Coordination
 extension Arbiter {
     /// D2: looks at those through whom a new cycle may lead, and does something about each that is found.
     mutating func lookForCycles(_ effects: inout [Effect]) {
-        let round = Set(suspects)
+        let isAll = cycleWatch.isSearching || mayCatchUp
+        if isAll { cycleWatch.due = nil }
+        var round = Set(suspects)
         suspects.removeAll(keepingCapacity: true)
-        hungOn.formUnion(round.filter { claims[$0].map(isHungOn) ?? false })
-        // A cycle leads through one on whom a holder hangs: through others it leads through one of those, too.
-        let roots = round.isSubset(of: hungOn) ? round : hungOn
-        guard mayBeCycles, let cycle = firstCycle(among: CycleSurvey.entangled(from: roots, in: self)) else {
-            return
-        }
+        for id in round where claims[id].map(isHungOn) ?? false { hungOn.insert(id) }
+        guard mayBeCycles else { return }
+        if isAll { round.formUnion(hungOn) }
+        let roots = isAll ? hungOn : roots(of: round)
+        guard !roots.isEmpty else { return }
+        guard maySearch else { return putOffSearch() }
+        let ground = CycleGround(self, most: crowd.steps - cycleWatch.steps)
+        let entangled = CycleSurvey.entangled(from: roots, on: ground)
+        let cycle = entangled.isEmpty ? nil : firstCycle(among: entangled, on: ground)
+        cycleWatch.steps += ground.steps
+        guard let cycle else { return ground.isExhausted ? putOffSearch() : () }
         // There may be more than one; and what is done about one may end another.
         suspects += round
         breakUp(cycle, &effects)
     }
 
     /// D2: whether there is anything but queues to wait for: those lead to earlier claims alone.
+    private var mayBeCycles: Bool { !answering.isEmpty || !nested.isEmpty || !hungOn.isEmpty }
+
+    /// Where to begin, if a cycle may lead through these: a cycle leads through one on whom a holder hangs.
     ///
-    /// Who waits for a holder contests it (Y1), so only of contested ones it counts what hangs on them. Otherwise each
-    /// of ten thousand who wait for one file would be gone through for each that comes.
-    private var mayBeCycles: Bool {
-        if !answering.isEmpty || !nested.isEmpty { return true }
-        return contests.hasHolder { holder in
-            parties[holder].map { waiterKinship.hasRelative(of: $0) } ?? false
+    /// One on whom none hangs, and behind whom none waits who is known, is waited for by none. Through others the cycle leads
+    /// through one of those, too; and a claim that has gone may have let others be held up by way of it.
+    private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
+        let isElsewhere = round.contains { id in
+            !hungOn.contains(id) && (claims[id].map { $0.isHeld || isWaitedForInQueue($0) } ?? true)
         }
+        return isElsewhere ? hungOn : round.intersection(hungOn)
+    }
+
+    private func isWaitedForInQueue(_ claim: Claim) -> Bool {
+        claim.firstOfStakes { stake in
+            guard let waiting = dockets[stake.resource]?.waiting else { return nil }
+            let isOne = waiting.writers.hasKnown(after: claim.id) || waiting.readers.hasKnown(after: claim.id)
+            return isOne ? true : nil
+        } ?? false
+    }
+
+    /// D2: waiting claims on which a claim hangs that has just become held, or known.
+    mutating func suspectThoseHung(on holder: Claim, _ party: Party) {
+        waiterKinship.forEachCounterpart(of: party) { suspects.append($0) }
     }
 
     /// D2: claims whose program's hold on others has changed.
@@ -45,17 +68,21 @@ extension Arbiter {
     private func isHungOn(_ claim: Claim) -> Bool {
         if claim.isHeld { return false }
         if !claim.within.isEmpty || claim.answering != nil { return true }
-        return parties[claim.id].map { holderKinship.hasRelative(of: $0) } ?? false
+        return parties[claim.id].map { holderKinship.hasCounterpart(of: $0) } ?? false
     }
 
-    /// D2: through the lowest claim that is in one; all but those given are known to be in none.
-    func firstCycle(among claims: Set<ClaimID>? = nil) -> CycleSearch.Cycle? {
-        let search = CycleSearch(among: claims ?? Set(waits.keys))
+    /// D2: through the lowest claim that is in one.
+    func firstCycle() -> CycleSearch.Cycle? {
+        firstCycle(among: Set(waits.keys), on: CycleGround(self, most: .max))
+    }
+
+    /// All but those given are known to be in none.
+    private func firstCycle(among claims: Set<ClaimID>, on ground: CycleGround) -> CycleSearch.Cycle? {
+        let search = CycleSearch(among: claims, on: ground)
         var components = Components<ClaimID>()
-        for id in search.claims {
-            components.explore(id) { search.successors(of: $0, in: self).map(\.claim) }
-        }
-        return components.entangled.min().flatMap { search.cycle(through: $0, in: self) }
+        for id in search.claims { components.explore(id) { search.successors(of: $0).map(\.claim) } }
+        if ground.isExhausted { return nil }
+        return components.entangled.min().flatMap { search.cycle(through: $0) }
     }
 
     /// D3, D4.
@@ -96,7 +123,7 @@ extension Arbiter {
     }
 
     /// D1: whether a held claim cannot end before a waiting one has.
-    private func hangs(_ holder: Claim, on claim: Claim) -> Bool {
+    func hangs(_ holder: Claim, on claim: Claim) -> Bool {
         guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
         else {
             return false
@@ -130,7 +157,7 @@ extension Arbiter {
     public func waited(by holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
         var found = Set(nested[holder] ?? [])
-        if let party = parties[holder] { waiterKinship.forEachRelative(of: party) { found.insert($0) } }
+        if let party = parties[holder] { waiterKinship.forEachCounterpart(of: party) { found.insert($0) } }
         return found.filter { claims[$0].map { hangs(claim, on: $0) } ?? false }.sorted()
     }
 }
@@ -151,15 +178,22 @@ final class CycleSearch {
     }
 
     let claims: Set<ClaimID>
+    private let ground: CycleGround
+    private var arbiter: Arbiter { ground.arbiter }
     /// Those who wait for a holder, of those claims: all who wait for one thing ask the same of all who hold it.
     private var waited: [ClaimID: [ClaimID]] = [:]
+    /// Those who hold a thing and hang on any of those claims.
+    private var hanging: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
 
-    init(among claims: Set<ClaimID>) { self.claims = claims }
+    init(among claims: Set<ClaimID>, on ground: CycleGround) {
+        self.claims = claims
+        self.ground = ground
+    }
 
     /// Depth first, lower numbers first.
-    func cycle(through start: ClaimID, in arbiter: Arbiter) -> Cycle? {
+    func cycle(through start: ClaimID) -> Cycle? {
         var path: Cycle = [Step(waiting: start)]
-        var unexplored = [successors(of: start, in: arbiter)]
+        var unexplored = [successors(of: start)]
         var visited: Set<ClaimID> = []
         while let top = unexplored.indices.last {
             guard let next = unexplored[top].popLast() else {
@@ -171,14 +205,14 @@ final class CycleSearch {
             if next.claim == start { return path }
             guard visited.insert(next.claim).inserted else { continue }
             path.append(Step(waiting: next.claim))
-            unexplored.append(successors(of: next.claim, in: arbiter))
+            unexplored.append(successors(of: next.claim))
         }
         return nil
     }
 
     /// Those a claim waits for, the lowest number last.
-    func successors(of id: ClaimID, in arbiter: Arbiter) -> [Successor] {
-        guard let claim = arbiter.claims[id] else { return [] }
+    func successors(of id: ClaimID) -> [Successor] {
+        guard let claim = arbiter.claims[id], ground.take(1) else { return [] }
         var found: [ClaimID: ClaimID?] = [:]
         let note = { [claims] (next: ClaimID, holder: ClaimID?) in
             guard claims.contains(next) else { return }
@@ -187,14 +221,45 @@ final class CycleSearch {
             if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
         }
         for answerer in arbiter.claimsAnswering(for: claim) { note(answerer.waiting, answerer.holder) }
-        arbiter.forEachObstacle(of: claim) { obstacle in
+        forEachObstacle(of: claim) { obstacle in
             guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
-            for next in waited(by: obstacle.id, in: arbiter) { note(next, obstacle.id) }
+            for next in waited(by: obstacle.id) { note(next, obstacle.id) }
         }
         return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    private func waited(by holder: ClaimID, in arbiter: Arbiter) -> [ClaimID] {
+    /// Everybody who stands in the way of a waiting claim (G4, Q1, Q3, X4, D3), and may be in a cycle.
+    private func forEachObstacle(of claim: Claim, _ body: (Claim) -> Void) {
+        guard claim.nature != .episode else { return }
+        var holdUps = HoldUps(by: arbiter.parties[claim.id])
+        claim.forEachStake { stake in
+            let holders = holders(at: stake.resource)
+            for id in holders.writers + (stake.isWrite ? holders.readers : []) where ground.take(1) {
+                if let holder = arbiter.claims[id], arbiter.isObstacle(holder, of: claim, at: stake) {
+                    body(holder)
+                }
+            }
+            guard claim.nature != .nameChange, !claim.passes else { return }
+            let waiting = ground.waiters(at: stake.resource)
+            for id in waiting.writers + (stake.isWrite ? waiting.readers : [])
+            where id < claim.id && claims.contains(id) && ground.take(1) {
+                if arbiter.isInTheWay(waiter: id, of: claim, at: stake.resource, &holdUps) {
+                    arbiter.claims[id].map(body)
+                }
+            }
+        }
+    }
+
+    private func holders(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
+        if let known = hanging[resource] { return known }
+        let held = arbiter.dockets[resource]?.held
+        let isHanging = { (id: ClaimID) in self.ground.take(1) && !self.waited(by: id).isEmpty }
+        let found = (held?.writers.filter(isHanging) ?? [], held?.readers.filter(isHanging) ?? [])
+        hanging[resource] = found
+        return found
+    }
+
+    private func waited(by holder: ClaimID) -> [ClaimID] {
         if let known = waited[holder] { return known }
         let found = arbiter.waited(by: holder).filter { claims.contains($0) }
         waited[holder] = found
@@ -203,26 +268,7 @@ final class CycleSearch {
 }
 
 extension Arbiter {
-    /// Everybody who stands in the way of a waiting claim (G4, Q1, Q3, X4, D3).
-    func forEachObstacle(of claim: Claim, _ body: (Claim) -> Void) {
-        guard claim.nature != .episode else { return }
-        var holdUps = HoldUps(by: parties[claim.id])
-        claim.forEachStake { stake in
-            guard let docket = dockets[stake.resource] else { return }
-            let holders = Array(docket.held.writers) + (stake.isWrite ? Array(docket.held.readers) : [])
-            for holder in holders.compactMap({ claims[$0] }) where isObstacle(holder, of: claim, at: stake) {
-                body(holder)
-            }
-            guard claim.nature != .nameChange, !claim.passes else { return }
-            let waiting = docket.waiting
-            let earlier =
-                Array(waiting.writers.before(claim.id))
-                + (stake.isWrite ? Array(waiting.readers.before(claim.id)) : [])
-            for id in earlier where isInTheWay(waiter: id, of: claim, &holdUps) { claims[id].map(body) }
-        }
-    }
-
-    private func isObstacle(_ holder: Claim, of claim: Claim, at stake: Stake) -> Bool {
+    func isObstacle(_ holder: Claim, of claim: Claim, at stake: Stake) -> Bool {
         guard let isWriting = holder.isWriting(stake.resource), holder.id != claim.id else { return false }
         if claim.nature == .nameChange {
             return holder.nature == .aware && keepsOut(holder, claim, asWriter: stake.isWrite)

@@ -154,10 +154,16 @@ extension Arbiter {
 
     /// P25: whether an access that works for a presenter waits for an answer of another one, for which the party works.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
-        desk.isDebtor(party) && !party.works(for: record.presenter.party)
-            && waits.keys.contains { id in
-                parties[id]?.works(for: record.presenter.party) ?? false && desk.owes(party, to: id)
+        let presenter = record.presenter.party
+        guard desk.isDebtor(party), !party.works(for: presenter) else { return false }
+        var isHeldUp = false
+        // Its programs alone, of all that wait.
+        waiterKinship.forEachClaim(ofOrBelow: presenter) { id in
+            if !isHeldUp, parties[id]?.works(for: presenter) ?? false, desk.owes(party, to: id) {
+                isHeldUp = true
             }
+        }
+        return isHeldUp
     }
 
     /// P9, P10, P25: whether a presenter may be asked to save for somebody who reads.

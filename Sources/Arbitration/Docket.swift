@@ -11,6 +11,7 @@ struct Docket: Sendable {
         var writers = ClaimQueue()
 
         var isEmpty: Bool { readers.isEmpty && writers.isEmpty }
+        var count: Int { readers.count + writers.count }
 
         mutating func insert(_ claim: ClaimID, _ kin: Kin, _ isWrite: Bool) {
             if isWrite { writers.insert(claim, kin) } else { readers.insert(claim, kin) }

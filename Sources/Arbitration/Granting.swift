@@ -10,7 +10,7 @@ extension Arbiter {
         // T1.
         let deadline = now + bounds.wait
         waits[claim.id] = Wait(began: now, deadline: deadline, watched: watched)
-        for outer in claim.within { nested[outer, default: []].append(claim.id) }
+        noteWaiting(claim)
         if let watched { watchers[watched, default: []].append(claim.id) } else { unnamed.insert(claim.id) }
         alarms.insert(Alarms.Alarm(moment: deadline, subject: .claim(claim.id)))
         askWho(claim.id, &effects)
@@ -34,7 +34,7 @@ extension Arbiter {
         if let party = parties[claim.id] {
             waiterKinship.remove(claim.id, of: party)
             holderKinship.insert(claim.id, of: party)
-            newHolders.append(claim.id)
+            suspectThoseHung(on: claim, party)
         }
         hold(claim, basis: basis, &effects)
     }
@@ -47,8 +47,10 @@ extension Arbiter {
         effects.append(
             .grant(
                 claim.id,
-                Grant(basis: basis, passed: strangers(passedBy: claim), unanswered: unanswered)))
-        enter(claim)
+                grant(basis, of: claim, unanswered)))
+        let isFirst = enter(claim)
+        // Q3: whom a claim of its kin holds up already, this one need not be looked at for.
+        if isFirst || claim.kin == 0, parties[claim.id] != nil { newHolders.append(claim.id) }
         if !desk.isEmpty, !claim.onlyReads { desk.noteEntry(of: claim.id) }
         var meetsWaiters = desk.isRelinquished(to: claim.id)
         claim.forEachStake { stake in
@@ -58,22 +60,29 @@ extension Arbiter {
     }
 
     /// G5.
-    private func strangers(passedBy claim: Claim) -> [Grant.Passed] {
+    private func grant(_ basis: Grant.Basis, of claim: Claim, _ unanswered: [PresenterID]) -> Grant {
         var passed: [Grant.Passed] = []
         // B1.
-        if claim.nature == .batch { return passed }
+        if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
-            for id in docket.held.writers.strangers(of: claim.kin) {
+            var found = 0
+            _ = docket.held.writers.firstStranger(of: claim.kin) { id in
                 guard let other = claims[id], other.id != claim.id, other.isBounded,
                     !areExempt(other, claim), other.isWritingPart(part.item)
-                else { continue }
-                guard !passed.contains(where: { $0.claim == id }) else { continue }
+                else { return false }
+                found += 1
                 passed.append(Grant.Passed(claim: id, isClean: other.isClean))
+                return found > crowd.passed
             }
         }
-        if !claim.isOnOneItem { passed.sort { $0.claim < $1.claim } }
-        return passed
+        if !claim.isOnOneItem {
+            var seen: Set<ClaimID> = []
+            passed = passed.filter { seen.insert($0.claim).inserted }.sorted { $0.claim < $1.claim }
+        }
+        return Grant(
+            basis: basis, passed: Array(passed.prefix(crowd.passed)), passesMore: passed.count > crowd.passed,
+            unanswered: unanswered)
     }
 
     /// X2.
@@ -96,7 +105,7 @@ extension Arbiter {
                 unsettleRelatives()
             } else if !shaken.isEmpty {
                 reviewContests(&effects)
-            } else if !suspects.isEmpty {
+            } else if !suspects.isEmpty || mayCatchUp {
                 lookForCycles(&effects)
             } else {
                 return
@@ -155,7 +164,8 @@ extension Arbiter {
     /// Q3: whoever waits for one who now waits for a relative of theirs may go.
     ///
     /// Holders of one process have the same relatives, so each process is looked up once; but for those with a
-    /// purpose, whose relatives are the purpose's as well.
+    /// purpose, whose relatives are the purpose's as well. It is enough to look at the first of several that are alike
+    /// (``Strongholds``).
     private mutating func unsettleRelatives() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
@@ -164,7 +174,6 @@ extension Arbiter {
                 waiterKinship.hasRelative(of: party)
             else { continue }
             waiterKinship.forEachRelative(of: party) { relative in
-                suspects.append(relative)
                 // Who waits for one who holds has nobody in its way who could be held up.
                 guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
                     return unsettled.append(relative)

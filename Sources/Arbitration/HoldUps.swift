@@ -18,6 +18,9 @@ struct HoldUps {
         }
     }
 
+    /// How many holders are looked at one after another.
+    private static let few = 64
+
     private let party: Party?
     private var known: [ClaimID: Bool] = [:]
     /// What the party and its relatives hold.
@@ -26,7 +29,18 @@ struct HoldUps {
     private var heldUp: [Resource: Sides] = [:]
     private var queues = EarlierWaiters()
 
+    private var isPossible: Bool?
+
     init(by party: Party?) { self.party = party }
+
+    /// Whether the party holds anything, or owes an answer.
+    mutating func arePossible(in arbiter: Arbiter) -> Bool {
+        if let isPossible { return isPossible }
+        let found =
+            party.map { arbiter.holderKinship.hasRelative(of: $0) || arbiter.desk.isDebtor($0) } ?? false
+        isPossible = found
+        return found
+    }
 
     mutating func hold(up waiter: Claim, in arbiter: Arbiter) -> Bool {
         guard let party else { return false }
@@ -73,7 +87,9 @@ struct HoldUps {
 
     private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
         if heldUp.isEmpty { return false }
-        let found = claim.firstOfStakes { stake in
+        let found = claim.firstOfStakes { stake -> Bool? in
+            // Q5.
+            if arbiter.isCrowded(stake.resource) { return nil }
             let isOne = { (id: ClaimID) in
                 id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
             }
@@ -99,7 +115,15 @@ struct HoldUps {
         var found = Sides()
         if let held = arbiter.dockets[resource]?.held {
             let isTheirs = { (id: ClaimID) in arbiter.parties[id]?.isExempt(from: party) ?? false }
-            found = Sides(writers: held.writers.filter(isTheirs), readers: held.readers.filter(isTheirs))
+            if held.count <= Self.few {
+                found = Sides(writers: held.writers.filter(isTheirs), readers: held.readers.filter(isTheirs))
+            } else {
+                // There are fewer of their own.
+                arbiter.holderKinship.forEachRelative(of: party) { id in
+                    guard let isWrite = arbiter.claims[id]?.isWriting(resource), isTheirs(id) else { return }
+                    if isWrite { found.writers.append(id) } else { found.readers.append(id) }
+                }
+            }
         }
         theirs[resource] = found
         return found
@@ -120,7 +144,10 @@ struct EarlierWaiters {
     mutating func takeNew(
         before claim: Claim, at stake: Stake, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
-        guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty else { return }
+        // Q5.
+        guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty,
+            waiting.count <= arbiter.crowd.queue
+        else { return }
         writers[stake.resource] = take(
             from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, arbiter.claims, body)
         guard stake.isWrite else { return }

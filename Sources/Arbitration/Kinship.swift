@@ -5,33 +5,44 @@ import Coordination
 ///
 /// Finds some that are no relatives, too: claims of one process that have purposes of their own (X5).
 struct Kinship: Sendable {
+    /// One thread of a process; its number is 0 if nobody knows it, or if the process is the partner of the party.
+    private struct Thread: Hashable, Sendable {
+        let process: ProcessID
+        let number: Int32
+    }
+
     private var own: [ProcessID: Set<ClaimID>] = [:]
+    private var threads: [Thread: Set<ClaimID>] = [:]
     private var below: [ProcessID: Set<ClaimID>] = [:]
     private var purposes: [Purpose: Set<ClaimID>] = [:]
 
-    var count: Int { own.count + below.count + purposes.count }
+    var count: Int { own.count + below.count + purposes.count + threads.count }
+    /// How many processes the claims are of, partners included (D5).
+    var processes: Int { own.count }
 
     mutating func insert(_ claim: ClaimID, of party: Party) {
         if let purpose = party.purpose { purposes[purpose, default: []].insert(claim) }
-        insertProcess(claim, of: party)
-        if let partner = party.partner { insertProcess(claim, of: partner) }
+        insertProcess(claim, of: party, thread: party.thread)
+        if let partner = party.partner { insertProcess(claim, of: partner, thread: 0) }
     }
 
-    private mutating func insertProcess(_ claim: ClaimID, of party: Party) {
+    private mutating func insertProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
         guard let process = party.process else { return }
         own[process, default: []].insert(claim)
+        threads[Thread(process: process, number: thread), default: []].insert(claim)
         for ancestor in party.ancestors { below[ancestor, default: []].insert(claim) }
     }
 
     mutating func remove(_ claim: ClaimID, of party: Party) {
         if let purpose = party.purpose { Self.remove(claim, under: purpose, from: &purposes) }
-        removeProcess(claim, of: party)
-        if let partner = party.partner { removeProcess(claim, of: partner) }
+        removeProcess(claim, of: party, thread: party.thread)
+        if let partner = party.partner { removeProcess(claim, of: partner, thread: 0) }
     }
 
-    private mutating func removeProcess(_ claim: ClaimID, of party: Party) {
+    private mutating func removeProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
         guard let process = party.process else { return }
         Self.remove(claim, under: process, from: &own)
+        Self.remove(claim, under: Thread(process: process, number: thread), from: &threads)
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
     }
 
@@ -54,8 +65,44 @@ struct Kinship: Sendable {
     private func forEachRelativeOfProcess(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process else { return }
         own[process]?.forEach(body)
+        forEachInOtherProcess(of: process, party.ancestors, body)
+    }
+
+    private func forEachInOtherProcess(
+        of process: ProcessID, _ ancestors: [ProcessID], _ body: (ClaimID) -> Void
+    ) {
         below[process]?.forEach(body)
-        for ancestor in party.ancestors { own[ancestor]?.forEach(body) }
+        for ancestor in ancestors { own[ancestor]?.forEach(body) }
+    }
+
+    /// The same, but for claims of other threads of its process: neither waits for what the other one has (D1).
+    ///
+    /// A program may have ten thousand threads, and of each nearly nobody.
+    func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
+        guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        for number in [party.thread, 0] { threads[Thread(process: process, number: number)]?.forEach(body) }
+        forEachInOtherProcess(of: process, party.ancestors, body)
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    func hasCounterpart(of party: Party) -> Bool {
+        guard let process = party.process, party.thread != 0 else { return hasRelative(of: party) }
+        if let purpose = party.purpose, purposes[purpose] != nil { return true }
+        if [party.thread, 0].contains(where: { threads[Thread(process: process, number: $0)] != nil }) {
+            return true
+        }
+        if below[process] != nil || party.ancestors.contains(where: { own[$0] != nil }) { return true }
+        return party.partner.map { hasRelative(of: $0) } ?? false
+    }
+
+    /// Calls the body with every claim here of a process, and of those that it has started; with some of them twice.
+    func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
+        for process in [party.process, party.partner?.process] {
+            guard let process else { continue }
+            own[process]?.forEach(body)
+            below[process]?.forEach(body)
+        }
     }
 
     private static func remove<Key: Hashable>(

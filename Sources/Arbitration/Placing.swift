@@ -63,6 +63,9 @@ extension Arbiter {
         let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
         var subtree = Tree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
+        // Who is entered there may keep out one that waits already.
+        guard let held = dockets[.contents(of: directory)]?.held else { return }
+        shaken += Array(held.readers) + Array(held.writers)
     }
 
     private mutating func enterContents(of subtree: inout Tree.Subtree, _ id: ClaimID) {
@@ -91,8 +94,14 @@ extension Arbiter {
         guard dispute.claims == 0, let docket = dockets.removeValue(forKey: .contents(of: directory)) else {
             return
         }
+        standoffs[.contents(of: directory)] = nil
         for side in [docket.held, docket.waiting] {
             for id in Array(side.readers) + Array(side.writers) {
+                if let claim = claims[id] {
+                    claim.forEachStake { stake in
+                        if stake.resource == .contents(of: directory) { _ = abandon(claim, at: stake) }
+                    }
+                }
                 let rest = claims[id]?.stakes.filter { $0.resource != .contents(of: directory) }
                 if let rest { claims[id]?.setStakes(rest) }
             }
@@ -126,6 +135,10 @@ extension Arbiter {
         guard let former = claims[id] else { return }
         var claim = former
         claim.setParts(body)
+        if !claim.isHeld {
+            noteResolving(former) { $0.remove(id) }
+            noteResolving(claim) { $0.insert(id) }
+        }
         let wanted = stakes(of: claim)
         guard Set(wanted) != Set(former.stakes) else {
             claims[id] = claim
@@ -195,7 +208,7 @@ extension Arbiter {
 
     /// S7.
     mutating func follow(_ link: ItemID, to target: ItemID, _ place: Place, _ effects: inout [Effect]) {
-        for id in waits.keys.sorted() {
+        for id in (resolving[link] ?? []).sorted() {
             guard let claim = claims[id],
                 let former = claim.firstOfParts({ $0.via == link && $0.item != target ? $0.item : nil })
             else { continue }

@@ -104,10 +104,14 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Every live claim on an item, or on anything in it if it is a package or about to be deleted or moved as a
+    /// The oldest live claims on an item, or on anything in it if it is a package or about to be deleted or moved as a
     /// directory; waiting ones included, in the order of their numbers.
-    public func claims(on item: ItemID) -> [ClaimID] {
-        Set(everybody(at: .item(item)) + everybody(at: .contents(of: item))).sorted()
+    public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
+        let dockets = [dockets[.item(item)], dockets[.contents(of: item)]].compactMap { $0 }
+        let queues = dockets.flatMap { docket in
+            [docket.held, docket.waiting].flatMap { [$0.readers, $0.writers] }
+        }
+        return Array(Set(queues.flatMap { $0.prefix(limit) }).sorted().prefix(limit))
     }
 
     public func presenters(of item: ItemID) -> [PresenterID] { desk.presented[item] ?? [] }

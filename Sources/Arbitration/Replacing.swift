@@ -67,6 +67,8 @@ extension Arbiter {
     mutating func lookAgain() {
         let resources = touched.sorted()
         touched = []
+        // D2, Q3: whom a claim holds up by way of others may have changed far from here.
+        suspects += hungOn
         for resource in resources { lookAgain(at: resource) }
         // One who waits for two things carries what happens here over to those who wait for the other (Q3).
         if resources.contains(where: isWaitedForWithOthers) { unsettled += waits.keys }

@@ -14,7 +14,7 @@ extension Arbiter {
         // G1: any stake that is disputed holds the whole claim back.
         return claim.firstOfStakes { stake in
             guard let docket = dockets[stake.resource] else { return nil }
-            return waiter(in: docket, inTheWayOf: claim, asWriter: stake.isWrite)
+            return waiter(in: docket, at: stake, inTheWayOf: claim)
                 ?? holder(in: docket, keepingOut: claim, asWriter: stake.isWrite)
         }
     }
@@ -35,16 +35,53 @@ extension Arbiter {
     }
 
     /// Q1, Q2: those who wait stand in the way of later claims only, readers too if there is a writer between.
-    private func waiter(in docket: Docket, inTheWayOf claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
+    private func waiter(in docket: Docket, at stake: Stake, inTheWayOf claim: Claim) -> ClaimID? {
         // D3.
         if docket.waiting.isEmpty || claim.passes { return nil }
         var holdUps = HoldUps(by: parties[claim.id])
-        let isInTheWay = { (id: ClaimID) in self.isInTheWay(waiter: id, of: claim, &holdUps) }
+        let isInTheWay = { (id: ClaimID) in
+            self.isInTheWay(waiter: id, of: claim, at: stake.resource, &holdUps)
+        }
+        if isMaster(claim, of: stake.resource) {
+            // Its program keeps out all the others.
+            return waitingNameChanges.filter { $0 < claim.id && meets($0, at: stake) && isInTheWay($0) }.max()
+        }
         // G3.
-        let waiting = docket.waiting
-        return waiting.writers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay)
-            ?? (isWrite
-                ? waiting.readers.lastStranger(of: claim.kin, before: claim.id, where: isInTheWay) : nil)
+        return obstacle(in: docket.waiting.writers, of: claim, stake, isInTheWay)
+            ?? (stake.isWrite ? obstacle(in: docket.waiting.readers, of: claim, stake, isInTheWay) : nil)
+    }
+
+    /// Of writers each looks at the one before it, so that they are a chain. A reader looks at writers alone, and very many
+    /// readers are not to look all at the same one: each would have to look again when that one gives up.
+    private func obstacle(
+        in queue: ClaimQueue, of claim: Claim, _ stake: Stake, _ isInTheWay: (ClaimID) -> Bool
+    ) -> ClaimID? {
+        // Q1: the others may come later.
+        if stake.isWrite, let last = queue.last(before: claim.id), isInTheWay(last) { return last }
+        return queue.someStranger(of: claim.kin, before: claim.id, seed: claim.id, where: isInTheWay)
+    }
+
+    /// Whether a claim stakes something that a stake meets.
+    private func meets(_ id: ClaimID, at stake: Stake) -> Bool {
+        claims[id]?.isWriting(stake.resource).map { $0 || stake.isWrite } ?? false
+    }
+
+    /// Q5.
+    func isCrowded(_ resource: Resource) -> Bool {
+        dockets[resource].map { $0.waiting.count > crowd.queue } ?? false
+    }
+
+    /// Q5: one more waits for something, or one fewer.
+    mutating func noteLength(of resource: Resource, was change: Int) {
+        guard let waiting = dockets[resource]?.waiting, waiting.count == crowd.queue + (change < 0 ? 1 : 0)
+        else {
+            return
+        }
+        // Those who passed others by way of a third wait for them now.
+        suspects += hungOn
+        guard change > 0 else { return }
+        // Those who are held back by the rule alone may go.
+        unsettled += Array(waiting.writers) + Array(waiting.readers)
     }
 
     /// Whether somebody waits and is earlier whom a claim meets, and passes if it is granted (Q3).
@@ -54,8 +91,8 @@ extension Arbiter {
     private func hasEarlierWaiters(_ claim: Claim) -> Bool {
         claim.firstOfStakes { stake in
             guard let waiting = dockets[stake.resource]?.waiting else { return nil }
-            let hasEarlier = !waiting.writers.before(claim.id).isEmpty
-            return hasEarlier || (stake.isWrite && !waiting.readers.before(claim.id).isEmpty) ? true : nil
+            let hasEarlier = waiting.writers.hasAny(before: claim.id)
+            return hasEarlier || (stake.isWrite && waiting.readers.hasAny(before: claim.id)) ? true : nil
         } ?? false
     }
 
@@ -94,21 +131,24 @@ extension Arbiter {
     }
 
     func holder(in docket: Docket, keepingOut claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
-        docket.held.writers.lastStranger(of: claim.kin) {
+        docket.held.writers.someStranger(of: claim.kin, seed: claim.id) {
             isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite)
         }
             ?? (isWrite
-                ? docket.held.readers.lastStranger(of: claim.kin) {
+                ? docket.held.readers.someStranger(of: claim.kin, seed: claim.id) {
                     isInTheWay(holder: $0, asWriter: false, of: claim, asWriter: true)
                 } : nil)
     }
 
-    /// Whether a waiting claim that meets another, and is earlier, stands in its way; `holdUps` are by the latter's party.
-    func isInTheWay(waiter id: ClaimID, of claim: Claim, _ holdUps: inout HoldUps) -> Bool {
+    /// Whether a waiting claim that meets another there, and is earlier, stands in its way; `holdUps` are by the latter's party.
+    func isInTheWay(waiter id: ClaimID, of claim: Claim, at resource: Resource, _ holdUps: inout HoldUps)
+        -> Bool
+    {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6.
-        guard let party = parties[claim.id], holderKinship.hasRelative(of: party) || desk.isDebtor(party)
-        else { return true }
+        guard holdUps.arePossible(in: self) else { return true }
+        // Q5.
+        if isCrowded(resource) { return waiter.nature == .nameChange || !isMaster(claim, of: resource) }
         return !holdUps.hold(up: waiter, in: self)
     }
 

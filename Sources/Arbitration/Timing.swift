@@ -7,14 +7,19 @@ extension Arbiter {
     mutating func tick(_ effects: inout [Effect]) {
         // T3: what has come is used up; what is still to come comes, and need not be asked for again.
         while let asked = wakeAskedFor, asked <= now { wakesAskedFor.removeLast() }
-        while let alarm = earliestAlarm(), alarm.moment <= now {
+        // T5: what is left is due at once, and others' events may come before it.
+        var left = crowd.alarms
+        while left > 0, let alarm = earliestAlarm(), alarm.moment <= now {
+            left -= 1
             alarms.removeEarliest()
             switch alarm.subject {
             case .claim(let claim): due(claim, &effects)
             case .question(let question): forfeit(question, &effects)
             case .turn(let turn): endTurn(turn, &effects)
+            case .search: searchPutOff(at: alarm.moment)
             }
             settle(&effects)
+            cycleWatch.isSearching = false
         }
     }
 
@@ -92,6 +97,7 @@ extension Arbiter {
             return contests[claim]?.alarm == alarm.moment
         case .question(let question): return desk.questions[question]?.deadline == alarm.moment
         case .turn(let turn): return desk.turns[turn]?.end == alarm.moment
+        case .search: return cycleWatch.due == alarm.moment
         }
     }
 }

@@ -28,6 +28,8 @@ final class CoordinatedFilesystem: Filesystem {
     let openWriters = OpenWriters()
     let returns = Returns<PendingOpen>()
     let parking: Parking
+    /// A user may have very many opens that wait, and on purpose.
+    let crowdLines = Mutex(LineLimit(lines: 1))
     let episodes: Episodes
     let removedFiles = RemovedFiles()
     let statLedger: StatLedger

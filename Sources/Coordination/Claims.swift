@@ -151,12 +151,17 @@ public struct Grant: Hashable, Sendable {
     public let basis: Basis
     /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
     public let passed: [Passed]
+    /// Whether there are more than are listed: nothing is known of those.
+    public let passesMore: Bool
     /// Presenters that refused or were silent, and that a write goes ahead over. Empty for reads.
     public let unanswered: [PresenterID]
 
-    public init(basis: Basis, passed: [Passed] = [], unanswered: [PresenterID] = []) {
+    public init(
+        basis: Basis, passed: [Passed] = [], passesMore: Bool = false, unanswered: [PresenterID] = []
+    ) {
         self.basis = basis
         self.passed = passed
+        self.passesMore = passesMore
         self.unanswered = unanswered
     }
 }

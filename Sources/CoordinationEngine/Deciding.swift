@@ -54,6 +54,9 @@ extension Engine {
         state.circumstances.droppedSteps.append(dropped)
     }
 
+    /// How many of those over whom a claim was granted the journal names.
+    private static let listed = 8
+
     private func note(
         _ decision: Decision, of claim: ClaimID, _ entry: Entry, at now: Instant, in state: inout State
     ) {
@@ -65,7 +68,8 @@ extension Engine {
             if hasProceeded { counters.proceeded.count() }
             note(
                 hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
-                grant.passed.map { "over \($0.claim)" }.joined(separator: " "), in: &state)
+                grant.passed.prefix(Self.listed).map { "over \($0.claim)" }.joined(separator: " ")
+                    + (grant.passed.count > Self.listed ? " and more" : ""), in: &state)
         case .refused(.withdrawn, _):
             note(.withdrawn, at: now, claim: claim, by: subject, in: &state)
         case .refused(let refusal, _):

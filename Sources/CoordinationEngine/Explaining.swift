@@ -19,7 +19,7 @@ extension Engine {
     ///
     /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
     package func census(of item: ItemID?, atMost limit: Int = .max) -> Census {
-        let facts: Facts = state.withLock { self.facts(of: item, atMost: limit, in: $0) }
+        let facts = facts(of: item, atMost: limit)
         return Census(
             claims: facts.claims.map { id, entry, suspension, explanation in
                 let intents = entry.claimant.intents.map { IntentReport($0.access, $0.path()) }
@@ -36,25 +36,45 @@ extension Engine {
             })
     }
 
-    private func facts(of item: ItemID?, atMost limit: Int, in state: State) -> Facts {
-        var facts = Facts()
-        let now = Self.now
-        let claims = item.map { state.arbiter.claims(on: $0) } ?? state.claims.keys.sorted()
-        for id in claims.prefix(limit) {
-            guard let entry = state.claims[id] else { continue }
-            let explanation = entry.isWaiting ? state.explanation(of: id, at: now) : Explanation(at: now)
-            facts.claims.append((id, entry, state.arbiter.suspension(of: id), explanation))
+    /// How many are noted at a time: requests wait for the lock meanwhile.
+    private static let notedAtOnce = 32
+
+    /// Numbers are copied under the lock and sorted after it; what is over when its turn comes is left out.
+    private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
+        let (claims, presenters): ([ClaimID], [PresenterID]) = state.withLock { state in
+            guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
+            return (state.arbiter.claims(on: item, atMost: limit), state.arbiter.presenters(of: item))
         }
-        let presenters = item.map { state.arbiter.presenters(of: $0) } ?? state.presenters.keys.sorted()
-        for id in presenters.prefix(limit) {
-            guard let entry = state.presenters[id] else { continue }
-            facts.presenters.append(
-                (
-                    id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id),
-                    state.unsaved.isUnsaved(id)
-                ))
+        let now = Self.now
+        var facts = Facts()
+        forEachPart(of: claims.sorted().prefix(limit)) { ids, state in
+            for id in ids {
+                guard let entry = state.claims[id] else { continue }
+                let explanation = entry.isWaiting ? state.explanation(of: id, at: now) : Explanation(at: now)
+                facts.claims.append((id, entry, state.arbiter.suspension(of: id), explanation))
+            }
+        }
+        forEachPart(of: presenters.sorted().prefix(limit)) { ids, state in
+            for id in ids {
+                guard let entry = state.presenters[id] else { continue }
+                facts.presenters.append(
+                    (
+                        id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id),
+                        state.unsaved.isUnsaved(id)
+                    ))
+            }
         }
         return facts
+    }
+
+    /// Calls the body with some after others, each time under the lock.
+    private func forEachPart<ID>(of ids: ArraySlice<ID>, _ body: (ArraySlice<ID>, State) -> Void) {
+        var rest = ids
+        while !rest.isEmpty {
+            let part = rest.prefix(Self.notedAtOnce)
+            rest = rest.dropFirst(Self.notedAtOnce)
+            state.withLock { body(part, $0) }
+        }
     }
 }
 

@@ -43,7 +43,7 @@ extension Engine {
     /// Those behind the claims on an item, the oldest of them.
     package func claimants(on item: ItemID, atMost limit: Int) -> [any Claimant] {
         state.withLock { state in
-            state.arbiter.claims(on: item).prefix(limit).compactMap { state.claims[$0]?.claimant }
+            state.arbiter.claims(on: item, atMost: limit).compactMap { state.claims[$0]?.claimant }
         }
     }
 

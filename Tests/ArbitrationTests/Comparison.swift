@@ -22,9 +22,9 @@ struct Comparison {
     private var wakes = Wakes()
     private var names = Names()
 
-    init(bounds: Bounds) {
-        arbiter = Arbiter(bounds: bounds)
-        naive = NaiveArbiter(bounds: bounds)
+    init(bounds: Bounds, crowd: Crowd = Crowd()) {
+        arbiter = Arbiter(bounds: bounds, crowd: crowd)
+        naive = NaiveArbiter(bounds: bounds, crowd: crowd)
     }
 
     mutating func pass(_ span: Span) { now = now + span }

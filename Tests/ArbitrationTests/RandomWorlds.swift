@@ -11,9 +11,11 @@ struct RandomWorld {
     /// What was done so far.
     private var taken: [Step]
 
-    init(seed: UInt64) {
+    init(seed: UInt64, crowd: Crowd = Crowd()) {
         chance = Chance(seed)
-        menu = Menu.large(&chance)
+        var menu = Menu.large(&chance)
+        menu.crowd = crowd
+        self.menu = menu
         run = Run(menu)
         taken = menu.setup.map { .event($0) }
     }

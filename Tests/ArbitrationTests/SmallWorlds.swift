@@ -30,6 +30,8 @@ struct Menu: Sendable {
         }
     }
 
+    /// From when on not all claims are looked at.
+    var crowd = Crowd()
     /// The rules it is about, and how it goes.
     let name: String
     var setup: [Event] = []
@@ -99,7 +101,7 @@ struct Run {
     private var places: [ItemID: Place] = [:]
 
     init(_ menu: Menu) {
-        comparison = Comparison(bounds: menu.bounds)
+        comparison = Comparison(bounds: menu.bounds, crowd: menu.crowd)
         left = Array(menu.facts.indices)
     }
 

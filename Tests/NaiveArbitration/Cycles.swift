@@ -65,6 +65,27 @@ extension NaiveArbiter {
         return nil
     }
 
+    /// D5: whether claims of so many processes wait that cycles are looked for at whole seconds only.
+    var isCrowd: Bool {
+        let parties = claims.filter { !$0.isHeld }.compactMap(\.party)
+        let processes = parties.flatMap { [$0.process, $0.partner?.process] }.compactMap { $0 }
+        return Set(processes).count > crowd.programs
+    }
+
+    /// D5.
+    mutating func noteCycleInCrowd() {
+        if !isCrowd { return searchDue = nil }
+        guard searchDue == nil, cycle() != nil else { return }
+        let second: UInt64 = 1_000_000_000
+        searchDue = Instant(nanoseconds: (now.nanoseconds / second + 1) * second)
+    }
+
+    /// D5.
+    mutating func breakCyclesInCrowd() {
+        searchDue = nil
+        while breakCycle() { goOn() }
+    }
+
     /// D3, D4; whether there was one.
     mutating func breakCycle() -> Bool {
         guard let steps = cycle() else { return false }

@@ -4,13 +4,16 @@ import Coordination
 /// Granting, and going on until nothing changes.
 extension NaiveArbiter {
     mutating func settle() {
+        repeat { goOn() } while !isCrowd && breakCycle()
+        noteCycleInCrowd()
+    }
+
+    mutating func goOn() {
         repeat {
-            repeat {
-                askWho()
-                repeat { goOnWithTurns() } while goOnWithClaims()
-                askWho()
-            } while contest()
-        } while breakCycle()
+            askWho()
+            repeat { goOnWithTurns() } while goOnWithClaims()
+            askWho()
+        } while contest()
     }
 
     /// Each claim that nothing is in the way of goes on, in the order of their numbers; whether any did.
@@ -77,7 +80,10 @@ extension NaiveArbiter {
             forgetWants(of: turn)
             if !claims[index].onlyReads { change(turn) { $0.wasWritten = true } }
         }
-        effects.append(.grant(claims[index].id, Grant(basis: basis, passed: passed, unanswered: unanswered)))
+        let grant = Grant(
+            basis: basis, passed: Array(passed.prefix(crowd.passed)), passesMore: passed.count > crowd.passed,
+            unanswered: unanswered)
+        effects.append(.grant(claims[index].id, grant))
     }
 
     /// G5.

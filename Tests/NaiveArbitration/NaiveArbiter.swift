@@ -7,6 +7,9 @@ package import Coordination
 /// obvious; the arbiter must agree with it. It is written from the Rules document and knows nothing else of the arbiter.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
+    package let crowd: Crowd
+    /// When cycles are looked for that are there in a crowd (D5).
+    var searchDue: Instant?
     /// In the order of their numbers.
     package internal(set) var claims: [NaiveClaim] = []
     /// In the order of their numbers.
@@ -20,7 +23,10 @@ package struct NaiveArbiter: Sendable {
     private var turnsMade: UInt64 = 0
     private var questionsMade: UInt64 = 0
 
-    package init(bounds: Bounds) { self.bounds = bounds }
+    package init(bounds: Bounds, crowd: Crowd = Crowd()) {
+        self.bounds = bounds
+        self.crowd = crowd
+    }
 
     package mutating func handle(_ event: Event, at moment: Instant) -> [Effect] {
         now = max(now, moment)

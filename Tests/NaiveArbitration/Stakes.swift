@@ -66,10 +66,11 @@ extension NaiveArbiter {
     }
 
     /// Whether each writes, for everything that both stake and one of them writes.
-    func meetings(_ one: Int, _ other: Int) -> [(Bool, Bool)] {
+    func meetings(_ one: Int, _ other: Int, on only: NaiveThing? = nil) -> [(Bool, Bool)] {
         let theirs = claims[other].stakes
         return claims[one].stakes.compactMap { stake in
             let thing = stake.thing
+            if let only, thing != only { return nil }
             guard let yours = theirs.first(where: { $0.thing == thing })?.isWrite else { return nil }
             let mine = stake.isWrite
             guard mine || yours else { return nil }
@@ -80,6 +81,10 @@ extension NaiveArbiter {
             }
             return (mine, yours)
         }
+    }
+
+    func things(onWhichMeet one: Int, _ other: Int) -> [NaiveThing] {
+        claims[one].stakes.map(\.thing).filter { !meetings(one, other, on: $0).isEmpty }
     }
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }

@@ -15,7 +15,7 @@ extension NaiveArbiter {
             if claims[other].isHeld { return keepsOut(other, claimant) || holdsBack(other, claimant) }
             if claim.nature == .nameChange || claim.passes { return false }
             return other < claimant && meets(other, claimant) && !areExempt(other, claimant)
-                && !isHeldUp(other, by: claim.party)
+                && !isPassed(other, by: claimant)
         }
     }
 
@@ -58,6 +58,39 @@ extension NaiveArbiter {
         return meetings(holder, claimant).contains { $0 && $1 }
     }
 
+    /// Q5.
+    private func isCrowded(_ thing: NaiveThing) -> Bool {
+        claims.count { claim in
+            !claim.isHeld
+                && claim.stakes.contains { stake in
+                    guard stake.thing == thing else { return false }
+                    guard case .contents(let directory) = thing else { return true }
+                    return stake.isWrite || claim.entered.contains(directory)
+                }
+        } > crowd.queue
+    }
+
+    /// Q3, Q5: whether an earlier waiting claim that it meets need not be waited for, wherever they meet.
+    private func isPassed(_ waiter: Int, by claimant: Int) -> Bool {
+        things(onWhichMeet: waiter, claimant).allSatisfy { thing in
+            isCrowded(thing)
+                ? isMaster(of: thing, like: claimant) && claims[waiter].nature != .nameChange
+                : isHeldUp(waiter, by: claims[claimant].party)
+        }
+    }
+
+    /// Q5: whether its own program keeps out all the others.
+    private func isMaster(of thing: NaiveThing, like claimant: Int) -> Bool {
+        guard let party = claims[claimant].party, let process = party.process else { return false }
+        return claims.contains { holder in
+            guard holder.isHeld, let other = holder.party else { return false }
+            return other.process == process && other.ancestors == party.ancestors
+                && other.purpose == party.purpose && other.partner == party.partner
+                && holder.suspension == nil && holder.conduct.isEmpty
+                && holder.stakes.contains { $0.thing == thing && $0.isWrite }
+        }
+    }
+
     /// Q3, P6.
     private func isHeldUp(_ waiter: Int, by party: Party?) -> Bool {
         guard let party else { return false }
@@ -66,8 +99,9 @@ extension NaiveArbiter {
             if claims[other].isHeld {
                 return (claims[other].party?.isExempt(from: party) ?? false) && keepsOut(other, waiter)
             }
-            return other < waiter && meets(other, waiter) && !areExempt(other, waiter)
-                && isHeldUp(other, by: party)
+            // Q5.
+            return other < waiter && things(onWhichMeet: other, waiter).contains { !isCrowded($0) }
+                && !areExempt(other, waiter) && isHeldUp(other, by: party)
         }
     }
 

@@ -5,7 +5,7 @@ package import Coordination
 extension NaiveArbiter {
     /// What is due, in the order of T4.
     private struct Due: Comparable {
-        enum Subject { case question(Question), turn(TurnID), claim(ClaimID) }
+        enum Subject { case question(Question), turn(TurnID), claim(ClaimID), search }
         let moment: Instant
         let kind: Int
         let number: UInt64
@@ -44,6 +44,7 @@ extension NaiveArbiter {
             guard let moment = moment(of: claim) else { continue }
             dues.append(Due(moment: moment, kind: 2, number: claim.id.rawValue, subject: .claim(claim.id)))
         }
+        if let searchDue { dues.append(Due(moment: searchDue, kind: 3, number: 0, subject: .search)) }
         return dues
     }
 
@@ -60,6 +61,7 @@ extension NaiveArbiter {
             case .question(let question): forfeit(question)
             case .turn(let id): end(id)
             case .claim(let id): if let index = index(of: id) { happen(index) }
+            case .search: breakCyclesInCrowd()
             }
             settle()
         }

@@ -93,7 +93,7 @@ extension CoordinatedFilesystem {
     ///
     /// A writer that yielded clean may have written since, which its file tells.
     func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
-        !grant.unanswered.isEmpty
+        !grant.unanswered.isEmpty || grant.passesMore
             || grant.passed.contains { passed in
                 guard passed.isClean, let writer = engine.claimant(of: passed.claim) as? Handle else {
                     return true
@@ -104,12 +104,15 @@ extension CoordinatedFilesystem {
 
     /// Whether the kernel may have what a passed writer has stored, and the file does not show it; or one that has changed nothing
     /// must be looked at before the file is changed.
-    func passesUnseen(_ grant: Grant) -> Bool {
-        grant.passed.contains { $0.isClean } || writers(passedBy: grant).contains { $0.mayHoldStores }
+    func passesUnseen(_ grant: Grant, on node: Node) -> Bool {
+        grant.passed.contains { $0.isClean }
+            || writers(passedBy: grant, on: node).contains { $0.mayHoldStores }
     }
 
-    func writers(passedBy grant: Grant) -> [Handle] {
-        grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
+    /// If there are more than the grant lists, all that write to the file.
+    func writers(passedBy grant: Grant, on node: Node) -> [Handle] {
+        if grant.passesMore { return handles.writers(on: node) }
+        return grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
     /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let

@@ -75,7 +75,8 @@ extension CoordinatedFilesystem {
             engine.end(handle.claim)
             begin(node, flags: handle.flags, hasBeenStale: hasBeenStale, reply: reply)
         case .lookAgain:
-            let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: hasBeenStale)
+            let open = PendingOpen(
+                handle, by: reply.caller.user, token: parking.makeToken(), hasBeenStale: hasBeenStale)
             admit(open, grant, reply: reply)
         }
     }
@@ -99,7 +100,7 @@ extension CoordinatedFilesystem {
     private func park(_ handle: Handle, hasBeenStale: Bool, fileClaims: Int, reply: consuming Reply) {
         let token = parking.makeToken()
         let open = PendingOpen(
-            handle, token: token, hasBeenStale: hasBeenStale, fileClaims: fileClaims)
+            handle, by: reply.caller.user, token: token, hasBeenStale: hasBeenStale, fileClaims: fileClaims)
         // At once: its wait may be over by now, and its name must not be taken away.
         returns.waits(open)
         if handle.node.becomesDatabase() {
@@ -116,6 +117,7 @@ extension CoordinatedFilesystem {
         enterParking(open)
         lookForLocks(on: handle.node)
         engine.whenSettled(open.claim) { [self] decision in settled(open, decision) }
+        forceBeyondShare(open)
         // The kernel tells of a signal once, and may have done so when the request waited for something else.
         if fileClaims > 0 { parking.lookOnce(token) }
         if parking.isClosed { abandon(open, .unmounted) }
@@ -126,12 +128,13 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates, handle.node.hasSettledLinks {
             return detachLinks(for: handle, grant, reply: reply)
         }
-        guard let grant, passesUnseen(grant) || reasonToKeep(for: handle, grant) != nil else {
+        guard let grant, passesUnseen(grant, on: handle.node) || reasonToKeep(for: handle, grant) != nil
+        else {
             return complete(handle, reply: reply)
         }
         let waiting = makeInterruptible(handle, reply: reply)
-        guard passesUnseen(grant) else { return keepAndComplete(handle, grant, waiting) }
-        let passed = writers(passedBy: grant)
+        guard passesUnseen(grant, on: handle.node) else { return keepAndComplete(handle, grant, waiting) }
+        let passed = writers(passedBy: grant, on: handle.node)
         let purpose = passed.contains { $0.mayHoldStores } ? SpareThreads.Purpose.looks : .readers
         handle.node.threads(for: purpose).run { [self] in
             for writer in passed where writer.mayHoldStores { writer.fetchStores() }

@@ -119,8 +119,9 @@ extension CoordinatedFilesystem {
         guard let node else { return ([], false) }
         let unclaimed = writersWithoutTurns(on: node)
         // Who writes to what is renamed goes on with it.
-        let met = grant.passed.compactMap { engine.claimant(of: $0.claim) }
+        let listed = grant.passed.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
+        let met = grant.passesMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
         guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
         let party = request.identify()
         let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }

@@ -20,13 +20,24 @@ extension CoordinatedFilesystem {
         returns.waits(open)
         parking.enter(
             open.token,
-            Parking.Spot(thread: open.thread) { [self] way in
+            Parking.Spot(thread: open.thread, user: open.user) { [self] way in
                 switch way {
                 case .abandoned(let end): abandon(open, end)
                 case .forced: engine.force(open.claim)
                 case .overdue: engine.endWait(of: open.claim)
                 }
             })
+    }
+
+    /// One that waits beyond its user's share goes ahead (T2): what it would go over is kept first, as when its time had run out.
+    func forceBeyondShare(_ open: PendingOpen) {
+        guard parking.isOverShare(open.user) else { return }
+        engine.force(open.claim)
+        guard let more = crowdLines.withLock({ $0.note(open.user, at: Engine.now) }) else { return }
+        let handle = open.state.withLock { $0.handle }
+        engine.workers.run { [engine] in
+            engine.say("went ahead: too many opens of user \(open.user) wait already\(more)", handle.account)
+        }
     }
 
     /// The engine's decision, told once per claim, whether or not the thread is there.
@@ -84,7 +95,8 @@ extension CoordinatedFilesystem {
     /// Has the kernel look again at once for a file that has lost its name to another one: who shows the document may have
     /// saved it for somebody else just now, and whoever came a moment earlier would have waited for that.
     func sendOn(_ handle: Handle, reply: consuming Reply) {
-        let open = PendingOpen(handle, token: parking.makeToken(), hasBeenStale: true)
+        let open = PendingOpen(
+            handle, by: reply.caller.user, token: parking.makeToken(), hasBeenStale: true)
         noteStale(open, handle)
         sendBack(open, ending: nil, reply: reply)
     }

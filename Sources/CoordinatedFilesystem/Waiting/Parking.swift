@@ -13,6 +13,8 @@ final class Parking: Sendable {
     /// What to do with a request that cannot go on waiting.
     struct Spot: Sendable {
         let thread: Int32
+        /// Whose share it takes up; nil for what is no open.
+        var user: UInt32?
         /// One closure for all, since there is one for each request that waits.
         let leave: @Sendable (Way) -> Void
     }
@@ -39,9 +41,17 @@ final class Parking: Sendable {
 
     private struct State {
         var spots: [UInt: Spot] = [:]
+        /// How many opens of each user wait.
+        var shares: [UInt32: Int] = [:]
         var isClosed = false
         /// The machine sleeps or is about to: nobody may wait.
         var isAsleep = false
+
+        mutating func count(_ user: UInt32?, _ change: Int) {
+            guard let user else { return }
+            let count = shares[user, default: 0] + change
+            shares[user] = count > 0 ? count : nil
+        }
     }
 
     private enum Verdict {
@@ -60,6 +70,11 @@ final class Parking: Sendable {
         /// How long a request may hold it up.
         var longest: Span { self == .freezing ? .milliseconds(250) : .seconds(1) }
     }
+
+    /// How many opens of one user may wait. Each keeps a request of the kernel, a claim and what belongs to it, about 4 KB.
+    static let share = 1024
+    /// The same for root and for the user who mounted.
+    static let ownShare = 8192
 
     /// How often a request with a harmless signal is looked at again.
     private static let interval = Span.milliseconds(50)
@@ -81,15 +96,30 @@ final class Parking: Sendable {
     var isEmpty: Bool { state.withLock { $0.spots.isEmpty } }
     func enter(_ token: UInt, _ spot: Spot) {
         let isAsleep = state.withLock { state in
-            state.spots[token] = spot
+            let former = state.spots.updateValue(spot, forKey: token)
+            state.count(former?.user, -1)
+            state.count(spot.user, 1)
             return state.isAsleep
         }
         if isAsleep { timers.soon { [self] in endWait(of: token) } }
     }
+
+    /// Whether more opens of a user wait than its share.
+    func isOverShare(_ user: UInt32) -> Bool {
+        let isOwn = user == 0 || user == OwnProcess.user
+        return state.withLock { $0.shares[user] ?? 0 } > (isOwn ? Self.ownShare : Self.share)
+    }
+
     func holds(_ token: UInt) -> Bool { state.withLock { $0.spots[token] != nil } }
     /// Whether it was still there: of those who let one request go on, or answer it, only one finds it so.
     @discardableResult
-    func leave(_ token: UInt) -> Bool { state.withLock { $0.spots.removeValue(forKey: token) != nil } }
+    func leave(_ token: UInt) -> Bool {
+        state.withLock { state in
+            guard let spot = state.spots.removeValue(forKey: token) else { return false }
+            state.count(spot.user, -1)
+            return true
+        }
+    }
 
     /// The mount was taken away, and those who wait are told. Whoever enters afterwards must not wait.
     func close() {

@@ -28,13 +28,15 @@ final class PendingOpen: AwaitedOpen {
     let claim: ClaimID
     let item: ItemID
     let thread: Int32
+    let user: UInt32
     let token: UInt
     /// How often its request has claimed the file that it has found.
     let fileClaims: Int
     let state: Mutex<State>
 
     /// `hasBeenStale` says that an earlier open of the same name used up the kernel's one retry.
-    init(_ handle: Handle, token: UInt, hasBeenStale: Bool, fileClaims: Int = 0) {
+    init(_ handle: Handle, by user: UInt32, token: UInt, hasBeenStale: Bool, fileClaims: Int = 0) {
+        self.user = user
         self.fileClaims = fileClaims
         claim = handle.claim
         item = handle.item

@@ -16,12 +16,17 @@ struct Benchmark {
             let numbers = arguments.dropFirst().compactMap { Int($0) }
             guard arguments.count == 4, numbers.count == 3 else { usage() }
             try claimsAlone(numbers[0], elsewhere: numbers[1], depth: numbers[2])
+        case "--crowd":
+            let sizes = arguments.dropFirst().compactMap { Int($0) }
+            guard sizes.count == arguments.count - 1 else { usage() }
+            Crowd.measure(sizes: sizes.isEmpty ? Crowd.sizes : sizes)
         default: usage()
         }
     }
 
     private static func usage() -> Never {
-        preconditionFailure("usage: ArbitrationBenchmark [--rounds N | --claims COUNT ELSEWHERE DEPTH]")
+        preconditionFailure(
+            "usage: ArbitrationBenchmark [--rounds N | --claims COUNT ELSEWHERE DEPTH | --crowd [SIZE ...]]")
     }
 
     private static func everything(rounds: Int) throws {
@@ -30,6 +35,7 @@ struct Benchmark {
         try Contended.measure(rounds: rounds)
         try Presenting.measure(rounds: rounds)
         ArbiterAlone.measure()
+        Crowd.measure()
     }
 
     /// Nothing but claims and their ends, for a profiler that counts instructions.

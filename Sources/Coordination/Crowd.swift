@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// From when on not all claims are looked at for one event.
+///
+/// One user may have a hundred thousand of them. What an event takes must not grow with them, since each request waits for it.
+public struct Crowd: Hashable, Sendable {
+    /// If claims of more programs wait, cycles are looked for at whole seconds only (D5).
+    public var programs = 64
+    /// If more wait for one thing, nobody passes them but by what its own program holds there (Q5).
+    public var queue = 256
+    /// How many writers a grant lists (G5).
+    public var passed = 64
+    /// How many alarms one tick deals with (T5).
+    public var alarms = 512
+    /// What may be looked at for cycles until the next whole second, and then again (D5).
+    public var steps = 20_000
+
+    public init() {}
+}
