@@ -110,7 +110,7 @@ extension Arbiter {
     }
 
     /// Of very many that are contested, each that its program has made while others waited has the time of the first one already.
-    private static let lookedAtForBeginning = 256
+    private static let lookedAtForBeginning = 64
 
     /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
     /// that always has a file open by the next handle before it closes the last would keep everybody else out for good.
@@ -125,7 +125,7 @@ extension Arbiter {
             else { return }
             since = contest.since
         }
-        if parties[holder.id] != nil {
+        if let party = parties[holder.id], holderKinship.hasOthers(than: holder.id, of: party) {
             holder.forEachStake {
                 standoffs[$0.resource]?.contested.forEachOfLast(Self.lookedAtForBeginning, take)
             }

@@ -169,17 +169,37 @@ extension Arbiter {
     private mutating func unsettleRelatives() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
-            guard let party = parties[id],
+            guard let party = parties[id], let holder = claims[id] else { continue }
+            if let few = waiters(heldUpBy: holder, alone: party) {
+                for waiter in few { unsettle(waiter) }
+                continue
+            }
+            guard
                 party.purpose != nil || party.process.map({ processes.insert($0).inserted }) ?? false,
                 waiterKinship.hasRelative(of: party)
             else { continue }
-            waiterKinship.forEachRelative(of: party) { relative in
-                // Who waits for one who holds has nobody in its way who could be held up.
-                guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
-                    return unsettled.append(relative)
-                }
-            }
+            waiterKinship.forEachRelative(of: party) { unsettle($0) }
         }
         newHolders.removeAll(keepingCapacity: true)
     }
+
+    private mutating func unsettle(_ relative: ClaimID) {
+        // Who waits for one who holds has nobody in its way who could be held up.
+        guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
+            return unsettled.append(relative)
+        }
+    }
+
+    /// The relatives that may pass others by what a holder has, if those can only be there where it has it: few wait there, and
+    /// for nothing else. Nil if they may be anywhere.
+    private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
+        guard holder.isOnOneItem else { return nil }
+        guard let waiting = dockets[.item(holder.first.item)]?.waiting else { return [] }
+        guard waiting.count <= Self.fewWaiters else { return nil }
+        let all = Array(waiting.writers) + Array(waiting.readers)
+        guard all.allSatisfy({ claims[$0]?.isOnOneItem ?? true }) else { return nil }
+        return all.filter { parties[$0]?.isExempt(from: party) ?? false }
+    }
+
+    private static let fewWaiters = 16
 }

@@ -96,6 +96,16 @@ struct Kinship: Sendable {
         return party.partner.map { hasRelative(of: $0) } ?? false
     }
 
+    /// Whether any other claim here may be exempt from the party's.
+    func hasOthers(than claim: ClaimID, of party: Party) -> Bool {
+        if let purpose = party.purpose, purposes[purpose]?.count ?? 0 > 1 { return true }
+        return party.anyIdentity { one in
+            guard let process = one.process else { return false }
+            return own[process]?.contains { $0 != claim } ?? false || below[process] != nil
+                || one.ancestors.contains { own[$0] != nil }
+        }
+    }
+
     /// Calls the body with every claim here of a process, and of those that it has started; with some of them twice.
     func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
         for process in [party.process, party.partner?.process] {

@@ -37,7 +37,7 @@ extension Engine {
     }
 
     /// How many are noted at a time: requests wait for the lock meanwhile.
-    private static let notedAtOnce = 32
+    static let notedAtOnce = 32
 
     /// Numbers are copied under the lock and sorted after it; what is over when its turn comes is left out.
     private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
@@ -68,11 +68,13 @@ extension Engine {
     }
 
     /// Calls the body with some after others, each time under the lock.
-    private func forEachPart<ID>(of ids: ArraySlice<ID>, _ body: (ArraySlice<ID>, State) -> Void) {
+    func forEachPart<ID>(
+        of ids: ArraySlice<ID>, atOnce most: Int = notedAtOnce, _ body: (ArraySlice<ID>, State) -> Void
+    ) {
         var rest = ids
         while !rest.isEmpty {
-            let part = rest.prefix(Self.notedAtOnce)
-            rest = rest.dropFirst(Self.notedAtOnce)
+            let part = rest.prefix(most)
+            rest = rest.dropFirst(most)
             state.withLock { body(part, $0) }
         }
     }

@@ -16,18 +16,24 @@ extension Engine {
         return report
     }
 
+    /// How many claims are looked at while requests wait for the lock.
+    private static let lookedAtOnce = 512
+
     /// Claims that wait now, the oldest first.
     private var waitingClaims: [WaitingClaim] {
-        let waiting: [(ClaimID, Entry, Instant, (any Claimant)?)] = state.withLock { state in
-            state.claims.compactMap { claim, entry in
+        let claims = state.withLock { Array($0.claims.keys) }
+        var waiting: [(ClaimID, Entry, Instant, (any Claimant)?)] = []
+        forEachPart(of: claims.sorted()[...], atOnce: Self.lookedAtOnce) { ids, state in
+            for claim in ids {
+                guard let entry = state.claims[claim] else { continue }
                 switch entry.standing {
                 case .waiting(let since), .waitingTelling(let since, _):
-                    (claim, entry, since, state.obstacle(of: claim) ?? entry.obstacle)
-                case .decided, .held: nil
+                    waiting.append((claim, entry, since, state.obstacle(of: claim) ?? entry.obstacle))
+                case .decided, .held: continue
                 }
             }
         }
-        return waiting.sorted { $0.0 < $1.0 }.map { claim, entry, since, obstacle in
+        return waiting.map { claim, entry, since, obstacle in
             let account = entry.claimant.account
             return WaitingClaim(
                 claim: claim, actor: Self.actor(account), access: entry.claimant.intents[0].access,

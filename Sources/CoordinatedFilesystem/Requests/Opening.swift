@@ -138,7 +138,10 @@ extension CoordinatedFilesystem {
         let purpose = passed.contains { $0.mayHoldStores } ? SpareThreads.Purpose.looks : .readers
         handle.node.threads(for: purpose).run { [self] in
             for writer in passed where writer.mayHoldStores { writer.fetchStores() }
-            for writer in passed where hasYieldedClean(writer) { writer.noteStand() }
+            // Of very many none is looked at: each is taken to have written when it ends.
+            if !grant.passesMore {
+                for writer in passed where hasYieldedClean(writer) { writer.noteStand() }
+            }
             keepAndComplete(handle, grant, waiting)
         }
     }
