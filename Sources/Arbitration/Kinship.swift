@@ -6,13 +6,13 @@ import Coordination
 /// Finds some that are no relatives, too: claims of one process that have purposes of their own (X5).
 struct Kinship: Sendable {
     /// One thread of a process; its number is 0 if nobody knows it, or if the process is the partner of the party.
-    private struct Thread: Hashable, Sendable {
+    private struct ThreadOfProcess: Hashable, Sendable {
         let process: ProcessID
         let number: Int32
     }
 
     private var own: [ProcessID: Set<ClaimID>] = [:]
-    private var threads: [Thread: Set<ClaimID>] = [:]
+    private var threads: [ThreadOfProcess: Set<ClaimID>] = [:]
     private var below: [ProcessID: Set<ClaimID>] = [:]
     private var purposes: [Purpose: Set<ClaimID>] = [:]
 
@@ -29,7 +29,7 @@ struct Kinship: Sendable {
     private mutating func insertProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
         guard let process = party.process else { return }
         own[process, default: []].insert(claim)
-        threads[Thread(process: process, number: thread), default: []].insert(claim)
+        threads[ThreadOfProcess(process: process, number: thread), default: []].insert(claim)
         for ancestor in party.ancestors { below[ancestor, default: []].insert(claim) }
     }
 
@@ -42,7 +42,7 @@ struct Kinship: Sendable {
     private mutating func removeProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
         guard let process = party.process else { return }
         Self.remove(claim, under: process, from: &own)
-        Self.remove(claim, under: Thread(process: process, number: thread), from: &threads)
+        Self.remove(claim, under: ThreadOfProcess(process: process, number: thread), from: &threads)
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
     }
 
@@ -81,7 +81,9 @@ struct Kinship: Sendable {
     func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
-        for number in [party.thread, 0] { threads[Thread(process: process, number: number)]?.forEach(body) }
+        for number in [party.thread, 0] {
+            threads[ThreadOfProcess(process: process, number: number)]?.forEach(body)
+        }
         forEachInOtherProcess(of: process, party.ancestors, body)
         if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
     }
@@ -89,7 +91,8 @@ struct Kinship: Sendable {
     func hasCounterpart(of party: Party) -> Bool {
         guard let process = party.process, party.thread != 0 else { return hasRelative(of: party) }
         if let purpose = party.purpose, purposes[purpose] != nil { return true }
-        if [party.thread, 0].contains(where: { threads[Thread(process: process, number: $0)] != nil }) {
+        if [party.thread, 0].contains(where: { threads[ThreadOfProcess(process: process, number: $0)] != nil }
+        ) {
             return true
         }
         if below[process] != nil || party.ancestors.contains(where: { own[$0] != nil }) { return true }
