@@ -30,7 +30,9 @@ extension Mounted {
 
         @Test("When the time of 300 threads runs out at once, others write on, and each thread goes ahead")
         func runsOut() throws {
-            guard try Lab.dataPath == .passthrough else { return print("shown where the kernel moves the data") }
+            guard try Lab.dataPath == .passthrough else {
+                return print("shown where the kernel moves the data")
+            }
             // The writer keeps its file for longer than a wait lasts.
             try MountedDirectory.with("wait=1s,hold=60s,idle=60s") { mount in
                 let outcome = try Self.crowd(mount, isKilled: false)
@@ -42,7 +44,9 @@ extension Mounted {
 
         @Test("300 threads that wait are killed at once, and so is the mount's daemon ended beside them")
         func ends() throws {
-            guard try Lab.dataPath == .daemon else { return print("shown where the daemon moves the data") }
+            guard try Lab.dataPath == .daemon else {
+                return print("shown where the daemon moves the data")
+            }
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let outcome = try Self.crowd(mount, isKilled: true)
                 #expect(outcome.crowded < Double(Self.most))
