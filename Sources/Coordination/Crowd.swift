@@ -8,8 +8,8 @@ public struct Crowd: Hashable, Sendable {
     public var programs = 64
     /// If more wait for one thing, nobody passes them but by what its own program holds there (Q5).
     public var queue = 256
-    /// How many writers a grant lists (G5).
-    public var passed = 64
+    /// How many writers a grant lists (G5). Each of them is looked at before it is passed.
+    public var passed = 16
     /// How many alarms one tick deals with (T5).
     public var alarms = 512
     /// What may be looked at for cycles until the next whole second, and then again (D5).
