@@ -50,7 +50,7 @@ extension Arbiter {
     }
 
     mutating func endWait(of id: ClaimID, _ effects: inout [Effect]) {
-        // T5.
+        // T6.
         guard let claim = claims[id], !claim.isHeld else { return }
         expire(id, &effects)
     }

@@ -20,7 +20,7 @@ struct Ledger {
         /// D3: it goes before others that wait.
         var passes = false
         var wasForced = false
-        /// T5.
+        /// T6.
         var isOverdue = false
         /// A deadlock let it go ahead.
         var isExpired = false

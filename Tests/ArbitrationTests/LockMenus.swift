@@ -60,7 +60,7 @@ extension Menu {
             claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
             parties: [Cast.parent, Cast.stranger], depth: 6),
         Menu(
-            name: "Q3, T2, T5: relatives and strangers in turn, some are forced",
+            name: "Q3, T2, T6: relatives and strangers in turn, some are forced",
             claims: [Form(.handle, Things.read), Form(.handle, Things.write)],
             parties: [Cast.parent, Cast.stranger, Cast.child], isIdentifiedAtOnce: true, canForce: true,
             canEndWait: true,
