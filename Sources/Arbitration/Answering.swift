@@ -119,6 +119,7 @@ extension Arbiter {
         leavePlace(id)
         desk.leave(id)
         desk.records[id] = nil
+        desk.shrink()
         if record.presenter.messages.contains(.accommodateSubitemDeletion) { desk.agreeingToDeletions -= 1 }
         // Who waits to be identified does so for presenters' sake, and this was perhaps the last.
         unsettled += unnamed

@@ -51,6 +51,9 @@ public struct Arbiter: Sendable {
     var wakeAskedFor: Instant? { wakesAskedFor.last }
     var now = Instant(nanoseconds: 0)
 
+    /// How often presenters heard of something since this was taken, by the share to which that counts.
+    var hearings: [UInt32: Int] = [:]
+
     /// Claims that the last event had refused, and what they waited for.
     var refused: [ClaimID: LastWait] = [:]
 
@@ -96,6 +99,9 @@ public struct Arbiter: Sendable {
         case .presented(let presenter): present(presenter)
         case .shown(let presenter, let item, let place): show(presenter, item, place)
         case .removed(let presenter): removePresenter(presenter)
+        case .paused(let presenters): pause(presenters)
+        case .resumed(let presenters, let behind, let told):
+            resume(presenters, behind: behind, told: told, &effects)
         case .answered(let question, let presenter, let reply):
             answer(question, by: presenter, reply, &effects)
         case .progressed(let question): progress(question)
@@ -121,6 +127,13 @@ public struct Arbiter: Sendable {
 
     /// How many things were looked at for cycles in the last second in which any were (D5).
     public var stepsOfSearch: Int { cycleWatch.steps }
+
+    /// How often presenters have heard of something, by the share to which that counts; counts anew from now on.
+    public mutating func takeHearings() -> [UInt32: Int] {
+        if hearings.isEmpty { return [:] }
+        defer { hearings = [:] }
+        return hearings
+    }
 
     /// One of those that a claim waits for (Q1); nil if there is none.
     public func obstacle(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }

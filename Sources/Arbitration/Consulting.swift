@@ -16,7 +16,7 @@ extension Arbiter {
             }
             inquire(claim, party, &effects)
         }
-        return desk.isSettled(claim.id)
+        return desk.settles(claim.id)
     }
 
     private mutating func inquire(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {

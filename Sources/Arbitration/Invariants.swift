@@ -110,6 +110,11 @@ extension Arbiter {
         assert(owed == desk.debtors.values.reduce(0, +), "I5: debtors")
         let shown = desk.presented.values.reduce(0) { $0 + $1.count }
         assert(shown == desk.records.values.count { $0.item != nil }, "I5: presented")
+        for (item, all) in desk.presented {
+            let isPaused = { [desk] (id: PresenterID) in desk.records[id]?.pause != nil }
+            let listening = all.contains(where: isPaused) ? all.filter { !isPaused($0) } : nil
+            assert(desk.pauses.listening[item] == listening, "I5: paused")
+        }
         let asked = desk.records.values.flatMap(\.questions)
         assert(Set(asked) == Set(desk.questions.keys) && asked.count == desk.questions.count, "I5: questions")
     }

@@ -104,8 +104,9 @@ struct NameLedger: Sendable {
     /// Whether a name appeared or went (N10).
     private(set) var hasSteps = false
 
-    /// So many names are told of at once (N8).
-    static let most = 256
+    /// So many names are told of at once (N8): 256, or fewer among very many presenters, whose turns know of 32,768 together
+    /// if one program does it all.
+    static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
 
     var hasAnythingToSay: Bool { entries.contains { !$0.isSettled } }
 
@@ -184,8 +185,18 @@ struct NameLedger: Sendable {
     /// Another turn tells of these names from now on.
     mutating func forget(_ names: [Name]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
-        entries.removeAll { names.contains($0.name) }
+        // Of very many, not each is compared with each.
+        let (few, many) = names.count > 8 ? ([], Set(names)) : (names, [])
+        entries.removeAll { few.contains($0.name) || many.contains($0.name) }
         reindex()
+    }
+
+    /// N14: all names are forgotten but those of one item. Returns whether there was anything to tell of them.
+    mutating func forgetNames(but item: ItemID) -> Bool {
+        let forgotten = entries.filter { $0.before != item && $0.now != item }
+        guard !forgotten.isEmpty else { return false }
+        forget(forgotten.map(\.name))
+        return forgotten.contains { !$0.isSettled }
     }
 
     /// N5: what a presenter did itself is the last word about these names; but it may not know the contents of what it moved.

@@ -11,6 +11,8 @@ struct PresenterDesk: Sendable {
     var presented: [ItemID: [PresenterID]] = [:]
     /// Presenters by the directory their items are in.
     var byDirectory: [ItemID: Set<PresenterID>] = [:]
+    /// Presenters that are told of no names below what they show (N14).
+    var pauses = Pauses()
     /// How many presenters agree to deletions in what they show (P18).
     var agreeingToDeletions = 0
     var turns: [TurnID: Turn] = [:]
@@ -38,16 +40,35 @@ struct PresenterDesk: Sendable {
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
+    /// Gives back the room of presenters that are gone.
+    mutating func shrink() {
+        records.shrinkIfSparse()
+        presented.shrinkIfSparse()
+        byDirectory.shrinkIfSparse()
+        turns.shrinkIfSparse()
+        questions.shrinkIfSparse()
+    }
+
     mutating func enter(_ id: PresenterID, at item: ItemID) {
         records[id]?.item = item
-        presented[item, default: []].append(id)
-        presented[item]?.sort()
+        presented[item, default: []].insertSorted(id)
+        let isPaused = records[id]?.pause != nil
+        if isPaused { records[id]?.pause?.began = pauses.clock }
+        pauses.entered(id, at: item, among: presented[item] ?? [], isPaused: isPaused)
     }
 
     mutating func leave(_ id: PresenterID) {
         guard let item = records[id]?.item else { return }
-        presented[item]?.removeAll { $0 == id }
+        if hasMissed(id) { records[id]?.pause?.hasMissed = true }
+        presented[item]?.removeSorted(id)
         if presented[item]?.isEmpty ?? false { presented[item] = nil }
+        pauses.left(id, item, among: presented[item] ?? [])
+    }
+
+    /// N14: whether something has happened below a presenter of which it was not told because it is paused.
+    func hasMissed(_ id: PresenterID) -> Bool {
+        guard let record = records[id], let pause = record.pause else { return false }
+        return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false
     }
 
     /// The turn in which an access of a party belongs, of those that take anybody in.
@@ -77,8 +98,22 @@ struct PresenterDesk: Sendable {
     }
 
     /// Whether all presenters that a claim asked have answered, or none had to be asked.
-    func isSettled(_ claim: ClaimID) -> Bool {
-        inquiries[claim].map { $0.turns.allSatisfy { turns[$0]?.isSettled ?? true } } ?? false
+    func isSettled(_ claim: ClaimID) -> Bool { inquiries[claim].map { firstUnsettled($0) == nil } ?? false }
+
+    /// The same; remembers of very many presenters which one is waited for, so that each answer costs one look.
+    mutating func settles(_ claim: ClaimID) -> Bool {
+        guard let inquiry = inquiries[claim] else { return false }
+        guard let first = firstUnsettled(inquiry) else { return true }
+        inquiries[claim]?.awaited = first
+        return false
+    }
+
+    /// Where the first turn is in which somebody has still to answer, from the one that was waited for last.
+    private func firstUnsettled(_ inquiry: Inquiry) -> Int? {
+        let all = inquiry.turns.indices
+        let start = min(inquiry.awaited, all.endIndex)
+        let isUnsettled = { (index: Int) in !(turns[inquiry.turns[index]]?.isSettled ?? true) }
+        return (start..<all.endIndex).first(where: isUnsettled) ?? (0..<start).first(where: isUnsettled)
     }
 
     /// Whether a presenter has let go for a claim (Y1).
@@ -147,5 +182,26 @@ extension Party {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         if process == nil, other.process == nil { return true }
         return isRelated(to: other)
+    }
+}
+
+extension [PresenterID] {
+    /// Where a number is in a sorted list, or belongs.
+    private func place(of id: PresenterID) -> Int {
+        var (low, high) = (0, count)
+        // Who comes now has the highest number.
+        if let last, last < id { return count }
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < id { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    mutating func insertSorted(_ id: PresenterID) { insert(id, at: place(of: id)) }
+
+    mutating func removeSorted(_ id: PresenterID) {
+        let place = place(of: id)
+        if place < count, self[place] == id { remove(at: place) }
     }
 }

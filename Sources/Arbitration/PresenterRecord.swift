@@ -20,6 +20,8 @@ struct PresenterRecord: Sendable {
     var passedOver: Set<ItemID> = []
     /// It cannot be told that another program has written what it shows, and it has not read or written that since (P24).
     var isOutdated = false
+    /// Since when it is told of no names below what it shows; nil if it is told (N14).
+    var pause: Pause?
     /// When it was asked to save last.
     var saveAsked: Instant?
     /// When it was asked to save on behalf of each session, as long as that matters (P9).
@@ -53,6 +55,8 @@ struct PresenterRecord: Sendable {
 /// Whom a claim has asked and tells.
 struct Inquiry: Sendable {
     var turns: [TurnID] = []
+    /// Which of the turns was found to wait for an answer last; those before it did not wait then.
+    var awaited = 0
     /// Presenters whose own save this is (P6).
     var silent: [PresenterID] = []
     /// Presenters that it need not ask because of P7 or P8.

@@ -176,6 +176,7 @@ extension Arbiter {
                 $0 + $1.passedOver.count + $1.excused.count + $1.savesAsked.count
             }
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
+            + desk.pauses.count
         return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }
 
@@ -265,9 +266,14 @@ extension Arbiter {
 
     /// Whether a party works for a presenter that would hear of something that happens to an item.
     public func isHeard(of item: ItemID, at place: Place, by party: Party) -> Bool {
-        witnesses(of: item, at: place).contains { id, _ in
+        if desk.isEmpty { return false }
+        let isPartys = { (id: PresenterID) in
             desk.records[id].map { party.works(for: $0.presenter.party) } ?? false
         }
+        return (desk.presented[item] ?? []).contains(where: isPartys)
+            || tree.ancestors(of: item, at: place).contains { directory in
+                (desk.presented[directory] ?? []).contains(where: isPartys)
+            }
     }
 }
 

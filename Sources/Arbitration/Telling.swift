@@ -13,6 +13,7 @@ extension Arbiter {
         if !isGoingOn, let id, let told = claims[id]?.toldStamp, told == stamp { return }
         if isGoingOn, let id { claims[id]?.toldStamp = stamp }
         let isPlainDirectory = tree.isPlainDirectory(item)
+        noteMissed(item, at: place)
         var happening = Happening(cause, [Name(item, at: place)])
         happening.isGoingOn = isGoingOn
         notePassingOver(item, under: id)
@@ -42,6 +43,7 @@ extension Arbiter {
         where desk.records[presenter]?.place.isSameName(as: place) ?? false {
             takeBackDeletion(of: item, to: presenter)
         }
+        noteMissed(item, at: place)
         let happening = Happening(cause, [Name(item, at: place)])
         tell(witnesses(of: item, at: place), happening, under: claim, &effects) { turn, concern in
             if concern == .item {
@@ -84,6 +86,7 @@ extension Arbiter {
         _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let (before, after) = (Set(above(move.from)), Set(above(move.to)))
+        noteMissed(below: before.union(after))
         let arrival: NameNews.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var happening = Happening(cause, [Name(item, at: move.from), Name(move.over ?? item, at: move.to)])
         // N7: what is told later is told with its new path.
@@ -112,6 +115,7 @@ extension Arbiter {
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forDeleting))
+        noteMissed(item, at: place)
         let concerned = witnesses(of: item, deletedAt: place)
         for (presenter, _) in concerned { desk.records[presenter]?.passedOver.remove(item) }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -130,7 +134,8 @@ extension Arbiter {
     /// P2: what began like a save was a deletion, and is put to presenters now.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         let cause = Cause(party, .write(.forDeleting))
-        let witnesses = witnesses(of: item, deletedAt: place)
+        // Those who are paused are asked all the same.
+        let witnesses = allWitnesses(of: item, deletedAt: place)
         let name = Name(item, at: place)
         let untold = witnesses.filter { desk.isUntold(name, to: $0.0) }.map(\.0)
         noteDeletion(of: item, at: place, by: party, under: nil, &effects)
@@ -169,8 +174,14 @@ extension Arbiter {
     func witnesses(of item: ItemID, at place: Place) -> [(PresenterID, Concern)] {
         if desk.isEmpty { return [] }
         var found = (desk.presented[item] ?? []).map { ($0, Concern.item) }
-        for directory in tree.ancestors(of: item, at: place) { found += presenters(above: directory) }
-        return found.sorted { $0.0 < $1.0 }
+        var lists = found.isEmpty ? 0 : 1
+        for directory in tree.ancestors(of: item, at: place) {
+            let above = presenters(above: directory)
+            if !above.isEmpty { lists += 1 }
+            found += above
+        }
+        // Each list is sorted.
+        return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
     }
 
     /// P19: of those who show the item, those who show this name.
@@ -180,9 +191,21 @@ extension Arbiter {
         }
     }
 
+    /// The same, with those who are paused.
+    private func allWitnesses(of item: ItemID, deletedAt place: Place) -> [(PresenterID, Concern)] {
+        if desk.pauses.isEmpty { return witnesses(of: item, deletedAt: place) }
+        var found = witnesses(of: item, deletedAt: place)
+        let known = Set(found.map(\.0))
+        for directory in tree.ancestors(of: item, at: place) where !tree.isPackage(directory) {
+            let all = desk.presented[directory] ?? []
+            found += all.filter { !known.contains($0) }.map { ($0, .directory) }
+        }
+        return found.sorted { $0.0 < $1.0 }
+    }
+
     private func presenters(above directory: ItemID) -> [(PresenterID, Concern)] {
         let concern: Concern = tree.isPackage(directory) ? .package : .directory
-        return (desk.presented[directory] ?? []).map { ($0, concern) }
+        return listeners(above: directory).map { ($0, concern) }
     }
 
     /// A directory and those above it.
@@ -231,6 +254,7 @@ extension Arbiter {
         _ body: (inout Turn) -> Void
     ) {
         let (cause, names) = (happening.cause, happening.names)
+        if let share = record.presenter.share { hearings[share, default: 0] += 1 }
         // P24.
         if !record.hearsOfChanges, cause.access.changesContents { desk.records[record.id]?.isOutdated = true }
         if !happening.isToldAtOnce {
@@ -248,7 +272,8 @@ extension Arbiter {
         body(&desk.turns.values[entry])
         desk.turns.values[entry].cause = cause
         // N7, N8.
-        let isFull = desk.turns.values[entry].news.entries.count >= NameLedger.most
+        let isFull =
+            desk.turns.values[entry].news.entries.count >= NameLedger.most(among: desk.records.count)
         if isFull || happening.isToldAtOnce { tellNews(of: id, &effects) }
         // N12.
         if happening.isGoingOn { tellWritten(names, of: id, &effects) }
@@ -256,8 +281,16 @@ extension Arbiter {
     }
 
     private func writeTurn(of claim: ClaimID?, with presenter: PresenterID) -> TurnID? {
-        guard let claim, let inquiry = desk.inquiries[claim] else { return nil }
-        return inquiry.turns.first { desk.turns[$0].map { $0.presenter == presenter && $0.isWrite } ?? false }
+        guard let claim, let inquiry = desk.inquiries[claim], !inquiry.turns.isEmpty else { return nil }
+        // I5: a claim has at most one turn with each presenter. It may be in very many turns, and a presenter may have many.
+        guard inquiry.turns.count > 8 else {
+            return inquiry.turns.first {
+                desk.turns[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
+            }
+        }
+        return desk.records[presenter]?.turns.first {
+            desk.turns[$0].map { $0.isWrite && $0.members.contains(claim) } ?? false
+        }
     }
 }
 

@@ -147,7 +147,7 @@ extension Arbiter {
     /// An episode goes on with the turn in which its name was vacated.
     mutating func joinTurns(_ claim: Claim, _ party: Party) {
         guard !desk.isEmpty, desk.inquiries[claim.id] == nil else { return }
-        var inquiry = Inquiry()
+        var (inquiry, known): (Inquiry, Set<TurnID>) = (Inquiry(), [])
         claim.forEachPart { part in
             var concerned: [PresenterID] = []
             forEachConcerned(by: part, of: claim) { id, concern in
@@ -155,8 +155,8 @@ extension Arbiter {
             }
             for id in concerned.sorted() {
                 guard let record = desk.records[id],
-                    let turn = desk.turn(of: party, isWrite: true, at: record), !inquiry.turns.contains(turn),
-                    let entry = desk.turns.index(forKey: turn)
+                    let turn = desk.turn(of: party, isWrite: true, at: record),
+                    let entry = desk.turns.index(forKey: turn), known.insert(turn).inserted
                 else { continue }
                 desk.turns.values[entry].members.append(claim.id)
                 desk.turns.values[entry].end = nil

@@ -36,6 +36,10 @@ public enum Event: Hashable, Sendable {
     indirect case shown(PresenterID, ItemID, at: Place)
     /// A presenter was removed, or its process died.
     case removed(PresenterID)
+    /// Presenters are told of no names below what they show until they are resumed: there is too much of it for them.
+    case paused([PresenterID])
+    /// Those who are `behind` were sent something that did not reach them; those who are `told` hear that there was more without that.
+    case resumed([PresenterID], behind: Set<PresenterID>, told: Set<PresenterID>)
     /// Follows ``Effect/ask(_:)``; late ones and those to questions that are over count as signs of life.
     case answered(QuestionID, by: PresenterID, Answer)
     /// A presenter is at work on an answer.

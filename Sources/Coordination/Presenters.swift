@@ -108,11 +108,14 @@ public struct Presenter: Hashable, Sendable {
     /// Whose process shows the item; its own accesses and its children's are not put to it.
     public let party: Party
     public let messages: PresenterMessages
+    /// To whose share it counts what the presenter hears of; nil if that is not counted.
+    public let share: UInt32?
 
     public init(
         _ id: PresenterID, of item: ItemID?, at place: Place = Place(), by party: Party,
-        _ messages: PresenterMessages
+        _ messages: PresenterMessages, share: UInt32? = nil
     ) {
+        self.share = share
         self.id = id
         self.item = item
         self.place = place

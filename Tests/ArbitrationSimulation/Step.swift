@@ -96,6 +96,8 @@ package enum Command {
         case .replaced(let document, let incoming, let orphan):
             return "replaced \(document) \(incoming)" + (orphan.map { " \($0)" } ?? "")
         case .removed(let presenter): return "remove \(presenter)"
+        case .paused(let presenters): return "pause " + presenters.map(\.description).joined()
+        case .resumed(let presenters, _, _): return "resume " + presenters.map(\.description).joined()
         case .answered(let question, let presenter, let answer):
             return "answer \(question) \(presenter)" + (answer == .done ? "" : " failed")
         case .progressed(let question): return "progress \(question)"

@@ -41,6 +41,8 @@ package struct Totals: Sendable, CustomStringConvertible {
             count("presenter of \(kind ?? "nothing yet")")
         case .shown: count("presenter shown later")
         case .removed: count("presenter removed")
+        case .paused: count("fact: paused")
+        case .resumed: count("fact: resumed")
         case .answered(let id, _, let answer):
             count(
                 ledger.questions[id] == nil

@@ -24,7 +24,7 @@ import Coordination
 ///     why 3, on @1                          asks for whom it waits, and who is there
 ///     remembered                            asks how much the arbiter remembers
 ///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
-///     shown p1 @1 in @5, remove p1
+///     shown p1 @1 in @5, pause p1, resume p1, remove p1
 ///     answer ?1 p1, answer ?1 p1 failed, progress ?1
 ///     changed @1 stamp 7 under 3, changed @1 in @5 stamp 7 by 100
 ///     created @1 in @5 by 100, deleted @1 in @5 under 3, lost @1 by 100
@@ -72,6 +72,8 @@ package struct World {
         case "shown":
             return tell(.shown(try words.presenter(), try words.item(), at: try words.place(after: "in")))
         case "remove": return tell(.removed(try words.presenter()))
+        case "pause": return tell(.paused([try words.presenter()]))
+        case "resume": return tell(.resumed([try words.presenter()], behind: [], told: []))
         case "answer":
             let (question, presenter) = (try words.question(), try words.presenter())
             return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))

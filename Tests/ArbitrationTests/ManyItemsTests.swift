@@ -6,6 +6,33 @@ import Testing
 /// What is too long for a scenario file.
 @Suite("Many items")
 struct ManyItemsTests {
+    /// Rule N8: turns of very many presenters know of as many names together as those of a few.
+    @Test func turnsOfManyPresentersTellOfFewerItemsEach() {
+        var (most, told) = (0, 0)
+        var arbiter = Arbiter(bounds: Bounds())
+        var effects: [Effect] = []
+        let (directory, start) = (ItemID(1), Instant(nanoseconds: 0))
+        let count = 4096
+        arbiter.handle(.placed(directory, Directory(in: nil)), at: start, into: &effects)
+        for number in 1...count {
+            let party = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+            let presenter = Presenter(PresenterID(UInt64(number)), of: directory, by: party, .all)
+            arbiter.handle(.presented(presenter), at: start, into: &effects)
+        }
+        let archiver = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
+        for number in 100..<120 as Range<UInt64> {
+            effects = []
+            arbiter.handle(
+                .created(ItemID(number), at: Place(in: directory), by: archiver, under: nil), at: start,
+                into: &effects)
+            told += effects.count { if case .tell = $0 { true } else { false } }
+            most = max(most, Int(number - 99) * count - told)
+        }
+        // Eight each.
+        #expect(most == 32_768 - count)
+        #expect(told == 16 * count)
+    }
+
     /// Rule N8: what is not told yet of a turn is bounded.
     @Test func aTurnTellsOf256ItemsAtOnceAndGoesOn() {
         var arbiter = Arbiter(bounds: Bounds())

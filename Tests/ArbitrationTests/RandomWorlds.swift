@@ -113,7 +113,8 @@ extension Menu {
             answers: [.done, .failed], hasLateAnswers: true, hasProgress: true,
             canForce: chance.below(2) == 0, canLock: chance.below(3) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
-            spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)], facts: facts(&chance),
+            spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)],
+            facts: facts(&chance) + pauses(&chance),
             bounds: bounds, followsMoves: true, depth: 0)
     }
 
@@ -162,6 +163,14 @@ extension Menu {
 
     private static func conduct(_ chance: inout Chance) -> Request.Conduct {
         chance.below(2) == 0 ? [] : Request.Conduct(rawValue: UInt8(chance.below(4)))
+    }
+
+    /// N14.
+    private static func pauses(_ chance: inout Chance) -> [Event] {
+        guard chance.below(2) == 0 else { return [] }
+        let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
+        let (behind, told) = (chance.below(4) == 0, chance.below(4) == 0)
+        return [.paused(some), .resumed(some, behind: behind ? [some[0]] : [], told: told ? [some[0]] : [])]
     }
 
     private static func facts(_ chance: inout Chance) -> [Event] {

@@ -85,7 +85,10 @@ extension NaiveArbiter {
     private mutating func tellMove(_ item: ItemID, _ move: Move, _ cause: Cause, _ claim: ClaimID?) {
         let old = chain(from: move.from.directory)
         let new = chain(from: move.to.directory)
-        let losing = presenters.filter { $0.item.map { old.contains($0) && !new.contains($0) } ?? false }
+        noteMissed(above: old + new)
+        let losing = presenters.filter { presenter in
+            presenter.item.map { old.contains($0) && !new.contains($0) } ?? false && isTold(presenter)
+        }
         tellNews(inside: item, but: move.isSecondHalf ? NaiveName(move.from, item) : nil, to: losing)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
@@ -93,6 +96,8 @@ extension NaiveArbiter {
                 guard presenter.place.isSameName(as: move.from) else { continue }
                 takeBackDeletion(of: item, to: presenter.id)
                 note(.moved(item, move), to: presenter, cause, claim)
+            } else if old.contains(shown) || new.contains(shown), !isTold(presenter) {
+                continue
             } else if old.contains(shown) || new.contains(shown) {
                 let seen = NaiveMove(
                     item: item, move: move, cause: cause, isFromInside: old.contains(shown),

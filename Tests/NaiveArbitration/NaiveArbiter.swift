@@ -45,7 +45,8 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
             takeOfClaim(event)
-        case .presented, .shown, .removed, .answered, .progressed, .hurried: takeOfPresenter(event)
+        case .presented, .shown, .removed, .paused, .resumed, .answered, .progressed, .hurried:
+            takeOfPresenter(event)
         case .vacated(let document, let orphan): moveHandles(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
         case .placed(let item, let directory): directories[item] = directory
@@ -103,6 +104,8 @@ package struct NaiveArbiter: Sendable {
             presenters.removeAll { $0.id == id }
             questions.removeAll { $0.presenter == id }
             for turn in turns where turn.presenter == id { drop(turn.id) }
+        case .paused(let ids): pause(ids)
+        case .resumed(let ids, let behind, let told): resume(ids, behind, told)
         case .answered(let question, let presenter, let answer): take(answer, to: question, by: presenter)
         case .progressed(let question): extend(question)
         case .hurried(let question, let span): hurry(question, span)

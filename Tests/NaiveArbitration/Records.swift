@@ -88,6 +88,9 @@ package struct NaivePresenter: Sendable {
     var passedOver: Set<ItemID> = []
     /// P24: another program has written what it shows, and it cannot have heard of that.
     var isOutdated = false
+    /// N14.
+    var isPaused = false
+    var hasMissed = false
 
     init(presenter: Presenter) {
         self.presenter = presenter

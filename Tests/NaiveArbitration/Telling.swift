@@ -28,8 +28,10 @@ extension NaiveArbiter {
                 presenters[index].passedOver.insert(item)
             }
         }
+        noteMissed(above: ancestors(of: item, at: place))
         let all = [item] + ancestors(of: item, at: place)
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
+            guard presenters[index].item == item || isTold(presenters[index]) else { continue }
             // P12.
             if isItsOwn(presenters[index], cause.party, claim) { presenters[index].passedOver.remove(item) }
         }
@@ -37,7 +39,7 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item, !isPlain(item) {
                 note(.changed, to: presenter, cause, claim, isGoingOn: isGoingOn)
-            } else if shown == item || ancestors(of: item, at: place).contains(shown) {
+            } else if shown == item || ancestors(of: item, at: place).contains(shown) && isTold(presenter) {
                 let news = News.below(.changed(item, place, cause))
                 note(news, to: presenter, cause, claim, isGoingOn: isGoingOn)
             }
@@ -55,6 +57,7 @@ extension NaiveArbiter {
     /// N6.
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
+        noteMissed(above: ancestors(of: item, at: place))
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
@@ -62,7 +65,7 @@ extension NaiveArbiter {
                 note(
                     isPlain(item) ? .below(.changed(item, place, cause)) : .changed, to: presenter, cause,
                     claim)
-            } else if ancestors(of: item, at: place).contains(shown) {
+            } else if ancestors(of: item, at: place).contains(shown), isTold(presenter) {
                 note(.below(.made(item, place, cause)), to: presenter, cause, claim)
             }
         }
@@ -81,12 +84,17 @@ extension NaiveArbiter {
     /// N6, N9, P19.
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
+        noteMissed(above: ancestors(of: item, at: place))
         for index in presenters.indices {
             let isItsName = presenters[index].item == item && presenters[index].place.isSameName(as: place)
-            let isAbove = presenters[index].item.map(ancestors(of: item, at: place).contains) ?? false
+            let isAbove =
+                presenters[index].item.map(ancestors(of: item, at: place).contains) ?? false
+                && isTold(presenters[index])
             if isItsName || isAbove { presenters[index].passedOver.remove(item) }
         }
-        let above = presenters.filter { $0.item.map(ancestors(of: item, at: place).contains) ?? false }
+        let above = presenters.filter {
+            $0.item.map(ancestors(of: item, at: place).contains) ?? false && isTold($0)
+        }
         tellNews(inside: item, to: above)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
@@ -94,7 +102,7 @@ extension NaiveArbiter {
                 guard presenter.place.isSameName(as: place) else { continue }
                 let news: News = isPlain(item) ? .below(.deleted(item, place, cause)) : .gone
                 note(news, to: presenter, cause, claim)
-            } else if ancestors(of: item, at: place).contains(shown) {
+            } else if ancestors(of: item, at: place).contains(shown), isTold(presenter) {
                 note(.below(.deleted(item, place, cause)), to: presenter, cause, claim)
             }
         }
@@ -342,9 +350,11 @@ extension NaiveArbiter {
     private mutating func tellAtOnce(_ id: TurnID, _ presenter: NaivePresenter, _ news: News) {
         var isDirectoryMoved = false
         if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
+        // Turns of very many presenters know of fewer names each.
+        let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let turn = turns.first(where: { $0.id == id }),
             isDirectoryMoved
-                || turn.happenings.count + turn.known.count >= 256 && turn.outcomes.all.count >= 256
+                || turn.happenings.count + turn.known.count >= most && turn.outcomes.all.count >= most
         else { return }
         tellAll(id, presenter)
     }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Why a presenter hears nothing of names for a while (N14).
+struct Pause: Sendable {
+    /// By the clock of ``Pauses``.
+    var began: UInt64
+    /// Whether something was kept from it that the clock does not know of.
+    var hasMissed = false
+}
+
+/// Presenters that are told of no names below what they show (N14).
+///
+/// An event passes them by without a look at each of them: that is what a pause is for.
+struct Pauses: Sendable {
+    /// By what is shown, those who are told; only where a paused presenter shows it as well. Sorted.
+    private(set) var listening: [ItemID: [PresenterID]] = [:]
+    /// When something last happened below what paused presenters show.
+    private var missed: [ItemID: UInt64] = [:]
+    /// Counts what happened below any of them.
+    private(set) var clock: UInt64 = 0
+
+    var isEmpty: Bool { listening.isEmpty }
+    var count: Int { listening.count + missed.count }
+
+    func hasMissed(_ item: ItemID, since moment: UInt64) -> Bool { (missed[item] ?? 0) > moment }
+
+    /// Something happened below an item.
+    mutating func noteHappening(below item: ItemID) {
+        guard listening[item] != nil else { return }
+        clock += 1
+        missed[item] = clock
+    }
+
+    mutating func entered(
+        _ id: PresenterID, at item: ItemID, among presented: [PresenterID], isPaused: Bool
+    ) {
+        if isPaused { return pause([id], at: item, among: presented) }
+        listening[item]?.insertSorted(id)
+    }
+
+    mutating func left(_ id: PresenterID, _ item: ItemID, among presented: [PresenterID]) {
+        listening[item]?.removeSorted(id)
+        forgetIfNobodyIsPaused(at: item, among: presented)
+    }
+
+    mutating func pause(_ ids: Set<PresenterID>, at item: ItemID, among presented: [PresenterID]) {
+        listening[item] = (listening[item] ?? presented).filter { !ids.contains($0) }
+    }
+
+    mutating func resume(_ ids: Set<PresenterID>, at item: ItemID, among presented: [PresenterID]) {
+        guard let others = listening[item].map(Set.init) else { return }
+        listening[item] = presented.filter { others.contains($0) || ids.contains($0) }
+        forgetIfNobodyIsPaused(at: item, among: presented)
+    }
+
+    private mutating func forgetIfNobodyIsPaused(at item: ItemID, among presented: [PresenterID]) {
+        guard listening[item]?.count == presented.count else { return }
+        (listening[item], missed[item]) = (nil, nil)
+    }
+}
+
+/// How presenters are paused and resumed (N14).
+extension Arbiter {
+    mutating func pause(_ ids: [PresenterID]) {
+        var shown: [ItemID: Set<PresenterID>] = [:]
+        for id in ids {
+            guard let record = desk.records[id], record.pause == nil else { continue }
+            desk.records[id]?.pause = Pause(began: desk.pauses.clock)
+            guard let item = record.item else { continue }
+            shown[item, default: []].insert(id)
+            guard tree.isDirectory(item), !tree.isPackage(item) else { continue }
+            noteOutdated(id)
+            for turn in record.turns where desk.turns[turn]?.news.forgetNames(but: item) ?? false {
+                desk.records[id]?.pause?.hasMissed = true
+            }
+        }
+        for (item, some) in shown { desk.pauses.pause(some, at: item, among: desk.presented[item] ?? []) }
+    }
+
+    mutating func resume(
+        _ ids: [PresenterID], behind: Set<PresenterID>, told: Set<PresenterID>, _ effects: inout [Effect]
+    ) {
+        var shown: [ItemID: Set<PresenterID>] = [:]
+        for id in ids.sorted() {
+            guard let record = desk.records[id], record.pause != nil else { continue }
+            let hasMissed = desk.hasMissed(id) || behind.contains(id)
+            desk.records[id]?.pause = nil
+            guard let item = record.item else { continue }
+            shown[item, default: []].insert(id)
+            guard hasMissed else { continue }
+            if tree.isDirectory(item), !tree.isPackage(item) { noteOutdated(id) }
+            if !told.contains(id) { tellOfGap(record, &effects) }
+        }
+        for (item, some) in shown { desk.pauses.resume(some, at: item, among: desk.presented[item] ?? []) }
+    }
+
+    /// P24: what is written below it meanwhile it cannot be told, nor could it be otherwise.
+    private mutating func noteOutdated(_ id: PresenterID) {
+        if !(desk.records[id]?.hearsOfChanges ?? true) { desk.records[id]?.isOutdated = true }
+    }
+
+    /// That something happened, and not what.
+    private mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
+        let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
+        guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
+        else { return }
+        let cause = Cause(.nobody, .write(.updating))
+        effects.append(.tell(Notice(kind, to: record.id, in: desk.makeTurnID(), cause)))
+    }
+
+    /// Of those who show a directory above, those who are told of names in it.
+    func listeners(above directory: ItemID) -> [PresenterID] {
+        guard !desk.pauses.isEmpty, !tree.isPackage(directory) else { return desk.presented[directory] ?? [] }
+        return desk.pauses.listening[directory] ?? desk.presented[directory] ?? []
+    }
+
+    /// Those who are paused will be told that something happened at a place.
+    mutating func noteMissed(_ item: ItemID, at place: Place) {
+        if desk.pauses.isEmpty { return }
+        for directory in Array(tree.ancestors(of: item, at: place)) where !tree.isPackage(directory) {
+            desk.pauses.noteHappening(below: directory)
+        }
+    }
+
+    mutating func noteMissed(below directories: Set<ItemID>) {
+        if desk.pauses.isEmpty { return }
+        for directory in directories where !tree.isPackage(directory) {
+            desk.pauses.noteHappening(below: directory)
+        }
+    }
+}

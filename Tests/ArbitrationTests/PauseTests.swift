@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// Rule N14: presenters that are told of no names for a while.
+@Suite("Pauses")
+struct PauseTests {
+    private static let writer = Party.process(100)
+
+    /// A folder 10 with a package 11 in it; presenters of each, by two programs.
+    private static func world() -> Conversation {
+        var talk = Conversation()
+        talk.tell(.placed(ItemID(10), Directory(in: nil)))
+        talk.tell(.placed(ItemID(11), Directory(in: ItemID(10), isPackage: true)))
+        talk.present(1, 10, by: .process(50))
+        talk.present(2, 10, by: .process(51))
+        talk.present(3, 11, in: 10, by: .process(52))
+        return talk
+    }
+
+    /// Makes a file, and lets the turn end.
+    private static func make(
+        _ item: UInt64, in directory: UInt64, _ talk: inout Conversation
+    ) -> [Notice] {
+        talk.tell(.created(ItemID(item), at: Place(in: ItemID(directory)), by: writer, under: nil))
+        talk.tick(at: talk.now + .seconds(20))
+        return told(talk)
+    }
+
+    private static func told(_ talk: Conversation) -> [Notice] {
+        talk.effects.compactMap { if case .tell(let notice) = $0 { notice } else { nil } }
+    }
+
+    @Test("who is paused hears no names, and once afterwards that there were some")
+    func gap() {
+        var talk = Self.world()
+        talk.tell(.paused([PresenterID(1)]))
+        #expect(Self.make(20, in: 10, &talk).map(\.presenter) == [PresenterID(2)])
+        #expect(Self.make(21, in: 10, &talk).map(\.presenter) == [PresenterID(2)])
+        talk.tell(.resumed([PresenterID(1)], behind: [], told: []))
+        let gaps = Self.told(talk)
+        #expect(gaps.map(\.presenter) == [PresenterID(1)])
+        #expect(gaps.map(\.kind) == [.subitemDidChange] && gaps[0].subitem == nil)
+        #expect(Self.make(22, in: 10, &talk).map(\.presenter) == [PresenterID(1), PresenterID(2)])
+    }
+
+    @Test("who missed nothing hears of no gap, but who is behind does, and who was told does not")
+    func nothingMissed() {
+        var talk = Self.world()
+        talk.tell(.paused([PresenterID(1), PresenterID(2)]))
+        talk.tell(.resumed([PresenterID(1), PresenterID(2)], behind: [PresenterID(2)], told: []))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(2)])
+        talk.tell(.paused([PresenterID(1), PresenterID(2)]))
+        _ = Self.make(20, in: 10, &talk)
+        talk.tell(.resumed([PresenterID(1), PresenterID(2)], behind: [], told: [PresenterID(2)]))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(1)])
+    }
+
+    @Test("what a turn knew of names is forgotten, and told as a gap")
+    func forgotten() {
+        var talk = Self.world()
+        talk.tell(.created(ItemID(20), at: Place(in: ItemID(10)), by: Self.writer, under: nil))
+        talk.tell(.paused([PresenterID(1)]))
+        talk.tick(at: talk.now + .seconds(20))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(2)])
+        talk.tell(.resumed([PresenterID(1)], behind: [], told: []))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(1)])
+    }
+
+    @Test("of a package all is told, and of the item itself")
+    func package() {
+        var talk = Self.world()
+        talk.tell(.paused([PresenterID(1), PresenterID(3)]))
+        #expect(Self.make(20, in: 11, &talk).map(\.presenter).contains(PresenterID(3)))
+        let move = Move(from: Place(), to: Place(in: ItemID(12)))
+        talk.tell(.moved(ItemID(10), move, by: Self.writer, under: nil))
+        talk.tick(at: talk.now + .seconds(20))
+        let moved = Self.told(talk).filter { $0.kind == .didMove }.map(\.presenter)
+        #expect(Set(moved) == [PresenterID(1), PresenterID(2), PresenterID(3)])
+    }
+
+    @Test("nothing is left of pauses when the presenters are gone")
+    func gone() {
+        var talk = Self.world()
+        let before = talk.arbiter.remembered
+        talk.present(4, 10, by: .process(53))
+        talk.tell(.paused([PresenterID(4)]))
+        _ = Self.make(20, in: 10, &talk)
+        talk.tell(.removed(PresenterID(4)))
+        talk.tell(.ended(ClaimID(1)))
+        #expect(talk.arbiter.remembered == before)
+        talk.tell(.resumed([PresenterID(4)], behind: [PresenterID(4)], told: []))
+        #expect(Self.told(talk).isEmpty)
+    }
+
+    @Test("what presenters hear of counts to their share, and not while they are paused")
+    func shares() {
+        var talk = Self.world()
+        let guest = Presenter(PresenterID(5), of: ItemID(10), by: .process(54), .all, share: 7)
+        talk.tell(.presented(guest))
+        var arbiter = talk.arbiter
+        var effects: [Effect] = []
+        for number in 20..<30 as Range<UInt64> {
+            let place = Place(in: ItemID(10))
+            arbiter.handle(
+                .created(ItemID(number), at: place, by: Self.writer, under: nil), at: talk.now, into: &effects
+            )
+            if number == 24 { arbiter.handle(.paused([PresenterID(5)]), at: talk.now, into: &effects) }
+        }
+        #expect(arbiter.takeHearings() == [7: 5])
+        #expect(arbiter.takeHearings().isEmpty)
+    }
+}

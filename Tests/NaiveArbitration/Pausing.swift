@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Presenters that are told of no names below them for a while (N14).
+extension NaiveArbiter {
+    mutating func pause(_ ids: [PresenterID]) {
+        for index in presenters.indices where ids.contains(presenters[index].id) {
+            guard !presenters[index].isPaused else { continue }
+            (presenters[index].isPaused, presenters[index].hasMissed) = (true, false)
+            guard let item = presenters[index].item, isPausable(item) else { continue }
+            noteOutdated(index)
+            for turn in turns where turn.presenter == presenters[index].id {
+                let all = turn.outcomes.all
+                let kept = all.filter { $0.before == item || $0.now == item }
+                if kept.count == all.count { continue }
+                change(turn.id) { $0.keep(kept) }
+                let isAnythingLost = all.contains { $0.before != item && $0.now != item && !$0.isTold }
+                if isAnythingLost { presenters[index].hasMissed = true }
+            }
+        }
+    }
+
+    mutating func resume(_ ids: [PresenterID], _ behind: Set<PresenterID>, _ told: Set<PresenterID>) {
+        for index in presenters.indices where ids.contains(presenters[index].id) {
+            let presenter = presenters[index]
+            (presenters[index].isPaused, presenters[index].hasMissed) = (false, false)
+            let isBehind = presenter.hasMissed || behind.contains(presenter.id)
+            guard presenter.isPaused, isBehind, let item = presenter.item else { continue }
+            if isPausable(item) { noteOutdated(index) }
+            if told.contains(presenter.id) { continue }
+            let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
+            guard let kind = kinds.first(where: presenter.implements) else { continue }
+            let cause = Cause(.nobody, .write(.updating))
+            effects.append(.tell(Notice(kind, to: presenter.id, in: newTurn(), cause)))
+        }
+    }
+
+    /// Whether a presenter that is above an item is told what happens to it.
+    func isTold(_ presenter: NaivePresenter) -> Bool {
+        guard presenter.isPaused, let item = presenter.item else { return true }
+        return isPackage(item)
+    }
+
+    /// Who is not told of something above which it is, is told later that something happened.
+    mutating func noteMissed(above directories: [ItemID]) {
+        for index in presenters.indices where !isTold(presenters[index]) {
+            if let item = presenters[index].item, directories.contains(item) {
+                presenters[index].hasMissed = true
+            }
+        }
+    }
+
+    private func isPausable(_ item: ItemID) -> Bool { directories[item] != nil && !isPackage(item) }
+
+    private mutating func noteOutdated(_ index: Int) {
+        let presenter = presenters[index]
+        if presenter.implements(.didChange) || presenter.implements(.subitemDidChange) { return }
+        presenters[index].isOutdated = true
+    }
+}
