@@ -53,6 +53,9 @@ package enum ProtocolLimits {
     package static let itemsOfGuest = 4096
     /// Files that a guest's accesses wait for, over all its connections: so many questions it may have others asked.
     package static let intentsOfGuest = 64
+    /// What all subscriptions of a guest's are told in so many seconds, together, before they are told that there was more.
+    package static let eventsOfGuest = 4096
+    package static let eventsOfGuestSeconds = Int64(4)
     /// Messages to one connection of a guest's that wait for the kernel to say whether it may have them.
     package static let checksOfGuest = 256
     /// Requests to one client whose answers have not come, those that are too late included.

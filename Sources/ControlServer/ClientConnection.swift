@@ -284,20 +284,42 @@ extension ClientConnection {
         closeIfOverrun()
     }
 
-    /// Whether a presenter will be told that it must look for itself, so that what happens now need not be told.
-    func hasGap(for presenter: UInt64) -> Bool { outbox.hasGap(for: presenter) }
+    /// The same of one that is written as JSON already.
+    func push(encoded message: () throws -> [UInt8]) {
+        guard !isEnding else { return }
+        write { outbox.send(frame(try message()), isPushed: true) }
+        closeIfOverrun()
+    }
 
-    /// Sends what happened in a presenter's directory; when too much of it waits to be read, `gap` in its place, which
+    /// Whether so much that the client did not ask for waits to be read that what can be left out should be.
+    var isCrowded: Bool { outbox.isCrowded(telling: presenters.count) }
+
+    /// Runs `body` when all that waits to be sent now has been written.
+    func whenWritten(_ body: @escaping () -> Void) { if !isEnding { outbox.whenWritten(body) } }
+
+    /// Sends what the client did not ask for if it is still wanted when its turn comes.
+    func push(encoded message: () throws -> [UInt8], ifStill isWanted: @escaping () -> Bool) {
+        guard !isEnding else { return }
+        write { outbox.send(frame(try message()), ifStill: isWanted) }
+        closeIfOverrun()
+    }
+
+    /// Whether a subscription will be told that its client must look for itself, so that what happens now need not be told.
+    func hasGap(for subscription: UInt64) -> Bool { outbox.hasGap(for: subscription) }
+
+    /// Sends what a subscription is told; when too much of it waits to be read, `gap` in its place, which
     /// says that the client must look for itself.
-    func push(_ message: ServerMessage, about presenter: UInt64, orGap gap: ServerMessage) {
+    func push(
+        encoded message: () throws -> [UInt8], about subscription: UInt64, orGap gap: ServerMessage
+    ) {
         guard !isEnding else { return }
         let framing = reader.framing ?? .lines
         let encodedGap = { framing.frame(try gap.encoded()) }
         write {
-            if outbox.isCrowded {
-                try outbox.leaveGap(for: presenter, orElse: encodedGap)
+            if isCrowded {
+                try outbox.leaveGap(for: subscription, orElse: encodedGap)
             } else {
-                outbox.send(try frame(message.encoded()), about: presenter, orGap: encodedGap)
+                outbox.send(frame(try message()), about: subscription, orGap: encodedGap)
             }
         }
         closeIfOverrun()

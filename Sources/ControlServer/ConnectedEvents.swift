@@ -22,6 +22,8 @@ final class ConnectedEvents {
     private var subscribing = 0
     private var isClosed = false
     private var checking = 0
+    /// Whether what happens is told as a gap, when its user's share is renewed.
+    private var isWaitingForShare = false
 
     init(of connection: ClientConnection, in service: Service) {
         self.connection = connection
@@ -62,7 +64,7 @@ final class ConnectedEvents {
                 })
             guard case .success(let beginning) = result else { return leaveIfIdle() }
             subscriptions[number] = Subscription(path: parameters.path.bytes ?? [])
-            for event in beginning.missed { tell(event, number) }
+            for event in beginning.missed { tell(event, to: [number]) }
         }
     }
 
@@ -92,59 +94,75 @@ final class ConnectedEvents {
         if subscriptions.isEmpty { service.feed.value.leave(self) }
     }
 
-    private func hear(_ event: EventFeed.Event) {
-        for number in subscriptions.keys { tell(event, number) }
-    }
+    private func hear(_ event: EventFeed.Event) { tell(event, to: Array(subscriptions.keys)) }
 
-    private func tell(_ event: EventFeed.Event, _ number: UInt64) {
-        guard let subscription = subscriptions[number] else { return }
-        let path = event.path.flatMap { subscription.covers($0) ? $0 : nil }
-        let newPath = event.newPath.flatMap { subscription.covers($0) ? $0 : nil }
-        guard event.kind == .gap || path != nil || newPath != nil else { return }
-        guard let guest = service.guest(connection.peer) else {
-            return send(event, number, path, newPath)
+    private func tell(_ event: EventFeed.Event, to numbers: [UInt64]) {
+        let heard = numbers.filter { number in
+            guard let subscription = subscriptions[number] else { return false }
+            return event.kind == .gap || event.path.map(subscription.covers) ?? false
+                || event.newPath.map(subscription.covers) ?? false
         }
-        check(event, number, (path, newPath), for: guest)
-    }
-
-    /// Each time, since rights change; and in order, since the desk does one thing after the other.
-    private func check(
-        _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
-        for guest: Guest
-    ) {
-        if checking >= ProtocolLimits.checksOfGuest || subscriptions[number]?.unchecked != nil {
-            subscriptions[number]?.unchecked = event
+        guard !heard.isEmpty else { return }
+        guard let guest = service.guest(connection.peer) else {
+            for number in heard { tell(event, number, .allowed, .allowed) }
             return
         }
+        guard service.feed.value.takeShare(of: connection.peer.user, heard.count) else {
+            return waitForShare(heard, event)
+        }
+        check(event, heard, for: guest)
+    }
+
+    /// A guest has been told so much that it is told of the rest as a gap, later.
+    private func waitForShare(_ heard: [UInt64], _ event: EventFeed.Event) {
+        for number in heard { subscriptions[number]?.unchecked = event }
+        guard !isWaitingForShare else { return }
+        isWaitingForShare = true
+        service.feed.value.whenRenewed(connection.peer.user) { [weak self] in
+            self?.isWaitingForShare = false
+            self?.sendUncheckedGaps()
+        }
+    }
+
+    /// Each time, since rights change; once for all of the connection's subscriptions; and in order, since the desk does one
+    /// thing after the other.
+    private func check(_ event: EventFeed.Event, _ heard: [UInt64], for guest: Guest) {
+        let isFull = checking >= ProtocolLimits.checksOfGuest
+        let later = heard.filter { isFull || subscriptions[$0]?.unchecked != nil }
+        for number in later { subscriptions[number]?.unchecked = event }
+        let numbers = later.isEmpty ? heard : heard.filter { !later.contains($0) }
+        guard !numbers.isEmpty else { return }
         checking += 1
-        connection.atDesk { [documents = service.documents] _, _ throws(Failure) in
+        connection.atDesk { [service] _, _ throws(Failure) in
+            let guest = guest.recent(since: event.moment, in: service)
             let hearing = { (path: [UInt8]?, directory: ItemID?) in
-                path.map { guest.hearing(of: $0, in: directory, by: documents) } ?? .denied
+                path.map { guest.hearing(of: $0, in: directory, by: service.documents) } ?? .denied
             }
-            return (hearing(paths.path, event.directory), hearing(paths.newPath, event.newDirectory))
+            return (hearing(event.path, event.directory), hearing(event.newPath, event.newDirectory))
         } then: { result in
             self.checking -= 1
             defer { self.sendUncheckedGaps() }
             guard case .success(let (old, new)) = result else { return }
-            self.tell(event, number, paths, old, new)
+            for number in numbers { self.tell(event, number, old, new) }
         }
     }
 
+    /// What one subscription hears of it, as far as its user may.
     private func tell(
-        _ event: EventFeed.Event, _ number: UInt64, _ paths: (path: [UInt8]?, newPath: [UInt8]?),
-        _ hearing: Guest.Hearing, _ newHearing: Guest.Hearing
+        _ event: EventFeed.Event, _ number: UInt64, _ hearing: Guest.Hearing, _ newHearing: Guest.Hearing
     ) {
-        if event.kind == .gap || hearing == .unknown || newHearing == .unknown {
-            return sendGap(event, number)
-        }
-        let path = hearing == .allowed ? paths.path : nil
-        let newPath = newHearing == .allowed ? paths.newPath : nil
-        if path != nil || newPath != nil { send(event, number, path, newPath) }
+        guard let subscription = subscriptions[number] else { return }
+        let path = event.path.flatMap { subscription.covers($0) ? $0 : nil }
+        let newPath = event.newPath.flatMap { subscription.covers($0) ? $0 : nil }
+        let isUnknown = path != nil && hearing == .unknown || newPath != nil && newHearing == .unknown
+        if event.kind == .gap || isUnknown { return sendGap(event, number) }
+        let (seen, newSeen) = (hearing == .allowed ? path : nil, newHearing == .allowed ? newPath : nil)
+        if seen != nil || newSeen != nil { send(event, number, seen, newSeen) }
     }
 
     /// By way of the desk, where everything before them is.
     private func sendUncheckedGaps() {
-        guard checking < ProtocolLimits.checksOfGuest else { return }
+        guard checking < ProtocolLimits.checksOfGuest, !isWaitingForShare else { return }
         for (number, subscription) in subscriptions {
             guard let last = subscription.unchecked else { continue }
             subscriptions[number]?.unchecked = nil
@@ -161,16 +179,16 @@ final class ConnectedEvents {
     private func send(_ event: EventFeed.Event, _ number: UInt64, _ path: [UInt8]?, _ newPath: [UInt8]?) {
         guard subscriptions[number] != nil, !connection.hasGap(for: number) else { return }
         guard event.kind != .gap else { return sendGap(event, number) }
-        let form = EventForm(
-            subscription: number, sequence: event.sequence, kind: event.kind, path: path, newPath: newPath,
-            cause: event.cause)
-        connection.push(.event(form), about: number, orGap: Self.gap(event, number))
+        let encoded = { [service] in
+            try service.feed.value.encoder.encode(event, to: number, path: path, newPath: newPath)
+        }
+        connection.push(encoded: encoded, about: number, orGap: Self.gap(event, number))
     }
 
     private func sendGap(_ event: EventFeed.Event, _ number: UInt64) {
         guard !connection.hasGap(for: number) else { return }
         let gap = Self.gap(event, number)
-        connection.push(gap, about: number, orGap: gap)
+        connection.push(encoded: { try gap.encoded() }, about: number, orGap: gap)
     }
 
     private static func gap(_ event: EventFeed.Event, _ number: UInt64) -> ServerMessage {

@@ -30,6 +30,25 @@ final class ConnectedPresenters {
     /// The last one that the client was told of. Their numbers grow, and they are told of in the order of their registrations.
     private var lastAdded = PresenterID(0)
     private var unchecked: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
+    /// What is looked at next, at once.
+    private var uncheckedNext: [(message: PresenterMessage, document: any TrackedDocument)] = []
+    private var encoder = NewsEncoder()
+    /// Nil if the client gets on with what happens in the directories that it shows.
+    private var pause: Pause?
+    private var mayPauseShortly = NIODeadline.uptimeNanoseconds(0)
+
+    /// While the client has more to read than it should: it is told of no names until it has, and then that there was more.
+    private final class Pause {
+        /// Presenters that something was kept from.
+        var leftOut: Set<PresenterID> = []
+        /// Whether it lasts longer than the client takes to read, so that what waits to tell of it would come too early.
+        var isLong = false
+    }
+
+    /// How long a pause is, for each presenter, if there was another one just before: to begin and to end one costs others something.
+    private static let pausePerPresenter = TimeAmount.microseconds(500)
+    /// Messages to a guest that are looked at in one go.
+    private static let checksAtOnce = 64
 
     init(of connection: ClientConnection, in service: Service) {
         self.connection = connection
@@ -165,7 +184,7 @@ final class ConnectedPresenters {
         // It holds us.
         mailbox = nil
         presented = [:]
-        early = []
+        (early, uncheckedNext) = ([], [])
         defer { taken = 0 }
         return { [taken, tally = service.presentersOfGuests, user = connection.peer.user] in
             if taken > 0 { tally.giveBack(taken, of: user) }
@@ -177,6 +196,9 @@ final class ConnectedPresenters {
 extension ConnectedPresenters {
     private func deliver() {
         for message in mailbox?.take() ?? [] { deliver(message) }
+        checkNext()
+        // So many came at once that no more are told.
+        if pause == nil, mailbox?.isPaused ?? false { _ = beginPause() }
     }
 
     /// In the order in which they came, after the reply that tells the client who they are for.
@@ -184,12 +206,14 @@ extension ConnectedPresenters {
         let messages = early
         early = []
         for message in messages { deliver(message) }
+        checkNext()
     }
 
     private func deliver(_ message: PresenterMessage) {
         guard let known = presented[message.presenter] else {
             return deliverToUnknown(message)
         }
+        if message.isOfName, leaveOut(message, known) { return }
         guard let guest = service.guest(connection.peer) else {
             return deliver(message, to: known, at: known.document.path, Names(of: message, service.documents))
         }
@@ -202,6 +226,57 @@ extension ConnectedPresenters {
         if case .request(let question, _, _, _) = message.content {
             service.engine.consent(question, of: message.presenter)
         }
+    }
+
+    /// Returns whether the presenter is told that there was something, and not what it was.
+    private func leaveOut(_ message: PresenterMessage, _ known: Presented) -> Bool {
+        let isTooMuch = connection.isCrowded || checking >= ProtocolLimits.checksOfGuest
+        guard let pause = pause ?? (isTooMuch ? beginPause() : nil) else { return false }
+        lastSequence += 1
+        guard pause.leftOut.insert(message.presenter).inserted, service.guest(connection.peer) == nil,
+            case .notice(let notice, _) = message.content
+        else { return true }
+        // In its place, so that what comes after it does. What a guest may hear is looked at when the pause is over.
+        let gap = {
+            try self.encoder.encode(
+                notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,
+                turn: message.turn.rawValue, sequence: self.lastSequence, message.cause, subitem: nil,
+                newSubitem: nil)
+        }
+        connection.push(encoded: gap, ifStill: { !pause.isLong })
+        return true
+    }
+
+    /// What happens in directories from now on is not even noted for the client.
+    private func beginPause() -> Pause? {
+        guard let mailbox else { return nil }
+        let pause = Pause()
+        self.pause = pause
+        service.engine.pause(mailbox)
+        // Gaps come behind this, and so after the end: what happens then is told anew.
+        connection.whenWritten { [weak self] in self?.endPause() }
+        return pause
+    }
+
+    private func endPause() {
+        guard let pause else { return }
+        let isGuest = service.guest(connection.peer) != nil
+        guard isGuest || NIODeadline.now() < mayPauseShortly else { return resume() }
+        pause.isLong = true
+        connection.loop.assumeIsolated().scheduleTask(in: Self.pausePerPresenter * presented.count) {
+            [weak self] in self?.resume()
+        }
+    }
+
+    private func resume() {
+        guard let pause, let mailbox else { return }
+        // What was decided before the pause is old news now.
+        for message in mailbox.take() { deliver(message) }
+        checkNext()
+        self.pause = nil
+        mayPauseShortly = .now() + Self.pausePerPresenter * presented.count
+        service.engine.resume(
+            mailbox, behind: pause.isLong ? pause.leftOut : [], told: pause.isLong ? [] : pause.leftOut)
     }
 
     /// What there is no room for, is told as a gap; what a presenter is asked then, it need not do.
@@ -224,23 +299,34 @@ extension ConnectedPresenters {
     /// Each time, since rights change; and in order, since the desk does one thing after the other.
     private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         checking += 1
+        uncheckedNext.append((message, document))
+        if uncheckedNext.count >= Self.checksAtOnce { checkNext() }
+    }
+
+    private func checkNext() {
+        guard !uncheckedNext.isEmpty, let guest = service.guest(connection.peer) else { return }
+        let next = uncheckedNext
+        uncheckedNext = []
         connection.atDesk { [service] _, _ throws(Failure) in
-            guest.verdict(on: message, about: document, in: service)
+            next.map { guest.verdict(on: $0.message, about: $0.document, in: service) }
         } then: { result in
-            self.checking -= 1
+            self.checking -= next.count
             if self.checking < ProtocolLimits.checksOfGuest {
                 for presenter in self.unchecked.keys.sorted() { self.checkGaps(of: presenter, for: guest) }
+                self.checkNext()
             }
-            guard let known = self.presented[message.presenter], case .success(let verdict) = result else {
-                return
-            }
-            switch verdict {
-            case .deliver(let path, let names): self.deliver(message, to: known, at: path, names)
-            case .deliverGap(let path): self.deliver(message.withoutSubitem, to: known, at: path, Names())
-            case .consent(let question):
-                self.service.engine.consent(question, of: message.presenter)
-            case .drop: break
-            }
+            guard case .success(let verdicts) = result else { return }
+            for ((message, _), verdict) in zip(next, verdicts) { self.carryOut(verdict, on: message) }
+        }
+    }
+
+    private func carryOut(_ verdict: Guest.Verdict, on message: PresenterMessage) {
+        guard let known = presented[message.presenter] else { return }
+        switch verdict {
+        case .deliver(let path, let names): deliver(message, to: known, at: path, names)
+        case .deliverGap(let path): deliver(message.withoutSubitem, to: known, at: path, Names())
+        case .consent(let question): service.engine.consent(question, of: message.presenter)
+        case .drop: break
         }
     }
 
@@ -299,10 +385,6 @@ extension ConnectedPresenters {
         _ notice: PresenterNotice, of subitem: Notice.Subitem, _ names: Names, _ message: PresenterMessage,
         _ path: [UInt8]
     ) {
-        guard !connection.hasGap(for: message.presenter.rawValue) else {
-            lastSequence += 1
-            return
-        }
         guard subitem.former != nil else { return tell(notice, message, path, subitem: names.now) }
         tell(notice, message, path, subitem: names.before, newSubitem: names.now)
     }
@@ -312,16 +394,19 @@ extension ConnectedPresenters {
         movedTo newPath: [UInt8]? = nil, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
     ) {
         lastSequence += 1
-        let (number, turn) = (message.presenter.rawValue, message.turn.rawValue)
-        let cause = CauseForm(message.cause)
-        let parameters = PresenterNews.Parameters(
-            presenter: number, path: path, newPath: newPath, turn: turn, sequence: lastSequence, cause: cause,
-            subitem: subitem, newSubitem: newSubitem)
-        let news = ServerMessage.news(PresenterNews(notice, parameters))
-        if subitem == nil, newSubitem == nil { return connection.push(news) }
-        let gap = PresenterNews.Parameters(
-            presenter: number, path: path, turn: turn, sequence: lastSequence, cause: cause)
-        connection.push(news, about: number, orGap: .news(PresenterNews(notice, gap)))
+        connection.push(encoded: {
+            try encoder.encode(
+                notice, presenter: message.presenter.rawValue, at: path, movedTo: newPath,
+                turn: message.turn.rawValue, sequence: lastSequence, message.cause, subitem: subitem,
+                newSubitem: newSubitem)
+        })
+    }
+}
+
+extension PresenterMessage {
+    /// Whether it says what happened to a name below what is presented.
+    fileprivate var isOfName: Bool {
+        if case .notice(_, .some) = content { true } else { false }
     }
 }
 

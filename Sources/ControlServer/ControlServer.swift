@@ -64,7 +64,7 @@ package final class ControlServer: Sendable {
         }.wait()
         let service = Service(
             mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,
-            feed: feed, log: log, watch: watch,
+            feed: feed, log: log, watch: watch, looks: RecentLooks(at: source),
             resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), desk: desk,
             readers: readers)
         let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())

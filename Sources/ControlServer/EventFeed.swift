@@ -19,6 +19,7 @@ final class EventFeed {
         var directory: ItemID?
         var newDirectory: ItemID?
         let cause: CauseForm?
+        var moment = Engine.now
     }
 
     /// Where somebody who subscribes begins.
@@ -50,6 +51,9 @@ final class EventFeed {
     private var recent: CircularBuffer<Event> = []
     private var subscribers: [ObjectIdentifier: (Event) -> Void] = [:]
     private var waiting: [(Result<Void, Failure>) -> Void] = []
+    var encoder = EventEncoder()
+    /// How much guests are told in a period, each over all its connections.
+    private var shares: [UInt32: Share] = [:]
     private var end: Scheduled<Void>?
     private var isClosed = false
 
@@ -97,6 +101,8 @@ final class EventFeed {
         door.close()
         end?.cancel()
         subscribers = [:]
+        for share in shares.values { share.end.cancel() }
+        shares = [:]
         stop()
     }
 
@@ -153,21 +159,29 @@ final class EventFeed {
     }
 
     private func collect() {
-        for message in mailbox?.take() ?? [] {
-            guard case .notice(let notice, let subitem?) = message.content, let paths = message.paths else {
-                continue
-            }
-            last += 1
-            let event = event(notice, of: subitem, paths, message.cause)
-            if recent.count >= ProtocolLimits.events { recent.removeFirst() }
-            recent.append(event)
-            for hear in subscribers.values { hear(event) }
-        }
+        for message in mailbox?.take() ?? [] { hear(message) }
+        guard let mailbox, mailbox.isPaused else { return }
+        // More happened than anybody could tell; that there was more is told next.
+        desk.submit(in: desk.own) { [engine] in engine.resume(mailbox) }
+    }
+
+    private func hear(_ message: PresenterMessage) {
+        guard case .notice(let notice, let subitem) = message.content else { return }
+        last += 1
+        let event = event(notice, of: subitem, message.paths, message)
+        if recent.count >= ProtocolLimits.events { recent.removeFirst() }
+        recent.append(event)
+        for hear in subscribers.values { hear(event) }
     }
 
     private func event(
-        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ paths: PresenterMessage.Paths, _ cause: Cause
+        _ notice: PresenterNotice, of subitem: Notice.Subitem?, _ paths: PresenterMessage.Paths?,
+        _ message: PresenterMessage
     ) -> Event {
+        let gap = Event(
+            sequence: last, kind: .gap, path: nil, newPath: nil, cause: nil, moment: message.moment)
+        guard let subitem, let paths else { return gap }
+        let cause = message.cause
         let (now, before) = (paths.now, paths.before)
         let kind: EventKind? =
             switch notice {
@@ -177,15 +191,42 @@ final class EventFeed {
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
-        guard let kind else {
-            // What nobody remembers the name of has to be looked for.
-            return Event(sequence: last, kind: .gap, path: nil, newPath: nil, cause: nil)
-        }
+        // What nobody remembers the name of has to be looked for.
+        guard let kind else { return gap }
         let isMove = kind == .moved
         return Event(
             sequence: last, kind: kind, path: isMove ? before : now, newPath: isMove ? now : nil,
             directory: (isMove ? subitem.former : subitem.place)?.directory,
-            newDirectory: isMove ? subitem.place.directory : nil, cause: CauseForm(cause))
+            newDirectory: isMove ? subitem.place.directory : nil, cause: CauseForm(cause),
+            moment: message.moment)
+    }
+}
+
+// How much guests are told: each of their subscriptions costs everybody's daemon a moment.
+extension EventFeed {
+    private struct Share {
+        var told = 0
+        let end: Scheduled<Void>
+        /// Those who were told nothing since it is used up.
+        var waiting: [() -> Void] = []
+    }
+
+    /// Counts what a guest's subscriptions are told. Returns false if the share is used up; what happened is told as a gap when
+    /// it is renewed.
+    func takeShare(of user: UInt32, _ count: Int) -> Bool {
+        if shares[user] == nil {
+            let period = TimeAmount.seconds(ProtocolLimits.eventsOfGuestSeconds)
+            shares[user] = Share(end: loop.assumeIsolated().scheduleTask(in: period) { self.renew(user) })
+        }
+        shares[user]?.told += count
+        return (shares[user]?.told ?? 0) <= ProtocolLimits.eventsOfGuest
+    }
+
+    /// Runs `body` when the share is renewed.
+    func whenRenewed(_ user: UInt32, _ body: @escaping () -> Void) { shares[user]?.waiting.append(body) }
+
+    private func renew(_ user: UInt32) {
+        for body in shares.removeValue(forKey: user)?.waiting ?? [] { body() }
     }
 }
 

@@ -7,7 +7,7 @@ import LinuxSystem
 /// A client who is neither root nor the user whose mount it is: the kernel is asked what it may do, each time.
 struct Guest: Sendable {
     let user: FileUser
-    let source: any SourceLooking
+    var source: any SourceLooking
 
     /// What the user may do with what it wants to access.
     func checked(_ access: Access, at path: PathForm) throws(Failure) -> Rights {
@@ -77,6 +77,21 @@ extension Guest {
     /// Whether the user may still be sent a message; may block.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in service: Service
+    ) -> Verdict {
+        // Of the same event the kernel is asked once. But whether others wait for the guest, it is asked each time.
+        if case .notice = message.content {
+            return recent(since: message.moment, in: service).look(at: message, about: document, in: service)
+        }
+        return look(at: message, about: document, in: service)
+    }
+
+    /// The same guest, of whom is known what the kernel has said since a moment.
+    func recent(since moment: Instant, in service: Service) -> Guest {
+        Guest(user: user, source: service.looks.since(moment))
+    }
+
+    private func look(
+        at message: PresenterMessage, about document: any TrackedDocument, in service: Service
     ) -> Verdict {
         let (path, names) = (document.path, Names(of: message, service.documents))
         switch message.content {

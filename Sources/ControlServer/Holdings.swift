@@ -68,6 +68,7 @@ final class Holdings: Sendable {
         party.purpose = purpose
         if let server = parameters.serverProcess { party.partner = try self.party(of: server) }
         var messages = parameters.messages
+        let share = service.guest(peer).map { _ in peer.user }
         if let guest = service.guest(peer) {
             // What others wait for it is counted by user.
             party.user = peer.user
@@ -76,7 +77,8 @@ final class Holdings: Sendable {
         let document = try service.documents.find(parameters.path)
         // It may be known by another name, which is not for everybody.
         let path = service.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
-        let presenter = service.engine.present(document, by: party, implementing: messages, in: mailbox)
+        let presenter = service.engine.present(
+            document, by: party, implementing: messages, in: mailbox, share: share)
         service.documents.presented(document)
         let isClosed = state.withLock { state in
             if !state.isClosed { state.presenters.insert(presenter) }

@@ -10,8 +10,10 @@ final class Outbox {
     private struct Message {
         let bytes: [UInt8]
         var isPushed = false
-        /// The presenter that is told of something in its directory, and can see for itself if it must.
-        var presenter: UInt64?
+        /// The subscription that is told of something, and whose client can see for itself if it must.
+        var subscription: UInt64?
+        /// Called when all before it has been written; returns whether it is to be written, too.
+        var isWanted: (() -> Bool)?
         /// What says that there was more, to be sent instead if this is the first that is left out.
         var gap: (() throws -> [UInt8])?
         var isGap = false
@@ -31,7 +33,7 @@ final class Outbox {
     // Of what the client did not ask for.
     private var pushedBytes = 0
     private var pushedMessages = 0
-    /// Presenters that will be told that there was more than they are told of.
+    /// Subscriptions that will be told that there was more than they are told of.
     private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {
@@ -56,12 +58,32 @@ final class Outbox {
     }
 
     /// Whether so much waits that what can be left out should be.
-    var isCrowded: Bool {
-        pushedBytes > ProtocolLimits.outboxBytes / 2 || pushedMessages > ProtocolLimits.outboxMessages / 2
+    func isCrowded(telling presenters: Int) -> Bool {
+        pushedBytes > (ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter) / 2
+            || pushedMessages
+                > (ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter) / 2
     }
 
-    /// Whether a presenter will be told that there was more, and so has seen nothing yet of what happens now.
-    func hasGap(for presenter: UInt64) -> Bool { gaps.contains(presenter) }
+    /// Whether a subscription will be told that there was more, and so has seen nothing yet of what happens now.
+    func hasGap(for subscription: UInt64) -> Bool { gaps.contains(subscription) }
+
+    /// Runs `body` when all that waits now has been written.
+    func whenWritten(_ body: @escaping () -> Void) {
+        append(
+            Message(
+                bytes: [],
+                isWanted: {
+                    body()
+                    return false
+                }))
+        writeAll()
+    }
+
+    /// Sends what the client did not ask for if it is still wanted when its turn comes.
+    func send(_ message: [UInt8], ifStill isWanted: @escaping () -> Bool) {
+        append(Message(bytes: message, isPushed: true, isWanted: isWanted))
+        writeAll()
+    }
 
     /// Keeps room for a reply in the making.
     func reserve(_ bytes: Int) { reserved += bytes }
@@ -73,24 +95,24 @@ final class Outbox {
         writeAll()
     }
 
-    /// Sends what happened in a presenter's directory, or what `gap` makes of it if it must be left out.
-    func send(_ message: [UInt8], about presenter: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
-        append(Message(bytes: message, isPushed: true, presenter: presenter, gap: gap))
+    /// Sends what a subscription is told, or what `gap` makes of it if it must be left out.
+    func send(_ message: [UInt8], about subscription: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
+        append(Message(bytes: message, isPushed: true, subscription: subscription, gap: gap))
         writeAll()
     }
 
-    /// Leaves out what a presenter has not been sent of what happened in its directory, and sends a gap in the place of the
-    /// first of it, under the number of that: what comes after it, as letting it in, still does.
-    func leaveGap(for presenter: UInt64, orElse gap: () throws -> [UInt8]) throws {
-        let first = queue.first { $0.presenter == presenter }
+    /// Leaves out what a subscription has not been sent, and sends a gap in the place of the first of it, under the number of
+    /// that.
+    func leaveGap(for subscription: UInt64, orElse gap: () throws -> [UInt8]) throws {
+        let first = queue.first { $0.subscription == subscription }
         let bytes = try first?.gap?() ?? gap()
-        let message = Message(bytes: bytes, isPushed: true, presenter: presenter, isGap: true)
+        let message = Message(bytes: bytes, isPushed: true, subscription: subscription, isGap: true)
         let waiting = queue
         queue.removeAll(keepingCapacity: true)
-        gaps.insert(presenter)
+        gaps.insert(subscription)
         var isPlaced = false
         for other in waiting {
-            guard other.presenter == presenter else {
+            guard other.subscription == subscription else {
                 queue.append(other)
                 continue
             }
@@ -131,8 +153,12 @@ final class Outbox {
         guard !isLooping else { return }
         isLooping = true
         while !isWriting, let message = queue.popFirst() {
+            guard message.isWanted?() ?? true else {
+                count(message, -1)
+                continue
+            }
             isWriting = true
-            if message.isGap, let presenter = message.presenter { gaps.remove(presenter) }
+            if message.isGap, let subscription = message.subscription { gaps.remove(subscription) }
             channel.writeAndFlush(channel.allocator.buffer(bytes: message.bytes)).assumeIsolated()
                 .whenComplete { _ in self.finish(message) }
         }

@@ -20,6 +20,8 @@ struct Service: Sendable {
 
     let watch: ProcessWatch
     let refusals = RecentRefusals()
+    /// What guests may do, as the kernel said a moment ago.
+    let looks: RecentLooks
     let presentersOfGuests = GuestTally(limit: ProtocolLimits.presentersOfGuest)
     let remarks = GuestRemarks()
     let resting: NIOLoopBound<Crowd>

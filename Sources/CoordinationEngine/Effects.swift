@@ -16,8 +16,8 @@ extension Engine {
         case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
-        /// The same of a request to a guest, whose answer is waited for so long and no longer.
-        case put(Mailbox, QuestionID)
+        /// The same of a request to a guest, whose answer is waited for so long and no longer. An earlier task may have woken the mailbox.
+        case put(Mailbox?, QuestionID)
         case say(Saying)
         case sayDeadlock(Explanation, Deadlock.Way, (any JournalSubject)?)
     }
@@ -45,7 +45,9 @@ extension Engine {
                 attended.store(state.arbiter.isAttended, ordering: .relaxed)
             }
             let tasks = takeTasks(at: now, in: &state) { effect in
-                if effect.tellsOfMove(in: event) { renamed() }
+                guard effect.tellsOfMove(in: event) else { return false }
+                renamed()
+                return true
             }
             renamed()
             return (tasks, state.circumstances.end(), isHandled)
@@ -55,15 +57,28 @@ extension Engine {
         return isHandled
     }
 
-    /// What the effects come to, which are none any more then.
+    /// What so many effects take is kept for those of the next event.
+    private static let keptEffects = 1024
+
+    /// What the effects come to, which are none any more then. `before` is told of each, and says whether names have changed.
     func takeTasks(
-        at now: Instant, in state: inout State, before: (Effect) -> Void = { _ in }
+        at now: Instant, in state: inout State, before: (Effect) -> Bool = { _ in false }
     ) -> [Task] {
-        let tasks = state.effects.compactMap { effect in
-            before(effect)
-            return task(for: effect, at: now, in: &state)
+        var tasks: [Task] = []
+        while !state.effects.isEmpty {
+            var effects: [Effect] = []
+            swap(&effects, &state.effects)
+            for effect in effects {
+                if before(effect) { state.posting.paths.forget() }
+                task(for: effect, at: now, in: &state).map { tasks.append($0) }
+            }
+            // To pause presenters tells nobody anything, but may ask for a wake.
+            tasks += pauseThoseWithTooMuch(at: now, in: &state)
+            guard state.effects.isEmpty, effects.capacity <= Self.keptEffects else { continue }
+            effects.removeAll(keepingCapacity: true)
+            state.effects = effects
         }
-        state.effects.removeAll(keepingCapacity: true)
+        if !state.posting.isUnused { state.posting = Posting() }
         return tasks
     }
 
@@ -144,13 +159,19 @@ extension Engine {
         }
     }
 
+    /// So many of an event's messages are noted: those to very many presenters would leave nothing else in the journal.
+    private static let notedMessages = 64
+
     private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> Task? {
-        note(
-            .told, at: now, by: state.presenters[notice.presenter],
-            notice.cause.describes(notice.kind.rawValue), in: &state)
+        state.posting.told += 1
+        if state.posting.told <= Self.notedMessages {
+            note(
+                .told, at: now, by: state.presenters[notice.presenter],
+                notice.cause.describes(notice.kind.rawValue), in: &state)
+        }
         return post(
-            .notice(notice.kind, notice.subitem), to: notice.presenter, notice.turn, notice.cause, in: state
-        ).map { .deliver($0) }
+            .notice(notice.kind, notice.subitem), to: notice.presenter, notice.turn, notice.cause,
+            at: now, in: &state)
     }
 
     private func suspend(
@@ -188,8 +209,11 @@ extension Engine {
         let content = PresenterMessage.Content.request(
             question.id, question.request, subitem: question.subitem,
             deadline: given.map { min(question.asked + $0, question.deadline) } ?? question.deadline)
-        return post(content, to: question.presenter, question.turn, question.cause, in: state)
-            .map { isCounted(question, in: state) ? .put($0, question.id) : .deliver($0) }
+        let delivery = post(
+            content, to: question.presenter, question.turn, question.cause, at: now, in: &state)
+        guard isCounted(question, in: state) else { return delivery }
+        if case .deliver(let mailbox) = delivery { return .put(mailbox, question.id) }
+        return .put(nil, question.id)
     }
 
     private func forfeit(
@@ -226,7 +250,7 @@ extension Engine {
         case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
         case .put(let mailbox, let question):
-            mailbox.deliver()
+            mailbox?.deliver()
             count(question)
         case .say(let saying): workers.run { [self] in say(saying.what, saying.subject.account) }
         case .sayDeadlock(let explanation, let way, let subject):
@@ -268,6 +292,18 @@ struct Circumstances {
         self = Circumstances()
         return circumstances
     }
+}
+
+/// What is posted while one event is handled.
+struct Posting {
+    /// How many notices there were.
+    var told = 0
+    var paths = KnownPaths()
+    var delivered: Set<ObjectIdentifier> = []
+    /// Mailboxes that are too full.
+    var overfull: [Mailbox] = []
+
+    var isUnused: Bool { delivered.isEmpty }
 }
 
 extension Effect {

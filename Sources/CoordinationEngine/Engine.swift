@@ -38,6 +38,7 @@ package final class Engine: Sendable {
         var claims: [ClaimID: Entry] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
         var unsaved = UnsavedDocuments()
+        var hearing = Hearing()
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closings: [ClaimID: Closing] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.
@@ -48,6 +49,9 @@ package final class Engine: Sendable {
         var effects: [Effect] = []
         /// Of the event that is being handled.
         var circumstances = Circumstances()
+        var posting = Posting()
+        /// How many presenters were removed since memory was given back for them.
+        var removed = 0
     }
 
     package let bounds: Bounds

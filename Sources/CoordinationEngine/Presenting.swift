@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Arbitration
 package import Coordination
+import LinuxSystem
 import Synchronization
 
 /// Something to be sent to a presenter.
@@ -16,6 +17,8 @@ package struct PresenterMessage: Sendable {
     package let turn: TurnID
     package let content: Content
     package let cause: Cause
+    /// When that was decided.
+    package let moment: Instant
     /// What the subitem of a notice was called when that was decided; nil if the mailbox knows no names.
     package fileprivate(set) var paths: Paths?
 
@@ -24,20 +27,33 @@ package struct PresenterMessage: Sendable {
         package let before: [UInt8]?
     }
 
-    init(presenter: PresenterID, turn: TurnID, content: Content, cause: Cause) {
+    init(presenter: PresenterID, turn: TurnID, content: Content, cause: Cause, at moment: Instant) {
         (self.presenter, self.turn, self.content, self.cause) = (presenter, turn, content, cause)
+        self.moment = moment
     }
 
     /// That something happened in the directory that is presented, and not what.
     package var withoutSubitem: PresenterMessage {
         guard case .notice(let notice, .some) = content else { return self }
-        return PresenterMessage(presenter: presenter, turn: turn, content: .notice(notice, nil), cause: cause)
+        return PresenterMessage(
+            presenter: presenter, turn: turn, content: .notice(notice, nil), cause: cause, at: moment)
     }
 }
 
 /// Messages to the presenters of one connection, in the order in which they were decided.
 package final class Mailbox: Sendable {
-    private let messages = Mutex<[PresenterMessage]>([])
+    private struct State {
+        var messages: [PresenterMessage] = []
+        /// Whether `wake` was called since they were taken.
+        var isWoken = false
+        /// Whether its presenters are told of no names; see ``Engine/pause(_:)``.
+        var isPaused = false
+    }
+
+    /// Whether so many wait to be taken that whoever takes them is too slow for what happens.
+    static let most = 4096
+
+    private let state = Mutex(State())
     /// Of all presenters of the connection.
     private let silence = Mutex(Silence())
     private let namer: (any ItemNamer)?
@@ -50,27 +66,59 @@ package final class Mailbox: Sendable {
     }
 
     package func take() -> [PresenterMessage] {
-        messages.withLock { messages in
-            defer { messages = [] }
-            return messages
+        state.withLock { state in
+            defer { (state.messages, state.isWoken) = ([], false) }
+            return state.messages
         }
     }
 
+    /// Whether its presenters are told of no names until ``Engine/resume(_:behind:)``: whoever takes messages has to see to that.
+    package var isPaused: Bool { state.withLock { $0.isPaused } }
+    func setPaused(_ isPaused: Bool) { state.withLock { $0.isPaused = isPaused } }
+
+    /// Returns whether too many wait to be taken.
+    ///
     /// Names are looked up now: when the message is sent a directory above may be called something else, of which a later message tells.
-    func put(_ message: PresenterMessage) {
+    func put(_ message: PresenterMessage, _ known: inout KnownPaths) -> Bool {
         var message = message
         if case .notice(_, let subitem?) = message.content, let namer {
-            message.paths = PresenterMessage.Paths(
-                now: namer.path(of: subitem.item, at: subitem.place),
-                before: subitem.former.flatMap { namer.path(of: subitem.item, at: $0) })
+            message.paths = known.paths(of: subitem, namer)
         }
-        messages.withLock { $0.append(message) }
+        return state.withLock { state in
+            state.messages.append(message)
+            return state.messages.count > Self.most
+        }
     }
-    func deliver() { wake() }
+
+    /// Once is enough until the messages are taken.
+    func deliver() {
+        let isFirst = state.withLock { state in
+            defer { state.isWoken = true }
+            return !state.isWoken
+        }
+        if isFirst { wake() }
+    }
 
     func noteSilence(at now: Instant) { silence.withLock { _ = $0.note(at: now) } }
     func noteAnswer() { silence.withLock { $0 = Silence() } }
     func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
+}
+
+/// What the names of an event's messages are: very many presenters may be told of the same.
+struct KnownPaths {
+    private var paths: [Notice.Subitem: PresenterMessage.Paths] = [:]
+
+    mutating func paths(of subitem: Notice.Subitem, _ namer: any ItemNamer) -> PresenterMessage.Paths {
+        if let known = paths[subitem] { return known }
+        let found = PresenterMessage.Paths(
+            now: namer.path(of: subitem.item, at: subitem.place),
+            before: subitem.former.flatMap { namer.path(of: subitem.item, at: $0) })
+        paths[subitem] = found
+        return found
+    }
+
+    /// Something is called something else from now on.
+    mutating func forget() { if !paths.isEmpty { paths = [:] } }
 }
 
 /// Who stands behind a presenter.
@@ -78,13 +126,16 @@ final class PresenterEntry: JournalSubject {
     let party: Party
     let messages: PresenterMessages
     let mailbox: Mailbox
+    /// See ``Hearing``.
+    let share: UInt32?
     /// Nil as long as what it shows does not exist.
     let document: Mutex<(any TrackedDocument)?>
 
     init(
         _ document: (any TrackedDocument)?, by party: Party, _ messages: PresenterMessages,
-        in mailbox: Mailbox
+        in mailbox: Mailbox, share: UInt32?
     ) {
+        self.share = share
         self.document = Mutex(document)
         self.party = party
         self.messages = messages
@@ -103,20 +154,22 @@ extension Engine {
     /// Registers a presenter; its messages go to the mailbox from now on.
     ///
     /// Without a document it is asked and told nothing until it is shown one. The document is released when the
-    /// presenter is removed.
+    /// presenter is removed. What it hears counts to a `share`, if there is one.
     package func present(
         _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
-        in mailbox: Mailbox
+        in mailbox: Mailbox, share: UInt32? = nil
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
-        let entry = PresenterEntry(document, by: party, messages, in: mailbox)
+        let entry = PresenterEntry(document, by: party, messages, in: mailbox, share: share)
         state.withLock { $0.presenters[id] = entry }
         guard let document else {
-            submit(.presented(Presenter(id, of: nil, by: party, messages)))
+            submit(.presented(Presenter(id, of: nil, by: party, messages, share: share)))
+            pauseIfOthersAre(id)
             return id
         }
         let (item, place) = (document.item, document.place)
-        submit(.presented(Presenter(id, of: item, at: place, by: party, messages)))
+        submit(.presented(Presenter(id, of: item, at: place, by: party, messages, share: share)))
+        pauseIfOthersAre(id)
         follow(document, of: id, from: (item, place))
         return id
     }
@@ -177,8 +230,10 @@ extension Engine {
             let entries = presenters.compactMap { state.presenters.removeValue(forKey: $0) }
             for presenter in presenters {
                 state.unsaved.remove(presenter)
+                state.hearing.forget(presenter)
                 state.arbiter.handle(.removed(presenter), at: now, into: &state.effects)
             }
+            state.presenters.shrinkIfSparse()
             countUnsaved(in: state)
             attended.store(state.arbiter.isAttended, ordering: .relaxed)
             let tasks = takeTasks(at: now, in: &state)
@@ -187,6 +242,26 @@ extension Engine {
         withExtendedLifetime(dropped) {}
         run(tasks)
         for entry in entries { entry.document.withLock { $0.take() }?.release() }
+        releaseMemory(of: entries.count)
+    }
+
+    /// So many presenters take a megabyte or more, with what they were told.
+    private static let many = 512
+    /// Others of the same client are removed soon, too.
+    private static let quiet = Span.seconds(1)
+
+    /// Gives memory back to the system once very many presenters are gone.
+    private func releaseMemory(of removed: Int) {
+        let isEnough = state.withLock { state in
+            let former = state.removed
+            state.removed += removed
+            return former < Self.many && state.removed >= Self.many
+        }
+        guard isEnough else { return }
+        timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
+            state.withLock { $0.removed = 0 }
+            workers.run { OwnProcess.releaseFreeMemory() }
+        }
     }
 
     /// Who presents; nil if it was removed.
@@ -215,12 +290,16 @@ extension Engine {
     /// Puts a message into its mailbox, under the lock: so messages keep the order of decisions.
     func post(
         _ content: PresenterMessage.Content, to presenter: PresenterID, _ turn: TurnID, _ cause: Cause,
-        in state: State
-    ) -> Mailbox? {
+        at now: Instant, in state: inout State
+    ) -> Task? {
         guard let entry = state.presenters[presenter] else { return nil }
-        entry.mailbox.put(
-            PresenterMessage(presenter: presenter, turn: turn, content: content, cause: cause))
-        return entry.mailbox
+        let message = PresenterMessage(
+            presenter: presenter, turn: turn, content: content, cause: cause, at: now)
+        let mailbox = entry.mailbox
+        if mailbox.put(message, &state.posting.paths) { state.posting.overfull.append(mailbox) }
+        // All of an event's messages are there before any mailbox is delivered.
+        guard state.posting.delivered.insert(ObjectIdentifier(mailbox)).inserted else { return nil }
+        return .deliver(mailbox)
     }
 }
 

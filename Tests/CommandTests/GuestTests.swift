@@ -51,11 +51,50 @@ struct GuestTests {
         if case .consent = unasked {} else { Issue.record("it may not write that: \(unasked)") }
     }
 
+    @Test("the kernel is asked once for what is told of one event, and again for the next")
+    func looks() throws {
+        let source = CountedSource()
+        let looks = RecentLooks(at: source)
+        let path = Array("pub/a".utf8)
+        let event = Engine.now
+        for _ in 0..<1000 {
+            let recent = Guest(user: guest.user, source: looks.since(event))
+            #expect(try recent.source.rights(of: guest.user, at: path) == .read)
+            #expect(try recent.source.listable(path, by: guest.user) == nil)
+        }
+        #expect(source.rights.count == 1 && source.lists.count == 1)
+        // What was seen before something happened says nothing about it.
+        let next = Engine.now
+        #expect(try looks.since(next).rights(of: guest.user, at: path) == .read)
+        #expect(source.rights.count == 2)
+        // Nor does what another user may do.
+        let other = FileUser(user: 12346, group: 12345, supplementaryGroups: [])
+        #expect(try looks.since(event).rights(of: other, at: path) == .read)
+        #expect(source.rights.count == 3)
+        for number in 0..<5000 {
+            _ = try looks.since(next).rights(of: guest.user, at: Array("pub/\(number)".utf8))
+        }
+        #expect(looks.count <= 1024)
+    }
+
+    private final class CountedSource: SourceLooking {
+        let (rights, lists) = (Tally(), Tally())
+        func rights(of user: FileUser, at path: [UInt8]) -> Rights {
+            rights.add()
+            return .read
+        }
+        func listable(_ path: [UInt8], by user: FileUser) -> FileStatus? {
+            lists.add()
+            return nil
+        }
+        func target(of path: [UInt8], as user: FileUser?, within looks: inout Int) -> [UInt8]? { nil }
+    }
+
     private func request(until deadline: Instant) -> PresenterMessage {
         PresenterMessage(
             presenter: PresenterID(1), turn: TurnID(1),
             content: .request(QuestionID(1), .relinquishToReader, subitem: nil, deadline: deadline),
-            cause: Cause(.nobody, .read()))
+            cause: Cause(.nobody, .read()), at: Engine.now)
     }
 
     func makeService(
@@ -76,6 +115,7 @@ struct GuestTests {
         return Service(
             mount: mount, status: FixedStatus(), kept: nil, engine: engine, documents: documents,
             source: guest.source, feed: feed, log: { _ in }, watch: watch,
+            looks: RecentLooks(at: guest.source),
             resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), desk: desk,
             readers: readers)
     }

@@ -83,6 +83,7 @@ package final class Documents: Sendable {
             guard isLast else { return nil }
             if let successor { return successor }
             state.files[item] = nil
+            state.files.shrinkIfSparse()
             released += leave(file, in: &state)
             return nil
         }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+package import Coordination
+import LinuxSystem
+import Synchronization
+
+/// What each guest's presenters have heard of lately, together.
+///
+/// What happens in a directory, each presenter of a directory above hears of, and whoever does it waits until all have been
+/// noted. So what presenters of a guest hear is counted. Beyond the allowance they are told of no names until the period is
+/// over, and then that something has happened.
+struct Hearing {
+    /// What others wait for because of one guest: by measurement, 2 to 3 µs each.
+    static let allowance = 8192
+    static let period = Span.seconds(4)
+
+    private struct Share {
+        var began: Instant
+        var heard = 0
+        var isSpent = false
+    }
+
+    private var shares: [UInt32: Share] = [:]
+    /// Presenters to which something was sent that did not reach them, while their share is spent.
+    private var behind: Set<PresenterID> = []
+
+    func isSpent(_ share: UInt32?) -> Bool { share.flatMap { shares[$0]?.isSpent } ?? false }
+
+    /// Counts; returns when a share is renewed if it is spent now and was not before.
+    mutating func charge(_ share: UInt32, _ count: Int, at now: Instant) -> Instant? {
+        var entry = shares[share] ?? Share(began: now)
+        if !entry.isSpent, now >= entry.began + Self.period { entry = Share(began: now) }
+        entry.heard += count
+        let isSpentNow = !entry.isSpent && entry.heard > Self.allowance
+        if isSpentNow { entry.isSpent = true }
+        shares[share] = entry
+        return isSpentNow ? max(entry.began + Self.period, now) : nil
+    }
+
+    mutating func renew(_ share: UInt32) { shares[share] = nil }
+
+    mutating func keepBehind(_ presenters: Set<PresenterID>) { behind.formUnion(presenters) }
+
+    mutating func takeBehind(_ presenters: [PresenterID]) -> Set<PresenterID> {
+        if behind.isEmpty { return [] }
+        let some = behind.intersection(presenters)
+        behind.subtract(some)
+        return some
+    }
+
+    mutating func forget(_ presenter: PresenterID) { if !behind.isEmpty { behind.remove(presenter) } }
+}
+
+// Presenters that are told of no names for a while (N14).
+extension Engine {
+    /// Whoever takes a mailbox's messages cannot get rid of them: its presenters are told of no names below what they show.
+    package func pause(_ mailbox: Mailbox) {
+        state.withLock { state in pause(mailbox, at: Self.now, in: &state) }
+        carryOut(nil)
+    }
+
+    /// They are told again; and of names that they were not told of, that there are some. So are those who are `behind`, but not those
+    /// who are `told` that already.
+    package func resume(
+        _ mailbox: Mailbox, behind: Set<PresenterID> = [], told: Set<PresenterID> = []
+    ) {
+        state.withLock { state in
+            guard mailbox.isPaused else { return }
+            mailbox.setPaused(false)
+            let spent = state.presenters(where: { $0.mailbox === mailbox && state.hearing.isSpent($0.share) })
+            state.hearing.keepBehind(behind.intersection(spent))
+            let ids = state.presenters(where: { $0.mailbox === mailbox && !state.hearing.isSpent($0.share) })
+            state.arbiter.handle(
+                .resumed(ids, behind: behind, told: told), at: Self.now, into: &state.effects)
+        }
+        carryOut(nil)
+    }
+
+    private func pause(_ mailbox: Mailbox, at now: Instant, in state: inout State) {
+        if mailbox.isPaused { return }
+        mailbox.setPaused(true)
+        let ids = state.presenters { $0.mailbox === mailbox }
+        state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
+    }
+
+    /// A new one hears no more than the others.
+    func pauseIfOthersAre(_ presenter: PresenterID) {
+        let isPaused = state.withLock { state in
+            state.presenters[presenter].map { $0.mailbox.isPaused || state.hearing.isSpent($0.share) }
+                ?? false
+        }
+        if isPaused { submit(.paused([presenter])) }
+    }
+
+    /// After an event: mailboxes that are too full, and shares that are used up.
+    func pauseThoseWithTooMuch(at now: Instant, in state: inout State) -> [Task] {
+        for mailbox in state.posting.overfull { pause(mailbox, at: now, in: &state) }
+        state.posting.overfull = []
+        return state.arbiter.takeHearings().compactMap { share, count in
+            guard let end = state.hearing.charge(share, count, at: now) else { return nil }
+            let ids = state.presenters { $0.share == share }
+            state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
+            return .call { [self] in timers.schedule(at: end.nanoseconds) { [self] in renew(share) } }
+        }
+    }
+
+    private func renew(_ share: UInt32) {
+        state.withLock { state in
+            state.hearing.renew(share)
+            let ids = state.presenters { $0.share == share && !$0.mailbox.isPaused }
+            let behind = state.hearing.takeBehind(ids)
+            state.arbiter.handle(
+                .resumed(ids, behind: behind, told: []), at: Self.now, into: &state.effects)
+        }
+        carryOut(nil)
+    }
+}
+
+extension Engine.State {
+    fileprivate func presenters(where matches: (PresenterEntry) -> Bool) -> [PresenterID] {
+        presenters.compactMap { matches($0.value) ? $0.key : nil }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Synchronization
+import Testing
+
+import func TestSupport.eventually
+
+@testable import CoordinationEngine
+
+/// How much presenters are told of that do not keep up, or are guests'.
+@Suite struct HearingTests {
+    /// A folder that somebody fills.
+    private struct Folder {
+        let stage: Stage
+        let item = ItemID(10)
+
+        init() throws {
+            stage = try Stage()
+            stage.engine.place(item, Directory(in: nil))
+        }
+
+        /// Each by a program of its own, and so told at once when the next comes.
+        func fill(_ numbers: ClosedRange<UInt64>) {
+            for number in numbers {
+                let party = Party(process: ProcessID(number: Int32(number), started: 1), ancestors: [])
+                stage.engine.noteChange(
+                    of: ItemID(100 + number), at: Place(in: item), by: party, .write(.updating), under: nil,
+                    stamp: number)
+                stage.engine.noteChange(
+                    of: ItemID(100 + number), at: Place(in: item), by: .nobody, .write(.updating), under: nil,
+                    stamp: number)
+            }
+        }
+
+        func present(_ count: Int, in mailbox: Mailbox, share: UInt32? = nil) -> [PresenterID] {
+            (0..<count).map { _ in
+                stage.engine.present(
+                    StandInDocument(item), by: StandIn("nvim", 640).party,
+                    implementing: [.subitemDidChange], in: mailbox, share: share)
+            }
+        }
+    }
+
+    @Test("messages that nobody takes are so many, and then that there was more")
+    func untaken() throws {
+        let folder = try Folder()
+        let wakes = Atomic<Int>(0)
+        let mailbox = Mailbox { wakes.add(1, ordering: .relaxed) }
+        let shown = folder.present(64, in: mailbox)
+        folder.fill(1...200)
+        #expect(mailbox.isPaused)
+        // Whoever takes them is woken once.
+        #expect(wakes.load(ordering: .relaxed) == 1)
+        let taken = mailbox.take().count
+        #expect(taken > Mailbox.most && taken < Mailbox.most + 64 * 4)
+        folder.fill(201...300)
+        #expect(mailbox.take().isEmpty)
+        folder.stage.engine.resume(mailbox)
+        let gaps = mailbox.take()
+        #expect(Set(gaps.map(\.presenter)) == Set(shown) && gaps.count == shown.count)
+        #expect(
+            gaps.allSatisfy { if case .notice(.subitemDidChange, nil) = $0.content { true } else { false } })
+        folder.fill(301...302)
+        #expect(!mailbox.take().isEmpty)
+        folder.stage.engine.remove(shown)
+    }
+
+    @Test("a guest that has heard more than its share is told later that there was more; others hear all")
+    func shares() throws {
+        let folder = try Folder()
+        let (guests, others) = (Mailbox {}, Mailbox {})
+        let shown = folder.present(64, in: guests, share: 7) + folder.present(1, in: others)
+        var heard = 0
+        for number in 1...200 as ClosedRange<UInt64> {
+            folder.fill(number...number)
+            heard += guests.take().count
+        }
+        #expect(heard <= Hearing.allowance + 64)
+        #expect(others.take().count > 150)
+        // Whoever comes while the share is spent hears no more than the others.
+        let late = folder.present(1, in: guests, share: 7)
+        folder.fill(201...210)
+        #expect(guests.take().isEmpty)
+        try eventually(within: .seconds(20), "the share to be renewed") { guests.take().count >= 64 }
+        folder.stage.engine.remove(shown + late)
+    }
+
+    @Test("a share is spent once in a period, and then renewed")
+    func ledger() {
+        var hearing = Hearing()
+        let start = Instant(nanoseconds: 1_000_000_000)
+        #expect(hearing.charge(7, Hearing.allowance, at: start) == nil)
+        #expect(!hearing.isSpent(7))
+        #expect(hearing.charge(7, 1, at: start + .seconds(1)) == start + Hearing.period)
+        #expect(hearing.charge(7, 1, at: start + .seconds(2)) == nil)
+        #expect(hearing.isSpent(7) && !hearing.isSpent(8) && !hearing.isSpent(nil))
+        hearing.renew(7)
+        #expect(!hearing.isSpent(7))
+        // What was heard before the period counts no more.
+        #expect(hearing.charge(8, Hearing.allowance, at: start) == nil)
+        #expect(hearing.charge(8, Hearing.allowance, at: start + Hearing.period) == nil)
+    }
+}
