@@ -245,8 +245,8 @@ extension Engine {
         releaseMemory(of: entries.count)
     }
 
-    /// So many presenters take a megabyte or more, with what they were told.
-    private static let many = 512
+    /// So many presenters are a crowd, and may have been told much.
+    private static let many = 64
     /// Others of the same client are removed soon, too.
     private static let quiet = Span.seconds(1)
 
