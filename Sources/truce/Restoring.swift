@@ -29,20 +29,21 @@ struct RestoredDocument {
     /// `contents` are all there by now, so that nothing fails half-way because of the store.
     func write(_ contents: borrowing OwnedDescriptor) throws {
         var wire = try DaemonClient(to: target.mount).release()
+        let isServed = { [mount = target.mount] in _ = try DaemonClient.pid(of: mount) }
         do {
             let intent = IntentForm(target.inside, .write(.forMerging))
             let access: AccessBeginResult = try wire.ask(
-                .beginAccess(AccessBeginParameters([intent])), patiently: true)
+                .beginAccess(AccessBeginParameters([intent])), patiently: isServed)
             guard let path = access.intents.first?.path.bytes else {
                 throw CommandFailure(.failed, "the daemon's answer could not be understood")
             }
             let former: KeptKeepResult = try wire.ask(
-                .keptKeep(KeptKeepParameters(path: path)), patiently: true)
+                .keptKeep(KeptKeepParameters(path: path)), patiently: isServed)
             let absolute = target.absolute(path)
             try overwrite(absolute, with: contents)
             if let id = former.id {
-                LineOutput.write(
-                    "truce: what '\(absolute.shown)' held before is kept as \(id)\n", to: STDERR_FILENO)
+                LineOutput.say(
+                    "truce: what '\(absolute.shown)' held before is kept as \(id)", to: STDERR_FILENO)
             }
             let _: EmptyResult = try wire.ask(.endAccess(AccessEndParameters(access: access.access)))
         } catch let failure as CommandFailure {
