@@ -133,6 +133,10 @@ extension Engine {
         }
     }
 
+    /// How many holders are looked at, or about to be. A look goes through all that a process has open, and others wait for the same
+    /// workers. One that is left out is looked at later, if it is still contested then, and `hold` bounds it in any case.
+    private static let mostLooks = 16
+
     private func task(for effect: Effect, at now: Instant, in state: inout State) -> Task? {
         switch effect {
         case .grant(let claim, let grant): return settle(claim, .granted(grant), at: now, in: &state)
@@ -142,7 +146,9 @@ extension Engine {
         case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
         case .observe(let claim):
             // One look at a time, however long it takes.
-            guard let entry = state.claims[claim], state.lookedAt.insert(claim).inserted else { return nil }
+            guard let entry = state.claims[claim], state.lookedAt.count < Self.mostLooks,
+                state.lookedAt.insert(claim).inserted
+            else { return nil }
             return .observe(claim, entry.claimant)
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
