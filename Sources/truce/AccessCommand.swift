@@ -124,7 +124,7 @@ private struct HeldAccess: ~Copyable {
             [IntentForm(mounted.inside, access)], as: purpose.map { .purpose($0) })
         let result: AccessBeginResult
         do {
-            result = try wire.ask(.beginAccess(parameters)) { try Self.checkServed(mounted.mount) }
+            result = try wire.ask(.beginAccess(parameters)) { try DaemonClient.checkServed(mounted.mount) }
         } catch let failure as Failure {
             throw AccessStop(failure)
         } catch {
@@ -137,16 +137,6 @@ private struct HeldAccess: ~Copyable {
         self.access = result.access
         self.path = path
         self.wire = wire
-    }
-
-    /// A turn may take as long as it takes, but only a daemon that answers gives one.
-    private static func checkServed(_ mount: MountEntry) throws(CommandFailure) {
-        do throws(CommandFailure) {
-            _ = try DaemonClient.pid(of: mount)
-        } catch {
-            // One that has no room for another connection answers, too.
-            guard error.status != .timedOut else { throw error }
-        }
     }
 
     /// The command's exit code, 128 and the number if a signal ended it.

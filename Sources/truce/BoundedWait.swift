@@ -69,6 +69,18 @@ extension DaemonClient {
     }
 }
 
+extension DaemonClient {
+    /// A turn may take as long as it takes, but only a daemon that answers gives one.
+    static func checkServed(_ mount: MountEntry) throws(CommandFailure) {
+        do throws(CommandFailure) {
+            _ = try DaemonClient.pid(of: mount)
+        } catch {
+            // One that has no room for another connection answers, too.
+            guard error.status != .timedOut else { throw error }
+        }
+    }
+}
+
 extension CommandFailure {
     init(silenceOf mountpoint: [UInt8]) {
         self.init(

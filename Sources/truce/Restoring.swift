@@ -29,7 +29,7 @@ struct RestoredDocument {
     /// `contents` are all there by now, so that nothing fails half-way because of the store.
     func write(_ contents: borrowing OwnedDescriptor) throws {
         var wire = try DaemonClient(to: target.mount).release()
-        let isServed = { [mount = target.mount] in _ = try DaemonClient.pid(of: mount) }
+        let isServed = { [mount = target.mount] in try DaemonClient.checkServed(mount) }
         do {
             let intent = IntentForm(target.inside, .write(.forMerging))
             let access: AccessBeginResult = try wire.ask(
