@@ -29,7 +29,9 @@ struct GrantChecker: Checker {
             let mustBeListed =
                 isWritten && !ledger.areExempt(other, claim)
             let entry = grant.passed.first { $0.claim == other.id }
-            if mustBeListed, entry == nil, !grant.passesMore { report.blame("\(claim.id) does not list \(other.id)") }
+            if mustBeListed, entry == nil, !grant.passesMore {
+                report.blame("\(claim.id) does not list \(other.id)")
+            }
             if let entry, entry.isClean != other.isClean {
                 report.blame("\(claim.id) lists \(other.id) as \(entry.isClean ? "clean" : "not clean")")
             }
