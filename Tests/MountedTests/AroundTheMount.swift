@@ -10,12 +10,13 @@ extension Mounted {
             case root, user
             /// Root of a user namespace, where the limits are its own.
             case container
-            static let both = [root, user]
+            /// What is noticed does not depend on the way that data goes: each of them has one data mode.
+            static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }
         }
 
         @Test(
             "What is changed below is seen at the mount in a moment, and told once",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func changes(by watcher: Watcher) throws {
             guard let lab = try run("changes", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")
@@ -33,7 +34,7 @@ extension Mounted {
             #expect(place.contains("subitemDidMove forMoving uncoordinated"))
         }
 
-        @Test("A document goes and comes with the directories it is in", arguments: Watcher.both)
+        @Test("A document goes and comes with the directories it is in", arguments: Watcher.ofMode)
         func directories(by watcher: Watcher) throws {
             guard let lab = try run("directories", by: watcher) else { return }
             let document = try notices(in: lab + "/deep.told")
@@ -48,7 +49,7 @@ extension Mounted {
 
         @Test(
             "A document goes along into directories that nobody has looked at, but to none of its other links",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func unseen(by watcher: Watcher) throws {
             guard let lab = try run("unseen", by: watcher) else { return }
             let (move, change) = ("didMove forMoving uncoordinated", "didChange updating uncoordinated")
@@ -63,26 +64,26 @@ extension Mounted {
 
         @Test(
             "Whoever opens a name to write never writes to the backup that was just made of it",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func backups(by watcher: Watcher) throws {
             guard try run("backups", by: watcher) != nil else { return }
         }
 
         @Test(
             "Nothing is made or removed in the directory that another one has just replaced",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func successors(by watcher: Watcher) throws {
             guard try run("successors", by: watcher) != nil else { return }
         }
 
         @Test(
             "What is written to a document is kept, also when what replaces it has just come",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func newcomers(by watcher: Watcher) throws {
             guard try run("newcomers", by: watcher) != nil else { return }
         }
 
-        @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.both)
+        @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.ofMode)
         func exchange(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }
             for name in ["document", "second"] {
@@ -95,7 +96,7 @@ extension Mounted {
 
         @Test(
             "What is changed below just after the mount has changed it is told, and only that",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func after(by watcher: Watcher) throws {
             guard let lab = try run("after", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")
@@ -110,7 +111,7 @@ extension Mounted {
         /// The kernel writes to the files below for them, and says that they did.
         @Test(
             "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func through(by watcher: Watcher) throws {
             guard let lab = try run("through", by: watcher) else { return }
             let place = try notices(in: lab + "/place.told")
@@ -122,7 +123,7 @@ extension Mounted {
 
         @Test(
             "10,000 files made and removed below while the daemon stands still: all is looked at again",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func burst(by watcher: Watcher) throws {
             guard let lab = try run("burst", by: watcher) else { return }
             for name in ["document", "missing"] {
@@ -135,7 +136,7 @@ extension Mounted {
 
         @Test(
             "A file system below that does not answer keeps nobody from being told of changes beside it",
-            arguments: Watcher.both)
+            arguments: Watcher.ofMode)
         func slow(by watcher: Watcher) throws {
             guard let lab = try run("slow", by: watcher) else { return }
             let document = try notices(in: lab + "/document.told")

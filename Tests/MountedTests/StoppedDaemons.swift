@@ -5,7 +5,7 @@ import Testing
 
 extension Mounted {
     /// A daemon that is stopped answers nothing; the commands must not wait for it for ever.
-    @Suite struct StoppedDaemons {
+    @Suite(.enabled(if: Lab.isPassthrough)) struct StoppedDaemons {
         /// How long the commands wait for an answer.
         private static let (patience, watchdog, margin) = (
             Duration.seconds(5), Duration.seconds(10), Duration.seconds(10)

@@ -31,6 +31,9 @@ package enum Lab {
         }
     }
 
+    /// What does not depend on the way that data goes is tested in one of the data modes, for the time that it takes.
+    package static var isPassthrough: Bool { (try? dataPath) == .passthrough }
+
     private static let number = Atomic<Int>(0)
 
     /// Tests and their programs are one session, as a user's are. A machine may have started us in one that cannot be seen.
