@@ -70,8 +70,9 @@ extension Engine {
             let spent = state.presenters(where: { $0.mailbox === mailbox && state.hearing.isSpent($0.share) })
             state.hearing.keepBehind(behind.intersection(spent))
             let ids = state.presenters(where: { $0.mailbox === mailbox && !state.hearing.isSpent($0.share) })
-            state.arbiter.handle(
-                .resumed(ids, behind: behind, told: told), at: Self.now, into: &state.effects)
+            // The mailbox may have been paused again before the share of some was renewed.
+            let all = behind.union(state.hearing.takeBehind(ids))
+            state.arbiter.handle(.resumed(ids, behind: all, told: told), at: Self.now, into: &state.effects)
         }
         carryOut(nil)
     }
@@ -83,13 +84,15 @@ extension Engine {
         state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
     }
 
-    /// A new one hears no more than the others.
+    /// A new one hears no more than the others. Under one lock: the others may be told again just now, and it with them.
     func pauseIfOthersAre(_ presenter: PresenterID) {
-        let isPaused = state.withLock { state in
-            state.presenters[presenter].map { $0.mailbox.isPaused || state.hearing.isSpent($0.share) }
-                ?? false
+        state.withLock { state in
+            guard let entry = state.presenters[presenter],
+                entry.mailbox.isPaused || state.hearing.isSpent(entry.share)
+            else { return }
+            state.arbiter.handle(.paused([presenter]), at: Self.now, into: &state.effects)
         }
-        if isPaused { submit(.paused([presenter])) }
+        carryOut(nil)
     }
 
     /// After an event: mailboxes that are too full, and shares that are used up.
