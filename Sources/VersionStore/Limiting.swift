@@ -8,10 +8,12 @@ extension KeptFiles {
     /// What even an empty file takes: its inode and its name, and its line in the log.
     private static let leastRoom = 4096
     private static let blockSize = 512
+    /// A file system below may say anything: sums of this many do not overflow.
+    private static let mostBlocks: UInt64 = 1 << 40
 
     /// What a file takes on the disk.
     static func room(taken status: FileStatus) -> Int {
-        max(Int(clamping: status.blocks) * blockSize, leastRoom)
+        max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, leastRoom)
     }
 
     /// What a copy of a file may take. What is too long to be copied can only share the blocks that there are.
