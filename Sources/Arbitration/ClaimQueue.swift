@@ -41,7 +41,7 @@ struct ClaimQueue: Sequence, Sendable {
             members.append(member)
         }
 
-        /// Nobody's are no kin.
+        /// Claims of unknown parties are no kin.
         func isAll(of other: Kin) -> Bool { other != 0 && kin == other }
 
         /// How many have smaller numbers.

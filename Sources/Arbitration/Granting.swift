@@ -184,7 +184,7 @@ extension Arbiter {
     }
 
     private mutating func unsettle(_ relative: ClaimID) {
-        // Who waits for one who holds has nobody in its way who could be held up.
+        // A claim that waits for a holder has no claim in its way that could be held up.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
             return unsettled.append(relative)
         }

@@ -63,7 +63,7 @@ extension Arbiter {
         let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
         var subtree = Tree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
-        // Who is entered there may keep out one that waits already.
+        // A holder that is entered there may keep out a claim that waits already.
         guard let held = dockets[.contents(of: directory)]?.held else { return }
         shaken += Array(held.readers) + Array(held.writers)
     }

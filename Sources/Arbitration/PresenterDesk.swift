@@ -189,7 +189,7 @@ extension [PresenterID] {
     /// Where a number is in a sorted list, or belongs.
     private func place(of id: PresenterID) -> Int {
         var (low, high) = (0, count)
-        // Who comes now has the highest number.
+        // A new presenter has the highest number.
         if let last, last < id { return count }
         while low < high {
             let middle = (low + high) / 2

@@ -56,7 +56,7 @@ extension Arbiter {
         }
     }
 
-    /// Nobody waits there any more.
+    /// No claim waits there any more.
     mutating func disperse(at resource: Resource) {
         changeStandoff(at: resource) { $0.calm = [] }
     }

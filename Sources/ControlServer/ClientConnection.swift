@@ -71,7 +71,7 @@ final class ClientConnection: ChannelDuplexHandler {
         if let refusal {
             send(Reply(to: nil, .failure(refusal)))
             giveUp()
-            // Who writes at once reads why, and does not just find that nobody reads.
+            // A client that writes at once reads why, and does not just find that its message is not taken.
             _ = loop.assumeIsolated().scheduleTask(in: Self.hearing) { self.endAfterWrites() }
         }
         context.fireChannelActive()

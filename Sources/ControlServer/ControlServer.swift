@@ -108,7 +108,7 @@ package final class ControlServer: Sendable {
     /// threads ends the process where `/proc` does not show them, as that of another pid namespace; and files may be open.
     package func stop() throws {
         let loop = listener.eventLoop
-        // Whoever has come in by then is on its way to the loop, and among those that are closed.
+        // A connection that has come in by then is on its way to the loop, and among those that are closed.
         entrance?.close()
         listener.close(promise: nil)
         try loop.flatSubmit { [roster, feed = service.feed] in

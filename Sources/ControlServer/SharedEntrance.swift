@@ -35,7 +35,7 @@ final class SharedEntrance: Sendable {
         try JoinableThread { [self] in running.withLock { _ in run(Counting(rate)) } }.detach()
     }
 
-    /// Whoever connects from now on is refused. When it returns, all who came in before have been admitted.
+    /// Clients that connect from now on are refused. When it returns, all who came in before have been admitted.
     func close() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         UnixSocket.refuseAll(on: listener)

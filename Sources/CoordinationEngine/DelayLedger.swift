@@ -15,9 +15,9 @@ package final class DelayLedger: Sendable {
     private static let unknown = UInt32.max
 
     package struct Account: Hashable, Sendable {
-        /// Who makes others wait.
+        /// The user that makes another one wait.
         package let guest: UInt32
-        /// Who is made to wait.
+        /// The user that is made to wait.
         package let delayed: UInt32
 
         package init(of guest: UInt32, delaying delayed: UInt32) {
@@ -124,7 +124,7 @@ struct Silence: Sendable {
     }
 }
 
-// Who does not answer.
+// Connections and users that do not answer.
 extension DelayLedger {
     /// Returns whether the guest's programs have a moment only from now on.
     func noteSilence(of guest: UInt32, at now: Instant) -> Bool {

@@ -92,7 +92,7 @@ extension Engine {
         delays.noteAnswer(of: guest)
     }
 
-    /// Who waits for an answer of a guest's, and since when.
+    /// The users that wait for an answer of a guest's, and since when.
     private struct Waits {
         let question: Question
         let entry: PresenterEntry

@@ -53,7 +53,7 @@ struct Hearing {
 
 // Presenters that are told of no names for a while (N14).
 extension Engine {
-    /// Whoever takes a mailbox's messages cannot get rid of them: its presenters are told of no names below what they show.
+    /// The connection cannot send a mailbox's messages: its presenters are told of no names below what they show.
     package func pause(_ mailbox: Mailbox) {
         state.withLock { state in pause(mailbox, at: Self.now, in: &state) }
         carryOut(nil)

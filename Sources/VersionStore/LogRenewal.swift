@@ -58,7 +58,7 @@ extension KeptFiles {
         (state.lines, state.linesRenewed) = (lines, lines)
     }
 
-    /// Who opens the log from here on finds the new one, which is locked before.
+    /// A program that opens the log from here on finds the new one, which is locked before.
     private func replaceLog(by text: [UInt8]) throws(Errno) -> KeptLog {
         let name = StoreLayout.newLog
         do throws(Errno) {

@@ -49,7 +49,7 @@ import func TestSupport.eventually
         let shown = folder.present(64, in: mailbox)
         folder.fill(1...200)
         #expect(mailbox.isPaused)
-        // Whoever takes them is woken once.
+        // The connection is woken once.
         #expect(wakes.load(ordering: .relaxed) == 1)
         let taken = mailbox.take().count
         #expect(taken > Mailbox.most && taken < Mailbox.most + 64 * 4)
@@ -77,7 +77,7 @@ import func TestSupport.eventually
         }
         #expect(heard <= Hearing.allowance + 64)
         #expect(others.take().count > 150)
-        // Whoever comes while the share is spent hears no more than the others.
+        // A presenter that comes while the share is spent hears no more than the others.
         let late = folder.present(1, in: guests, share: 7)
         folder.fill(201...210)
         #expect(guests.take().isEmpty)

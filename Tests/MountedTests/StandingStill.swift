@@ -49,7 +49,7 @@ extension Mounted {
                 }
                 print("a program that waits for \(request) was frozen after \(took) (bound 1 s)")
                 try Contents.write("0", to: group + "/cgroup.freeze")
-                // Whoever has written to the document still has it: what is gone over is kept.
+                // The writer still has the document: what is gone over is kept.
                 #expect(try waiter.answer().hasPrefix("ok"))
                 let status = try mount.status()
                 #expect(status.counters.interrupted == 0)

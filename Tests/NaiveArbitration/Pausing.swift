@@ -41,7 +41,7 @@ extension NaiveArbiter {
         return isPackage(item)
     }
 
-    /// Who is not told of something above which it is, is told later that something happened.
+    /// A presenter that is not told of something below what it shows is told later that something happened.
     mutating func noteMissed(above directories: [ItemID]) {
         for index in presenters.indices where !isTold(presenters[index]) {
             if let item = presenters[index].item, directories.contains(item) {

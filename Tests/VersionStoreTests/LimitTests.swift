@@ -228,7 +228,7 @@ struct LimitTests {
         }
         #expect(try ids(store).count == 3)
         #expect(try contents(store, held) == "grown" && contents(store, holder) == "grown more")
-        // Nobody else can open it as long as the store is used.
+        // No other process can open it as long as the store is used.
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
         #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
     }

@@ -154,7 +154,7 @@ final class Handle: Claimant {
         opened = Engine.now
     }
 
-    /// Who has opened it.
+    /// The caller that has opened it.
     var caller: Caller { Caller(user: user, group: group, thread: thread, umask: 0) }
     var opener: UInt32? { user }
 

@@ -16,7 +16,7 @@ package final class ShownNumbers: Sendable {
 
     fileprivate struct State {
         var prefixes: [UInt64: UInt64] = [:]
-        /// Who has which number of the table, in two parts: the older one is forgotten first.
+        /// Which file has which number of the table, in two parts: the older one is forgotten first.
         var recent: [UInt64: Origin] = [:]
         var older: [UInt64: Origin] = [:]
         /// Those whose first number was another's. There are hardly ever any.

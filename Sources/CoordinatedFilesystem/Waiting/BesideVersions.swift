@@ -123,7 +123,7 @@ extension Keeper {
             return
         }
         guard !gone.isEmpty else { return }
-        // Nobody waits for that.
+        // No program waits for that.
         engine.workers.run { [engine] in
             store.letGo(of: gone, reason: "three later ones are kept for the same suspended writer")
             for id in gone { engine.journal.note(.dropped, at: Engine.now, by: nil, "\(id)") }

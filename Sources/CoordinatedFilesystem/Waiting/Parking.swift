@@ -63,7 +63,7 @@ final class Parking: Sendable {
     /// What keeps a requester from running, and waits for its request in turn.
     private enum Standstill {
         case stopped
-        /// Whoever freezes it waits until all have come to rest, and may give up after a second. One system call can be several
+        /// The freezer waits until all have come to rest, and may give up after a second. One system call can be several
         /// requests, so each has a part of that.
         case freezing
 
