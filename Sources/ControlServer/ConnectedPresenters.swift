@@ -30,7 +30,7 @@ final class ConnectedPresenters {
     /// The last one that the client was told of. Their numbers grow, and they are told of in the order of their registrations.
     private var lastAdded = PresenterID(0)
     private var unchecked: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
-    /// What is looked at next, at once.
+    /// Messages that the desk looks at next, all in one job.
     private var uncheckedNext: [(message: PresenterMessage, document: any TrackedDocument)] = []
     private var encoder = NewsEncoder()
     /// Nil if the client gets on with what happens in the directories that it shows.

@@ -300,7 +300,7 @@ struct Circumstances {
     }
 }
 
-/// What is posted while one event is handled.
+/// The messages that are posted while one event is handled.
 struct Posting {
     /// How many notices there were.
     var told = 0

@@ -291,7 +291,7 @@ extension KeptFiles {
         }
     }
 
-    /// What is written to it afterwards counts for the owner's quota.
+    /// Bytes that are written to it afterwards count for the owner's quota.
     private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
         guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
         do throws(Errno) {

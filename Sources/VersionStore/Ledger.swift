@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is kept of whose files, and how much room it takes.
+/// The versions of each owner, and how much room they take.
 ///
 /// It is made once, from the log and the files, when a store is opened. From then on it is carried forward.
 struct Ledger: Sendable {

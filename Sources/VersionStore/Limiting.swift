@@ -69,7 +69,7 @@ extension KeptFiles {
         }
     }
 
-    /// What is older than that may go.
+    /// Versions from before this moment may go.
     private var uncertain: Int64 { clock() &- Int64(clamping: limits.certain.nanoseconds) }
 
     /// Lets the oldest of an owner's versions go that are in no conflict. `need` says how many bytes are wanted, or nil if that is in vain.

@@ -180,7 +180,7 @@ extension KeptFiles {
         return unreadable
     }
 
-    /// What is read of the log, also when another file has taken its place by then.
+    /// A reading of the log, which goes on also when another file has taken its place.
     private struct Reading: ~Copyable, Sendable {
         let log: OwnedDescriptor
         let size: Int

@@ -4,7 +4,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// What is different when very many wait.
+/// Rules that hold only when very many claims wait.
 @Suite("Crowds")
 struct CrowdTests {
     private static let wanted: UInt64 = 1

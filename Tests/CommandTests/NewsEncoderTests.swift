@@ -5,7 +5,7 @@ import Testing
 
 @testable import ControlServer
 
-/// What is written for many at once says the same as what is written for one.
+/// News written for many presenters at once say the same as news written for one.
 @Suite("The encoder of news")
 struct NewsEncoderTests {
     private static let paths: [[UInt8]] = [

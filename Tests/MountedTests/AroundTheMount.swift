@@ -10,7 +10,7 @@ extension Mounted {
             case root, user
             /// Root of a user namespace, where the limits are its own.
             case container
-            /// What is noticed does not depend on the way that data goes: each of them has one data mode.
+            /// The data mode does not change which changes are noticed, so each watcher has one mode.
             static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }
         }
 

@@ -45,7 +45,7 @@ extension Mounted {
             }
         }
 
-        @Test("300 threads that wait are killed at once, and so is the mount's daemon ended beside them")
+        @Test("300 threads that wait are killed at once")
         func ends() throws {
             guard try Lab.dataPath == .daemon else {
                 return print("shown where the daemon moves the data")

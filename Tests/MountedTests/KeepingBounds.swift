@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What is kept is bounded, is charged to the owner of the document, and does no harm (D192 to D194).
+/// Versions are bounded, are charged to the owner of the document, and do no harm (D192 to D194).
 extension Mounted {
     @Suite struct KeepingBounds {
         private static let bounds = "wait=20s,hold=200ms,idle=100ms"

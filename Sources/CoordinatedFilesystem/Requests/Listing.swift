@@ -245,7 +245,7 @@ extension CoordinatedFilesystem {
     private func number(
         of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
     ) -> UInt64 {
-        // What is mounted here, or is here by another way, has another directory above it below.
+        // A directory that is mounted here, or is here by another way, has another one above it below.
         if name == "..", let parent = directory.parent { return parent.number }
         guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
             return mountsBelow.number(ofInode: inode, on: directory.key.device)

@@ -51,7 +51,7 @@ struct Sleeping: Sendable {
         }
     }
 
-    /// What is being kept on the disk has to be waited for.
+    /// Contents that are being kept on the disk have to be waited for.
     private func waitUntilNobodyWaits() {
         let end = MonotonicClock.nanoseconds + Self.patience
         while !parking.isEmpty, MonotonicClock.nanoseconds < end { usleep(Self.interval / 1000) }
