@@ -151,17 +151,19 @@ public struct Arbiter: Sendable {
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
 
-    /// All of them, in the order of their numbers.
-    public func suspendedWriters(beside claim: ClaimID) -> [ClaimID] {
+    /// So many of them at most, in the order of their numbers: of a crowd some are enough.
+    public func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [ClaimID] {
         guard let own = claims[claim] else { return [] }
         var found: Set<ClaimID> = []
         own.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
-            for id in docket.held.writers.strangers(of: own.kin) where id != claim {
-                guard let other = claims[id], other.suspension != nil || own.hasProceeded && other.isBounded,
-                    !areExempt(own, other)
-                else { continue }
+            _ = docket.held.writers.firstStranger(of: own.kin) { id in
+                guard found.count < limit else { return true }
+                guard id != claim, let other = claims[id],
+                    other.suspension != nil || own.hasProceeded && other.isBounded, !areExempt(own, other)
+                else { return false }
                 found.insert(id)
+                return false
             }
         }
         return found.sorted()

@@ -306,8 +306,12 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }
 
-    package func suspendedWriters(beside claim: ClaimID) -> [ClaimID] {
-        state.withLock { $0.arbiter.suspendedWriters(beside: claim) }
+    /// The objects behind so many of them at most.
+    package func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [any Claimant] {
+        state.withLock { state in
+            state.arbiter.suspendedWriters(beside: claim, atMost: limit)
+                .compactMap { state.claims[$0]?.claimant }
+        }
     }
 
     package func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {

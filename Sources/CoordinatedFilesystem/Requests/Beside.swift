@@ -31,11 +31,14 @@ extension CoordinatedFilesystem {
     }
 
     /// Whether a suspended writer beside a claim, or one that it went over, may have changed the file.
+    /// Of very many not each is looked at: then one may have.
     func isBesideChanged(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
-        guard engine.suspendedWriter(beside: claim) != nil else { return false }
-        return engine.suspendedWriters(beside: claim).contains { id in
-            guard let writer = engine.claimant(of: id) as? Handle else { return true }
-            return engine.hasYieldedClean(id) ? mayHaveChangedFile(writer) : others(writer)
+        let most = BesideVersions.mostWriters
+        let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
+        guard found.count <= most else { return true }
+        return found.contains { claimant in
+            guard let writer = claimant as? Handle else { return true }
+            return hasYieldedClean(writer) ? mayHaveChangedFile(writer) : others(writer)
         }
     }
 

@@ -51,6 +51,25 @@ struct BesideVersions: Sendable {
 
     private static let most = 3
 
+    /// The suspended writers of a file that are looked at, to begin with the oldest. Beside more of them each open would cost as much as
+    /// there are, and nothing is let go: what is not looked at may have written it.
+    static let mostWriters = 16
+
+    /// The suspended writers that a version is kept for.
+    struct Writers {
+        let handles: [HandleID]
+        /// There are others that are not among these.
+        let areMore: Bool
+
+        static let none = Writers([])
+
+        /// `found`: one more than are looked at, if there are.
+        init(_ found: [HandleID]) {
+            handles = Array(found.prefix(mostWriters))
+            areMore = found.count > mostWriters
+        }
+    }
+
     private var writers: [HandleID: Kept] = [:]
     /// Of writers that have closed the file, as long as others are there.
     private var settled: Set<KeptID> = []
@@ -87,18 +106,22 @@ struct BesideVersions: Sendable {
 
 extension Keeper {
     /// The suspended writers beside whoever goes over contents, or leaves some.
-    func writers(beside subject: (any JournalSubject)?, because cause: KeepCause) -> [HandleID] {
-        guard cause == .claim || cause == .suspendedWriter else { return [] }
+    func writers(
+        beside subject: (any JournalSubject)?, because cause: KeepCause
+    ) -> BesideVersions.Writers {
+        guard cause == .claim || cause == .suspendedWriter else { return .none }
         let claim = (subject as? Handle).flatMap { $0.hasClaim ? $0.currentClaim : nil }
-        guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return [] }
-        return engine.suspendedWriters(beside: claim).compactMap { engine.claimant(of: $0) as? Handle }.map(
-            \.id)
+        guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return .none }
+        let found = engine.suspendedWriters(beside: claim, atMost: BesideVersions.mostWriters + 1)
+        return BesideVersions.Writers(found.compactMap { ($0 as? Handle)?.id })
     }
 
     /// The version that was kept last for these writers, if a file still is as it was then: nothing is kept anew.
-    func lastVersion(of node: Node, for writers: [HandleID]) throws(StoreError) -> KeptID? {
-        guard let store, !writers.isEmpty,
-            let last = node.state.withLock({ $0.besides.last(for: writers) }), last.path == node.path
+    func lastVersion(
+        of node: Node, for writers: BesideVersions.Writers
+    ) throws(StoreError) -> KeptID? {
+        guard let store, !writers.handles.isEmpty,
+            let last = node.state.withLock({ $0.besides.last(for: writers.handles) }), last.path == node.path
         else { return nil }
         let descriptor = try Self.descriptor(of: node)
         guard try last.rights == Self.rights(of: descriptor), store.holds(last.id, descriptor.descriptor)
@@ -110,19 +133,19 @@ extension Keeper {
 
     /// Enters a version that was kept for suspended writers, and lets those go that are too many.
     func enter(
-        _ id: KeptID, of node: Node, from origin: BesideVersions.Origin, for writers: [HandleID]
+        _ id: KeptID, of node: Node, from origin: BesideVersions.Origin, for writers: BesideVersions.Writers
     ) {
-        guard !writers.isEmpty, let store else { return }
+        guard !writers.handles.isEmpty, let store else { return }
         let gone: [KeptID]
         do throws(StoreError) {
             let rights = try Self.rights(of: try Self.descriptor(of: node))
             let version = BesideVersions.Version(id: id, path: node.path, rights: rights)
-            gone = node.state.withLock { $0.besides.insert(version, from: origin, for: writers) }
+            gone = node.state.withLock { $0.besides.insert(version, from: origin, for: writers.handles) }
         } catch {
             // It stays, no more.
             return
         }
-        guard !gone.isEmpty else { return }
+        guard !gone.isEmpty, !writers.areMore else { return }
         // No program waits for that.
         engine.workers.run { [engine] in
             store.letGo(of: gone, reason: "three later ones are kept for the same suspended writer")
