@@ -30,6 +30,7 @@ final class CoordinatedFilesystem: Filesystem {
     let parking: Parking
     /// A user may have very many opens that wait, and on purpose.
     let crowdLines = Mutex(LineLimit(lines: 1))
+    let openings = OpeningTurns()
     let episodes: Episodes
     let removedFiles = RemovedFiles()
     let statLedger: StatLedger

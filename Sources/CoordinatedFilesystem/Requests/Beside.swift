@@ -105,17 +105,18 @@ extension CoordinatedFilesystem {
             }
     }
 
-    /// Whether the kernel may have what a passed writer has stored, and the file does not show it; or one that has changed nothing
-    /// must be looked at before the file is changed.
-    func passesUnseen(_ grant: Grant, on node: Node) -> Bool {
-        grant.passed.contains { $0.isClean }
-            || writers(passedBy: grant, on: node).contains { $0.mayHoldStores }
+    /// Whether the kernel may have what a passed writer has stored, and the file does not show it.
+    ///
+    /// All that have a file open go the same way to its data. If there are more writers than the grant lists, one is taken to have
+    /// stored something.
+    func mayHoldStores(_ grant: Grant, on node: Node) -> Bool {
+        if case .backing = node.state.withLock({ $0.dataRoute }) { return false }
+        return grant.passesMore || writers(passedBy: grant).contains { $0.mayHoldStores }
     }
 
-    /// If there are more than the grant lists, all that write to the file.
-    func writers(passedBy grant: Grant, on node: Node) -> [Handle] {
-        if grant.passesMore { return handles.writers(on: node) }
-        return grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
+    /// Those that the grant lists.
+    func writers(passedBy grant: Grant) -> [Handle] {
+        grant.passed.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
     /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let

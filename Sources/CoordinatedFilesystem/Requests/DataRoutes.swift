@@ -229,11 +229,8 @@ extension Handle {
     /// Whether a mapping of its may be stored to though it is closed: it is one of the file below.
     var storesPastUs: Bool { mayBeMapped && !state.withLock { $0.movesData } }
 
-    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
-    /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was
-    /// answered.
     func fetchStores() {
-        if mayHoldStores { node.connection.invalidateContents(of: node.id) }
+        if mayHoldStores { node.fetchStores() }
     }
 
     /// Whether something may have been stored to a mapping that the file does not show before the disk is written: on tmpfs,
@@ -266,4 +263,11 @@ final class RoutesSeen: Sendable {
             if path != .passthrough { path = seen }
         }
     }
+}
+
+extension Node {
+    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
+    /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was
+    /// answered.
+    func fetchStores() { connection.invalidateContents(of: id) }
 }

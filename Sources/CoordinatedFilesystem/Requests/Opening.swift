@@ -22,7 +22,22 @@ extension CoordinatedFilesystem {
         if !returns.isQuiet, let open = returns.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
         }
-        begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
+        guard openings.isCrowded(reply.caller.user, in: parking) else {
+            return begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
+        }
+        beginInTurn(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
+    }
+
+    /// Begins an open after those of the same user that came before it. The requests of others do not stand behind these.
+    private func beginInTurn(_ node: Node, flags: Int32, hasBeenStale: Bool, reply: consuming Reply) {
+        let user = reply.caller.user
+        let parked = Parked(reply)
+        openings.add(of: user, on: node.isDistant ? node.key.mount : 0) { [self] in
+            guard let reply = parked.take() else { return }
+            begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
+        } by: { [self] turn in
+            work(on: node, turn)
+        }
     }
 
     /// The file under the name that another one was opened by and has lost on the way here.
@@ -128,19 +143,20 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates, handle.node.hasSettledLinks {
             return detachLinks(for: handle, grant, reply: reply)
         }
-        guard let grant, passesUnseen(grant, on: handle.node) || reasonToKeep(for: handle, grant) != nil
-        else {
+        guard let grant else { return complete(handle, reply: reply) }
+        let holdStores = mayHoldStores(grant, on: handle.node)
+        // One that has changed nothing must be looked at before the file is changed.
+        let isUnseen = holdStores || grant.passed.contains { $0.isClean }
+        guard isUnseen || reasonToKeep(for: handle, grant) != nil else {
             return complete(handle, reply: reply)
         }
         let waiting = makeInterruptible(handle, reply: reply)
-        guard passesUnseen(grant, on: handle.node) else { return keepAndComplete(handle, grant, waiting) }
-        let passed = writers(passedBy: grant, on: handle.node)
-        let purpose = passed.contains { $0.mayHoldStores } ? SpareThreads.Purpose.looks : .readers
-        handle.node.threads(for: purpose).run { [self] in
-            for writer in passed where writer.mayHoldStores { writer.fetchStores() }
+        guard isUnseen else { return keepAndComplete(handle, grant, waiting) }
+        handle.node.threads(for: holdStores ? .looks : .readers).run { [self] in
+            if holdStores { handle.node.fetchStores() }
             // Of very many none is looked at: each is taken to have written when it ends.
             if !grant.passesMore {
-                for writer in passed where hasYieldedClean(writer) { writer.noteStand() }
+                for writer in writers(passedBy: grant) where hasYieldedClean(writer) { writer.noteStand() }
             }
             keepAndComplete(handle, grant, waiting)
         }

@@ -43,6 +43,7 @@ final class Parking: Sendable {
         var spots: [UInt: Spot] = [:]
         /// How many opens of each user wait.
         var shares: [UInt32: Int] = [:]
+        var opens = 0
         var isClosed = false
         /// The machine sleeps or is about to: nobody may wait.
         var isAsleep = false
@@ -51,6 +52,7 @@ final class Parking: Sendable {
             guard let user else { return }
             let count = shares[user, default: 0] + change
             shares[user] = count > 0 ? count : nil
+            opens += change
         }
     }
 
@@ -83,6 +85,7 @@ final class Parking: Sendable {
 
     private let state = Mutex(State())
     private let nextToken = Atomic<UInt>(1)
+    private let opens = Atomic<Int>(0)
     private let timers: Timers
     private let counters: LiveCounters
 
@@ -94,20 +97,26 @@ final class Parking: Sendable {
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     var isEmpty: Bool { state.withLock { $0.spots.isEmpty } }
+    /// How many opens wait, or a little before or after; takes no lock.
+    var openCount: Int { opens.load(ordering: .relaxed) }
     func enter(_ token: UInt, _ spot: Spot) {
         let isAsleep = state.withLock { state in
             let former = state.spots.updateValue(spot, forKey: token)
             state.count(former?.user, -1)
             state.count(spot.user, 1)
+            noteCount(of: state)
             return state.isAsleep
         }
         if isAsleep { timers.soon { [self] in endWait(of: token) } }
     }
 
+    /// How many opens of a user wait.
+    func waiting(of user: UInt32) -> Int { state.withLock { $0.shares[user] ?? 0 } }
+
     /// Whether more opens of a user wait than its share.
     func isOverShare(_ user: UInt32) -> Bool {
         let isOwn = user == 0 || user == OwnProcess.user
-        return state.withLock { $0.shares[user] ?? 0 } > (isOwn ? Self.ownShare : Self.share)
+        return waiting(of: user) > (isOwn ? Self.ownShare : Self.share)
     }
 
     func holds(_ token: UInt) -> Bool { state.withLock { $0.spots[token] != nil } }
@@ -117,9 +126,12 @@ final class Parking: Sendable {
         state.withLock { state in
             guard let spot = state.spots.removeValue(forKey: token) else { return false }
             state.count(spot.user, -1)
+            noteCount(of: state)
             return true
         }
     }
+
+    private func noteCount(of state: borrowing State) { opens.store(state.opens, ordering: .relaxed) }
 
     /// The mount was taken away, and those who wait are told. Whoever enters afterwards must not wait.
     func close() {
