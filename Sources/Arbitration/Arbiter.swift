@@ -151,7 +151,7 @@ public struct Arbiter: Sendable {
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
 
-    /// So many of them at most, in the order of their numbers: of a crowd some are enough.
+    /// So many of those at most, sorted: of a crowd some are enough.
     public func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [ClaimID] {
         guard let own = claims[claim] else { return [] }
         var found: Set<ClaimID> = []

@@ -51,8 +51,8 @@ struct BesideVersions: Sendable {
 
     private static let most = 3
 
-    /// The suspended writers of a file that are looked at, to begin with the oldest. Beside more of them each open would cost as much as
-    /// there are, and nothing is let go: what is not looked at may have written it.
+    /// The suspended writers of a file that are looked at. If there are more, each open would cost as much as there are; then nothing is
+    /// let go, because one that is not looked at may have written it.
     static let mostWriters = 16
 
     /// The suspended writers that a version is kept for.

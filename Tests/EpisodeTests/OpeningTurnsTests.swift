@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+import Testing
+
+@testable import CoordinatedFilesystem
+
+/// Opens of a user of whom many wait are begun one after another.
+@Suite struct OpeningTurnsTests {
+    /// Threads that take what they are given when the test says so.
+    private final class Threads: Sendable {
+        private let jobs = Mutex<[@Sendable () -> Void]>([])
+
+        var count: Int { jobs.withLock { $0.count } }
+
+        func run(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
+
+        func takeOne() {
+            let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            job?()
+        }
+    }
+
+    private final class Begun: Sendable {
+        let names = Mutex<[String]>([])
+    }
+
+    private let turns = OpeningTurns()
+    private let threads = Threads()
+    private let begun = Begun()
+
+    private func add(_ name: String, of user: UInt32, on mount: UInt64 = 0) {
+        turns.add(of: user, on: mount) { [begun] in
+            begun.names.withLock { $0.append(name) }
+        } by: { [threads] in
+            threads.run($0)
+        }
+    }
+
+    @Test("One thread at a time begins them, in the order in which they came")
+    func keepsOrder() {
+        for number in 0..<100 { add("\(number)", of: 1) }
+        #expect(threads.count == 1)
+        while threads.count > 0 {
+            #expect(threads.count == 1)
+            threads.takeOne()
+        }
+        #expect(begun.names.withLock { $0 } == (0..<100).map { "\($0)" })
+    }
+
+    @Test("An open of another user is begun before all of the first one's are")
+    func letsOthersPass() {
+        for number in 0..<100 { add("\(number)", of: 1) }
+        add("other", of: 2)
+        threads.takeOne()
+        threads.takeOne()
+        let names = begun.names.withLock { $0 }
+        #expect(names.last == "other")
+        #expect(names.count < 50)
+    }
+
+    @Test("What a hung mount keeps is begun apart from the rest")
+    func isByMount() {
+        add("distant", of: 1, on: 7)
+        add("here", of: 1)
+        #expect(threads.count == 2)
+    }
+
+    @Test("A user is a crowd from 64 opens that wait, and until none is left that has not begun")
+    func isCrowded() throws {
+        let parking = Parking(timers: try Timers(), counters: LiveCounters())
+        func enter(_ count: UInt, of user: UInt32) {
+            for token in 0..<count {
+                parking.enter(UInt(user) * 1000 + token, Parking.Spot(thread: 0, user: user) { _ in })
+            }
+        }
+        enter(40, of: 2)
+        enter(63, of: 1)
+        #expect(!turns.isCrowded(1, in: parking))
+        enter(64, of: 1)
+        #expect(turns.isCrowded(1, in: parking))
+        #expect(!turns.isCrowded(2, in: parking))
+        add("open", of: 1)
+        for token in 0..<UInt(64) { parking.leave(1000 + token) }
+        #expect(turns.isCrowded(1, in: parking))
+        threads.takeOne()
+        #expect(!turns.isCrowded(1, in: parking))
+        for token in 0..<UInt(40) { parking.leave(2000 + token) }
+        #expect(parking.openCount == 0)
+    }
+}
