@@ -89,6 +89,19 @@ package struct StoreDirectory: ~Copyable, Sendable {
         guard renameat(descriptor.rawValue, newName, descriptor.rawValue, name) == 0 else { throw .last }
     }
 
+    /// `renameat(2)` of a name that the other directory does not have.
+    package borrowing func move(
+        _ name: String, to other: borrowing StoreDirectory
+    ) throws(Errno) {
+        guard faccessat(other.descriptor.rawValue, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
+            throw .exists
+        }
+        guard errno == ENOENT, renameat(descriptor.rawValue, name, other.descriptor.rawValue, name) == 0
+        else {
+            throw .last
+        }
+    }
+
     /// The same as ``rename(_:to:)`` on a file system that does not know the flag, as NFS: by a link, which replaces nothing either. Where there are
     /// none, by a look; nobody else works in the directory.
     private borrowing func move(_ name: String, to newName: String) throws(Errno) {

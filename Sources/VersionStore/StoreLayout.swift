@@ -13,7 +13,7 @@ package import LinuxSystem
 ///             kept/ID       the files
 ///             kept/ID.copying   one that is not complete
 ///
-/// In the store of an earlier release, what is in `store` lies in `.truce` itself, and stays there (D194).
+/// In the store of an earlier release, what is in `store` lies in `.truce` itself, and is moved (D194).
 package struct StoreLayout: ~Copyable {
     static let home = ".truce"
     private static let inner = "store"
@@ -82,11 +82,22 @@ package struct StoreLayout: ~Copyable {
         _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
-        let store = try openStore(in: home)
+        let names = try storing { () throws(Errno) in try home.names() }
+        if names.contains(marker) || names.contains(newMarker) {
+            return try openEarlier(home, names, takeLock, report)
+        }
+        let store = try openStore(in: home, names)
         try checkMarker(store)
-        let kept = try storing { () throws(Errno) in try store.subdirectory(Self.kept) }
         var isReadOnly = false
         let log = try openLog(in: store, isReadOnly: &isReadOnly, takeLock)
+        return try furnished(home, store, log, isReadOnly: isReadOnly, isNew: isNew, report)
+    }
+
+    private static func furnished(
+        _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory, _ log: consuming OwnedDescriptor,
+        isReadOnly: Bool, isNew: Bool, _ report: (String) -> Void
+    ) throws(StoreError) -> StoreLayout {
+        let kept = try subdirectory(Self.kept, of: store)
         if !isReadOnly {
             try storing { () throws(Errno) in
                 try remove(newLog, from: store)
@@ -97,17 +108,60 @@ package struct StoreLayout: ~Copyable {
         return StoreLayout(home: store, kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
-    /// The directory with the marker: that of earlier releases, or the one in it.
-    private static func openStore(in home: borrowing StoreDirectory) throws(StoreError) -> StoreDirectory {
-        let names = try storing { () throws(Errno) in try home.names() }
-        let isEarlier = names.contains(marker) || names.contains(newMarker)
-        let isWhole = try isEarlier ? names.contains(marker) : hasMarker(home, names)
+    /// The directory with the marker.
+    private static func openStore(
+        in home: borrowing StoreDirectory, _ names: [String]
+    ) throws(StoreError) -> StoreDirectory {
+        let isWhole = try hasMarker(home, names)
         try check(home, hasMode: isWhole ? [0o700, 0o755] : [0o700])
-        if isEarlier { return try storing { () throws(Errno) in try home.subdirectory(".") } }
         if !isWhole { try checkBeginning(of: home, names) }
-        let store = try storing { () throws(Errno) in try home.subdirectory(inner) }
+        let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
         return store
+    }
+
+    /// A store of an earlier release has everything in `.truce` itself. It is moved, the marker last: where that is, a kill may have left
+    /// some in either directory. No other daemon moves anything, for this one has the lock of the log by then.
+    private static func openEarlier(
+        _ home: borrowing StoreDirectory, _ names: [String], _ takeLock: LockTaking,
+        _ report: (String) -> Void
+    ) throws(StoreError) -> StoreLayout {
+        try check(home, hasMode: names.contains(marker) ? [0o700, 0o755] : [0o700])
+        try checkMarker(home)
+        let isMoved = !names.contains(Self.log) && names.contains(inner)
+        let place = try subdirectory(isMoved ? inner : ".", of: home)
+        var isReadOnly = false
+        let log = try openLog(in: place, isReadOnly: &isReadOnly, takeLock)
+        if isReadOnly {
+            return try furnished(home, place, log, isReadOnly: true, isNew: false, report)
+        }
+        let store = try subdirectory(inner, of: home)
+        try check(store, hasMode: [0o700])
+        try storing { () throws(Errno) in
+            // Another daemon may have moved the log just before this one looked for it, and made it anew.
+            let hasLog = try store.names().contains(Self.log)
+            guard isMoved || !hasLog else { throw Errno.exists }
+            try move(from: home, to: store)
+        }
+        return try furnished(home, store, log, isReadOnly: false, isNew: false, report)
+    }
+
+    private static func move(
+        from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
+    ) throws(Errno) {
+        for name in [newLog, newMarker] { try remove(name, from: home) }
+        let names = try home.names()
+        for name in [kept, log] where names.contains(name) { try home.move(name, to: store) }
+        try store.synchronise()
+        try home.synchronise()
+        try home.move(marker, to: store)
+        try store.synchronise()
+    }
+
+    private static func subdirectory(
+        _ name: String, of directory: borrowing StoreDirectory
+    ) throws(StoreError) -> StoreDirectory {
+        do throws(Errno) { return try directory.subdirectory(name) } catch { throw StoreError(error) }
     }
 
     private static func hasMarker(

@@ -176,13 +176,13 @@ private func keepUntilKilled(in path: String) throws {
     let store = try VersionStore(in: try OwnedDescriptor.openPath(path), log: { _ in })
     let acknowledged = open("\(path)/acknowledged", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     DispatchQueue.concurrentPerform(iterations: 4) { number in
-        while true {
+        for count in 0... {
             do {
                 let file = OwnedDescriptor(adopting: open("\(path)/a", O_RDWR | O_CLOEXEC))
                 let id =
                     number % 2 == 0
                     ? try store.keepByLinking(file, path: bytes("a"), cause: .claim)
-                    : try store.keepByCopying(file, path: bytes("a"), cause: .claim)
+                    : try store.keepByCopying(file, path: bytes("a\(number)/\(count)"), cause: .claim)
                 let line = bytes("\(id)\n")
                 guard write(acknowledged, line, line.count) == line.count else { exit(2) }
                 if lseek(acknowledged, 0, SEEK_END) >= 20 * line.count { kill(getpid(), SIGKILL) }
@@ -215,30 +215,54 @@ struct ForeignStoreTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("the store of an earlier release is used as it is, and does no harm either")
+    @Test(
+        "the store of an earlier release is moved to where it does no harm, whatever a kill has left of that")
     func earlier() throws {
+        // What was moved already when the daemon was killed.
+        for moved in [[], ["kept"], ["kept", "kept.log"]] {
+            let sandbox = try Sandbox()
+            try sandbox.makeDirectory(".truce")
+            if !moved.isEmpty { try sandbox.makeDirectory(".truce/store") }
+            let home = { moved.contains($0) ? ".truce/store/" + $0 : ".truce/" + $0 }
+            try sandbox.makeDirectory(home("kept"))
+            try sandbox.write("truce store 1\n", to: ".truce/version")
+            try sandbox.write("old", to: home("kept") + "/00000000000a0000")
+            try sandbox.write(
+                #"{"cause":"claim","event":"kept","group":0,"id":"00000000000a0000","method":"copy","mode":33188,"#
+                    + #""nanoseconds":10000000,"pathBytes":"YQ==","time":"","user":0}"# + "\n",
+                to: home("kept.log"))
+            try sandbox.write("new", to: "b")
+            for count in 1...2 {
+                let store = try sandbox.store()
+                #expect(try contents(store, try #require(KeptID("00000000000a0000"))) == "old")
+                #expect(try store.list(under: bytes("a")).count == 1)
+                let path = bytes("b\(count)")
+                _ = try store.keepByCopying(try sandbox.file("b"), path: path, cause: .claim)
+                #expect(try store.list(under: []).count == 1 + count)
+                #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
+            }
+            #expect(try sandbox.names(".truce") == [".gitignore", "CACHEDIR.TAG", "README", "store"])
+            #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
+            #expect(try sandbox.status(".truce").mode & 0o777 == 0o755)
+            #expect(try sandbox.status(".truce/store").mode & 0o777 == 0o700)
+            #expect(sandbox.log == [])
+        }
+    }
+
+    @Test("the store of an earlier release that another daemon uses stays as it is")
+    func earlierInUse() throws {
         let sandbox = try Sandbox()
         try sandbox.makeDirectory(".truce")
         try sandbox.makeDirectory(".truce/kept")
         try sandbox.write("truce store 1\n", to: ".truce/version")
-        try sandbox.write("old", to: ".truce/kept/00000000000a0000")
-        try sandbox.write(
-            #"{"cause":"claim","event":"kept","group":0,"id":"00000000000a0000","method":"copy","mode":33188,"#
-                + #""nanoseconds":10000000,"pathBytes":"YQ==","time":"","user":0}"# + "\n",
-            to: ".truce/kept.log")
-        try sandbox.write("new", to: "b")
-        for count in 1...2 {
-            let store = try sandbox.store()
-            #expect(try contents(store, try #require(KeptID("00000000000a0000"))) == "old")
-            #expect(try store.list(under: bytes("a")).count == 1)
-            _ = try store.keepByCopying(try sandbox.file("b"), path: bytes("b"), cause: .claim)
-            #expect(try store.list(under: []).count == 1 + count)
-        }
-        #expect(
-            try sandbox.names(".truce")
-                == [".gitignore", "CACHEDIR.TAG", "README", "kept", "kept.log", "version"])
-        #expect(try sandbox.status(".truce").mode & 0o777 == 0o755)
-        #expect(sandbox.log == [])
+        try sandbox.write("", to: ".truce/kept.log")
+        let log = OwnedDescriptor(adopting: open("\(sandbox.path)/.truce/kept.log", O_RDWR | O_CLOEXEC))
+        #expect(try log.lockAtOnce())
+        #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
+        #expect(try sandbox.names(".truce").contains("kept.log"))
+        log.unlock()
+        try sandbox.prepare()
+        #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
     }
 
     @Test("a kill before the marker was written leaves a directory that is taken for ours")
@@ -250,7 +274,7 @@ struct ForeignStoreTests {
         try half.makeDirectory(".truce")
         try half.write("tru", to: ".truce/version.new")
         try half.prepare()
-        #expect(try half.text(of: ".truce/version") == "truce store 1\n")
+        #expect(try half.text(of: ".truce/store/version") == "truce store 1\n")
         let late = try Sandbox()
         try late.prepare()
         #expect(unlink("\(late.path)/.truce/store/version") == 0)
