@@ -11,4 +11,12 @@ package enum WallClock {
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
+
+    /// Nanoseconds since the machine was started, `clock_gettime(2)` with `CLOCK_BOOTTIME`: nobody sets that, and it goes on while the
+    /// machine sleeps.
+    package static func steadyNanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
 }

@@ -51,9 +51,9 @@ struct GrownFiles: Sendable {
 extension KeptFiles {
     /// Keeps a file like ``copy(_:path:cause:limit:)``; ``letGoOfGrown(limit:)`` is to follow.
     func copyGrown(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, limit: Int
     ) throws(StoreError) -> KeptID {
-        let entry = try copied(file, path: path, cause: cause, closed: closed, limit: limit)
+        let entry = try copied(file, occasion, limit: limit)
         // What shares its blocks with the document takes no room.
         if entry.method != .reflink { state.withLock { $0.grown.insert(entry) } }
         return entry.id

@@ -31,6 +31,24 @@ package struct KeepCause: RawRepresentable, Hashable, Sendable {
     var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
 }
 
+/// Of what contents are kept, and why.
+package struct Occasion: Sendable {
+    package let path: [UInt8]
+    package let cause: KeepCause
+    /// The directories above it that not everybody may enter.
+    package let closed: [FileRights]
+    /// The user whose step makes it necessary, if that is not the daemon.
+    package let user: UInt32?
+
+    package init(path: [UInt8], cause: KeepCause, closed: [FileRights] = [], user: UInt32? = nil) {
+        (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
+    }
+
+    init(_ entry: KeptEntry) {
+        self.init(path: entry.path, cause: entry.cause, closed: entry.closed, user: entry.user)
+    }
+}
+
 /// How the contents came into the store.
 package enum KeepMethod: String, Hashable, Sendable {
     /// The file itself has a second name there.
@@ -59,10 +77,12 @@ package struct KeptEntry: Hashable, Sendable {
     package let size: Int
     /// The directories above it that not everybody could enter then.
     package let closed: [FileRights]
+    /// The user whose step it was kept for; nil for a step of the daemon's own, or if that is not known.
+    package let user: UInt32?
 
     package init(
         id: KeptID, path: [UInt8], cause: KeepCause, time: Int64, rights: FileRights, method: KeepMethod,
-        device: UInt64, inode: UInt64, size: Int, closed: [FileRights] = []
+        device: UInt64, inode: UInt64, size: Int, closed: [FileRights] = [], user: UInt32? = nil
     ) {
         self.id = id
         self.path = path
@@ -74,6 +94,7 @@ package struct KeptEntry: Hashable, Sendable {
         self.inode = inode
         self.size = size
         self.closed = closed
+        self.user = user
     }
 }
 

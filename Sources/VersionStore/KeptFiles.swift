@@ -20,7 +20,18 @@ final class KeptFiles: Sendable {
         /// Of files that are there.
         var owed: [LogLine] = []
         var grown = GrownFiles()
+        var recent = RecentCopies()
         var ledger = Ledger()
+        /// How long the log was when it was written anew.
+        var bytesRenewed = 0
+        var logName = LogName.onDisk
+    }
+
+    /// Whether the name of the log is known to be on the disk.
+    enum LogName {
+        case onDisk
+        /// The log was written anew, and the directory could not be brought to the disk.
+        case owed
     }
 
     /// What one attempt to put contents into the store needs to know.
@@ -42,11 +53,13 @@ final class KeptFiles: Sendable {
     let isNew: Bool
     let limits: StoreLimits
     let clock: @Sendable () -> Int64
+    let steadyClock: @Sendable () -> Int64
     let report: @Sendable (String) -> Void
     let synchronise: Synchronisation
     let writers: OpenWriters
     /// A shorter log is not written anew.
     let leastRenewedLines: Int
+    let leastRenewedBytes: Int
 
     init(
         _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: OpenWriters
@@ -61,84 +74,91 @@ final class KeptFiles: Sendable {
             throw StoreError(error)
         }
         limits = settings.limits
-        clock = settings.clock
+        (clock, steadyClock) = (settings.clock, settings.steadyClock)
         report = settings.log
         synchronise = settings.synchronise
-        leastRenewedLines = settings.leastRenewedLines
+        (leastRenewedLines, leastRenewedBytes) = (settings.leastRenewedLines, settings.leastRenewedBytes)
         self.writers = writers
     }
 
     /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
     /// link may be all that leads to the contents.
-    func link(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights]
-    ) throws(StoreError) -> KeptID {
+    func link(_ file: borrowing OwnedDescriptor, _ occasion: Occasion) throws(StoreError) -> KeptID {
         let contents = try examine(file)
-        let owner = owner(of: contents.rights)
-        let room = Self.room(taken: contents.status)
-        // A link takes nothing, but makes what there is stay.
-        try reserve(room, for: owner)
-        defer { release(room, of: owner) }
         let (id, time) = nextID()
         try storing { () throws(Errno) in try directory.link(file, as: id.description) }
+        let reservation: Reservation
+        do throws(StoreError) {
+            // A link takes nothing, but makes what there is stay.
+            reservation = try reserve(
+                Self.room(taken: contents.status), for: tenant(contents.rights, occasion),
+                sharing: Ledger.Body(contents.status))
+        } catch {
+            undo(id.description)
+            throw error
+        }
+        defer { release(reservation) }
         do throws(Errno) {
             try directory.synchronise(by: synchronise)
         } catch {
             report("kept/\(id) may not outlive a power cut (\(error))")
         }
-        let entry = KeptEntry(
-            id, contents, path: path, cause: cause, closed: closed, method: .link, at: time)
+        let entry = KeptEntry(id, contents, occasion, method: .link, at: time)
         appendOrOwe(LogLine(entry), owner: RoomOwner(contents.rights))
         enter(entry, as: contents.status)
         return id
     }
 
     func copy(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, limit: Int
     ) throws(StoreError) -> KeptID {
-        try copied(file, path: path, cause: cause, closed: closed, limit: limit).id
+        if let id = keptJustNow(file, occasion) { return id }
+        let entry = try copied(file, occasion, limit: limit)
+        // What only grows is not remembered here: it goes when a later copy holds it.
+        state.withLock { $0.recent.insert(entry) }
+        return entry.id
     }
 
     func copied(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights], limit: Int
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, limit: Int
     ) throws(StoreError) -> KeptEntry {
-        try finish(beginCopying(file, limit: limit), path: path, cause: cause, closed: closed)
+        try finish(beginCopying(file, occasion, .oldVersions, limit: limit), occasion)
     }
 
     /// Copies into a name that says "incomplete" until every byte is on the disk. If the store has the same of the same owner, it gets
     /// another name instead.
-    func beginCopying(
-        _ file: borrowing OwnedDescriptor, limit: Int
+    private func beginCopying(
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, _ lettingGo: Tenant.LettingGo, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
         let contents = try examine(file)
         let source = try storing { () throws(Errno) in try file.reopenedForReading() }
         let (id, time) = nextID()
         let name = id.description + Self.incomplete
+        let tenant = tenant(contents.rights, occasion, lettingGo)
         if let same = share(source, contents, as: name) {
-            return UnfinishedCopy(
-                id: id, time: time, contents: contents, method: .shared, reserved: 0, file: same)
-        }
-        let owner = owner(of: contents.rights)
-        let room = Self.room(neededFor: contents.status, limit: limit)
-        try reserve(room, for: owner)
-        do throws(StoreError) {
-            var method = KeepMethod.copy
-            let target = try freeingIfFull(room, of: owner) { () throws(StoreError) in
-                try fill(name, from: source, of: contents, limit: limit, &method)
+            do throws(StoreError) {
+                let body = Ledger.Body(try storing { () throws(Errno) in try same.status() })
+                let reservation = try reserve(Ledger.leastRoom, for: tenant, sharing: body)
+                return UnfinishedCopy(
+                    id: id, time: time, contents: contents, method: .shared, reservation: reservation,
+                    file: same)
+            } catch {
+                undo(name)
+                throw error
             }
-            return UnfinishedCopy(
-                id: id, time: time, contents: contents, method: method, reserved: room, file: target)
-        } catch {
-            release(room, of: owner)
-            throw error
         }
+        var making = Making()
+        let target = try fill(name, from: source, of: contents, for: tenant, limit: limit, &making)
+        return UnfinishedCopy(
+            id: id, time: time, contents: contents, method: making.method, reservation: making.reservation,
+            file: target)
     }
 
     func finish(
-        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
+        _ copy: consuming UnfinishedCopy, _ occasion: Occasion
     ) throws(StoreError) -> KeptEntry {
         let incomplete = copy.id.description + Self.incomplete
-        defer { release(copy.reserved, of: owner(of: copy.contents.rights)) }
+        defer { release(copy.reservation) }
         let status: FileStatus
         do throws(Errno) {
             try synchronise(copy.file)
@@ -148,44 +168,43 @@ final class KeptFiles: Sendable {
             undo(incomplete)
             throw StoreError(error)
         }
-        let entry = KeptEntry(
-            copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
-            at: copy.time)
+        let entry = KeptEntry(copy.id, copy.contents, occasion, method: copy.method, at: copy.time)
         try record(entry)
         enter(entry, as: status)
         return entry
     }
 
     /// Copies without waiting for the disk. Who is killed now has no line for it, and the next opening adopts it.
-    func copyInHurry(_ file: borrowing OwnedDescriptor, limit: Int) throws(StoreError) -> UnfinishedCopy {
-        let copy = try beginCopying(file, limit: limit)
+    func copyInHurry(
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion?, limit: Int
+    ) throws(StoreError) -> UnfinishedCopy {
+        let copy = try beginCopying(
+            file, occasion ?? Occasion(path: [], cause: .suspendedWriter),
+            occasion == nil ? .nothing : .oldVersions, limit: limit)
         let incomplete = copy.id.description + Self.incomplete
         do throws(Errno) {
             try directory.rename(incomplete, to: copy.id.description)
         } catch {
             undo(incomplete)
-            release(copy.reserved, of: owner(of: copy.contents.rights))
+            release(copy.reservation)
             throw StoreError(error)
         }
         return copy
     }
 
     /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does.
-    func record(
-        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights]
-    ) -> KeptID {
+    func record(_ copy: consuming UnfinishedCopy, _ occasion: Occasion) -> KeptID {
         do throws(Errno) {
             try synchronise(copy.file)
             try directory.synchronise(by: synchronise)
         } catch {
             report("kept/\(copy.id) may not outlive a power cut (\(error))")
         }
-        let entry = KeptEntry(
-            copy.id, copy.contents, path: path, cause: cause, closed: closed, method: copy.method,
-            at: copy.time)
+        let entry = KeptEntry(copy.id, copy.contents, occasion, method: copy.method, at: copy.time)
         appendOrOwe(LogLine(entry), owner: RoomOwner(copy.contents.rights))
         enter(entry, as: lookAt(copy.file) ?? copy.contents.status)
-        release(copy.reserved, of: owner(of: copy.contents.rights))
+        state.withLock { $0.recent.insert(entry) }
+        release(copy.reservation)
         return copy.id
     }
 
@@ -198,15 +217,11 @@ final class KeptFiles: Sendable {
         guard !isReadOnly else { throw .readOnly }
         let source = try open(id)
         let contents = try examine(source)
-        let owner = owner(of: contents.rights)
-        let room = Self.room(neededFor: contents.status, limit: limit)
-        try reserve(room, for: owner)
-        defer { release(room, of: owner) }
         let incomplete = id.description + Self.incomplete
-        var method = KeepMethod.copy
-        let target = try freeingIfFull(room, of: owner) { () throws(StoreError) in
-            try fill(incomplete, from: source, of: contents, limit: limit, &method)
-        }
+        let tenant = tenant(contents.rights, Occasion(path: [], cause: .recovered))
+        var making = Making()
+        let target = try fill(incomplete, from: source, of: contents, for: tenant, limit: limit, &making)
+        defer { release(making.reservation) }
         do throws(StoreError) {
             takeRights(target, contents, as: id)
             try storing { () throws(Errno) in
@@ -237,7 +252,7 @@ final class KeptFiles: Sendable {
 
     func discard(_ copy: consuming UnfinishedCopy) {
         undo(copy.id.description)
-        release(copy.reserved, of: owner(of: copy.contents.rights))
+        release(copy.reservation)
     }
 
     func drop(_ id: KeptID, reason: String) throws(StoreError) {
@@ -258,7 +273,7 @@ final class KeptFiles: Sendable {
 }
 
 extension KeptFiles {
-    private func examine(_ file: borrowing OwnedDescriptor) throws(StoreError) -> Contents {
+    func examine(_ file: borrowing OwnedDescriptor) throws(StoreError) -> Contents {
         guard !isReadOnly else { throw .readOnly }
         let status = try storing { () throws(Errno) in try file.status() }
         guard status.isRegularFile else { throw .notAFile }
@@ -275,18 +290,34 @@ extension KeptFiles {
         }
     }
 
+    /// What the making of a copy has come to.
+    private struct Making {
+        var method = KeepMethod.copy
+        var reservation: Reservation?
+    }
+
     /// Makes a file of the store with what another one holds: the owner's, and in the owner's room.
     private func fill(
-        _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents, limit: Int,
-        _ method: inout KeepMethod
+        _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents, for tenant: Tenant,
+        limit: Int, _ making: inout Making
     ) throws(StoreError) -> OwnedDescriptor {
-        let target = try storing { () throws(Errno) in try directory.create(name) }
+        let isCopyable = Int(clamping: contents.status.size) <= limit
         do throws(StoreError) {
-            try give(target, to: contents.status)
-            method = try fill(target, from: source, of: contents, limit: limit)
-            return target
+            // To share blocks takes next to nothing.
+            let room = isCopyable ? Self.room(neededFor: contents.status) : Ledger.leastRoom
+            return try freeingIfFull(room, for: tenant) { () throws(StoreError) in
+                let target = try storing { () throws(Errno) in try directory.create(name) }
+                do throws(StoreError) {
+                    try give(target, to: contents.status)
+                    try fill(target, from: source, of: contents, for: tenant, limit: limit, &making)
+                    return target
+                } catch {
+                    undo(name)
+                    throw error
+                }
+            }
         } catch {
-            undo(name)
+            release(making.reservation)
             throw error
         }
     }
@@ -302,10 +333,11 @@ extension KeptFiles {
         }
     }
 
+    /// No version goes for it before it is known that the contents can be shared, or are not too long to be copied (D210).
     private func fill(
         _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, of contents: Contents,
-        limit: Int
-    ) throws(StoreError) -> KeepMethod {
+        for tenant: Tenant, limit: Int, _ making: inout Making
+    ) throws(StoreError) {
         let owner = RoomOwner(contents.rights)
         let isShared = try storing { () throws(Errno) in
             try source.rewind()
@@ -313,9 +345,14 @@ extension KeptFiles {
                 try source.reflink(to: target)
             }
         }
-        if isShared { return .reflink }
-        let size = try storing { () throws(Errno) in try source.status().size }
-        guard size <= limit else { throw .tooLarge(limit: limit) }
+        let status = try storing { () throws(Errno) in try source.status() }
+        guard isShared || Int(clamping: status.size) <= limit else { throw .tooLarge(limit: limit) }
+        making.method = isShared ? .reflink : .copy
+        if making.reservation == nil {
+            let room = isShared ? Self.room(taken: status) : Self.room(neededFor: status)
+            making.reservation = try reserve(room, for: tenant)
+        }
+        if isShared { return }
         // One byte more than allowed tells a file that grew meanwhile from one that just fits.
         let copied = try storing { () throws(Errno) in
             try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
@@ -323,7 +360,6 @@ extension KeptFiles {
             }
         }
         guard copied <= limit else { throw .tooLarge(limit: limit) }
-        return .copy
     }
 
     /// The copied contents are there; now their name and their line become durable, in this order.
@@ -346,6 +382,7 @@ extension KeptFiles {
         let bytes = lines.flatMap { $0.bytes() }
         try state.withLock { state throws(StoreError) in
             do throws(Errno) {
+                state.nameLog(in: home, by: synchronise)
                 try state.log.append(bytes, owner: owner)
                 state.lines += lines.count
                 state.settle()
@@ -395,6 +432,13 @@ extension KeptFiles {
 }
 
 extension KeptFiles.State {
+    /// A line is on the disk when the name of its log is. That it was not was reported, and is tried again with each line.
+    mutating func nameLog(in home: borrowing StoreDirectory, by synchronise: Synchronisation) {
+        guard logName == .owed else { return }
+        do throws(Errno) { try home.synchronise(by: synchronise) } catch { return }
+        logName = .onDisk
+    }
+
     /// Writes what is owed, if that is possible now.
     mutating func settle() {
         while let line = owed.first {
@@ -408,14 +452,17 @@ extension KeptFiles.State {
 
 extension KeptEntry {
     fileprivate init(
-        _ id: KeptID, _ contents: KeptFiles.Contents, path: [UInt8], cause: KeepCause, closed: [FileRights],
-        method: KeepMethod, at time: Int64
+        _ id: KeptID, _ contents: KeptFiles.Contents, _ occasion: Occasion, method: KeepMethod, at time: Int64
     ) {
         self.init(
-            id: id, path: path, cause: cause, time: time, rights: contents.rights, method: method,
-            device: contents.status.device, inode: contents.status.inode, size: Int(contents.status.size),
-            closed: closed)
+            id: id, path: occasion.path, cause: occasion.cause, time: time, rights: contents.rights,
+            method: method, device: contents.status.device, inode: contents.status.inode,
+            size: Int(clamping: contents.status.size), closed: occasion.closed, user: occasion.user)
     }
+}
+
+extension Ledger.Body {
+    init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
 }
 
 /// Contents that were copied, but may not be on the disk yet.
@@ -425,6 +472,6 @@ package struct UnfinishedCopy: ~Copyable, Sendable {
     let contents: KeptFiles.Contents
     let method: KeepMethod
     /// The room that is held free for it until it is entered.
-    let reserved: Int
+    let reservation: Reservation?
     let file: OwnedDescriptor
 }

@@ -4,23 +4,52 @@
 ///
 /// It is made once, from the log and the files, when a store is opened. From then on it is carried forward.
 struct Ledger: Sendable {
+    /// What even an empty file takes: its inode and its name, and an ordinary line in the log.
+    static let leastRoom = 4096
+
     /// A file of the store. Several versions may share it.
     struct Body: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
     }
 
+    /// The user that made it necessary to keep a version.
+    enum Causer: Hashable, Sendable {
+        /// The owner, root, or the daemon itself.
+        case owner
+        case stranger
+    }
+
+    /// How many steps count on a version.
+    enum Use: Sendable {
+        case one
+        case several
+    }
+
     struct Item: Sendable {
         /// The user that the room is charged to.
         let owner: UInt32
+        let causer: Causer
         /// Empty if it was lost.
         let path: [UInt8]
         let isConflict: Bool
-        /// Whether it is a copy, which nothing but the store can change.
-        let isCopy: Bool
+        let method: KeepMethod
+        /// What its line takes beyond an ordinary one.
+        let line: Int
+        /// When it was kept, by the clock that does not jump.
+        let born: Int64
+        /// Whether that is known: the clock may not have been set.
+        let isDated: Bool
+        /// When a step counted on it last.
+        var since: Int64
+        var use = Use.one
         var body: Body
         var room: Int
         var size: Int
+
+        /// Whether it is a copy, which nothing but the store can change.
+        var isCopy: Bool { [.copy, .reflink, .shared].contains(method) }
+        var nameRoom: Int { Ledger.leastRoom + line }
     }
 
     private struct Kin: Hashable, Sendable {
@@ -30,19 +59,27 @@ struct Ledger: Sendable {
 
     private struct Shared: Sendable {
         let owner: UInt32
+        /// Who came first.
+        let causer: Causer
         var names = 0
         var room = 0
+        /// Whether its blocks are another file's as well, as far as known.
+        var isCloned = false
+
+        /// What is charged beyond its names.
+        var excess: Int { max(room - Ledger.leastRoom, 0) }
     }
 
-    /// Versions in the order of their times, those in conflict apart from the others.
+    /// Versions in the order of their IDs, those in conflict apart from the others.
     private struct Line: Sendable {
         var plain: [KeptID] = []
         var conflicts: [KeptID] = []
+        /// With what is held free for copies that are being made.
         var room = 0
-        /// For copies that are being made.
-        var reserved = 0
+        /// The part of it that other users than the owner have caused.
+        var strangers = 0
 
-        var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && reserved == 0 }
+        var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && room == 0 }
         var count: Int { plain.count + conflicts.count }
 
         mutating func insert(_ id: KeptID, _ isConflict: Bool) {
@@ -66,7 +103,9 @@ struct Ledger: Sendable {
     func count(of path: [UInt8]) -> Int { documents[path]?.count ?? 0 }
 
     /// What an owner's versions take, with those that are being made.
-    func room(of owner: UInt32) -> Int { owners[owner].map { $0.room + $0.reserved } ?? 0 }
+    func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
+    /// The part of it that strangers have caused.
+    func strangersRoom(of owner: UInt32) -> Int { owners[owner]?.strangers ?? 0 }
 
     mutating func insert(_ id: KeptID, _ item: Item) {
         remove(id)
@@ -79,9 +118,8 @@ struct Ledger: Sendable {
 
     mutating func remove(_ id: KeptID) {
         guard let item = items.removeValue(forKey: id) else { return }
-        subtract(item)
         owners[item.owner]?.remove(id, item.isConflict)
-        if owners[item.owner]?.isEmpty ?? false { owners[item.owner] = nil }
+        subtract(item)
         documents[item.path]?.remove(id, item.isConflict)
         if documents[item.path]?.isEmpty ?? false { documents[item.path] = nil }
         let key = Kin(owner: item.owner, size: item.size)
@@ -98,80 +136,176 @@ struct Ledger: Sendable {
         if !item.isCopy { item.size = size }
         items[id] = item
         add(item)
+        // Other versions may have the same file.
+        guard var shared = bodies[body] else { return }
+        let former = shared.excess
+        shared.room = room
+        bodies[body] = shared
+        charge(shared.excess - former, to: shared.owner, shared.causer)
     }
 
-    mutating func reserve(_ room: Int, for owner: UInt32) { owners[owner, default: Line()].reserved += room }
+    /// Whether a version was kept after a moment, so that a step may count on it. It stays then as if it were kept `now`.
+    mutating func spare(_ id: KeptID, keptAfter moment: Int64, for use: Use, at now: Int64) -> Bool {
+        guard let item = items[id], item.born > moment else { return false }
+        items[id]?.since = now
+        if use == .several { items[id]?.use = use }
+        return true
+    }
 
-    mutating func release(_ room: Int, of owner: UInt32) {
-        owners[owner]?.reserved -= room
+    mutating func reserve(_ reservation: Reservation) {
+        charge(reservation.bytes, to: reservation.owner, reservation.causer)
+    }
+
+    mutating func release(_ reservation: Reservation) {
+        charge(-reservation.bytes, to: reservation.owner, reservation.causer)
+    }
+
+    /// Copies of an owner's files that are of a size, the last one first, and not more than so many.
+    func copies(of owner: UInt32, size: Int, most: Int) -> [KeptID] {
+        (kin[Kin(owner: owner, size: size)] ?? []).suffix(most).reversed()
+    }
+
+    private mutating func charge(_ bytes: Int, to owner: UInt32, _ causer: Causer) {
+        owners[owner, default: Line()].room += bytes
+        if causer == .stranger { owners[owner]?.strangers += bytes }
         if owners[owner]?.isEmpty ?? false { owners[owner] = nil }
     }
 
-    /// Copies of an owner's files that are of a size, the last one first.
-    func copies(of owner: UInt32, size: Int) -> [KeptID] {
-        (kin[Kin(owner: owner, size: size)] ?? []).reversed()
-    }
-
     private mutating func add(_ item: Item) {
-        var shared = bodies[item.body] ?? Shared(owner: item.owner)
+        charge(item.nameRoom, to: item.owner, item.causer)
+        var shared = bodies[item.body] ?? Shared(owner: item.owner, causer: item.causer)
         shared.names += 1
+        if item.method == .reflink { shared.isCloned = true }
         if shared.names == 1 {
             shared.room = item.room
-            owners[shared.owner]?.room += item.room
+            charge(shared.excess, to: shared.owner, shared.causer)
         }
         bodies[item.body] = shared
     }
 
     private mutating func subtract(_ item: Item) {
+        charge(-item.nameRoom, to: item.owner, item.causer)
         guard var shared = bodies[item.body] else { return }
         shared.names -= 1
-        if shared.names == 0 { owners[shared.owner]?.room -= shared.room }
+        if shared.names == 0 { charge(-shared.excess, to: shared.owner, shared.causer) }
         bodies[item.body] = shared.names == 0 ? nil : shared
     }
+}
+
+/// Room that is held free for a version until it is entered.
+struct Reservation: Sendable {
+    let owner: UInt32
+    let causer: Ledger.Causer
+    let bytes: Int
 }
 
 /// What goes first.
 extension Ledger {
     typealias Choice = (KeptID) -> Bool
 
-    /// The owner's oldest versions that are in no conflict, as many as free the room; nil if these do not.
-    func oldest(
-        of owner: UInt32, freeing room: Int, before time: Int64, sparing isSpared: Choice
-    ) -> [KeptID]? {
-        var chosen: [KeptID] = []
-        var names: [Body: Int] = [:]
-        var freed = 0
-        for id in owners[owner]?.plain ?? [] {
-            if freed >= room || id.nanoseconds >= time { break }
-            guard let item = items[id], !isSpared(id) else { continue }
-            chosen.append(id)
-            names[item.body, default: 0] += 1
-            if let shared = bodies[item.body], names[item.body] == shared.names { freed += shared.room }
+    /// What is wanted of versions that are to go.
+    struct Wish {
+        /// What counts as room.
+        enum Measure {
+            /// What the owner is charged.
+            case charges
+            /// Blocks of the disk. Of a file that is not the store's alone the caller knows how many names it has.
+            case blocks
         }
-        return freed >= room ? chosen : nil
+
+        let owner: UInt32
+        let room: Int
+        let measure: Measure
+        /// Versions that no step has counted on since then may go; those in conflict only after all others, and since another moment.
+        let before: Int64
+        let conflictsBefore: Int64
+        /// Only those of one document.
+        var path: [UInt8]?
+        /// Only those that strangers have caused.
+        var onlyStrangers = false
+        /// Not the versions that have this file.
+        var spared: Body?
     }
 
-    /// The year 2020. An earlier time is that of a clock that was not set, and tells no age.
-    private static let leastTime: Int64 = 1_577_836_800_000_000_000
-
-    /// Those older than a time.
-    func all(before time: Int64, sparing isSpared: Choice) -> [KeptID] {
-        owners.values.flatMap { line in
-            [line.plain, line.conflicts].flatMap { ids in
-                ids.prefix { $0.nanoseconds < time }.filter {
-                    $0.nanoseconds >= Self.leastTime && !isSpared($0)
-                }
-            }
+    /// The oldest versions, as many as fulfil a wish, those in conflict last; nil if these do not.
+    ///
+    /// What frees nothing does not go: a name whose file another version holds as well goes only if names alone have to do.
+    func oldest(
+        _ wish: Wish, sparing isSpared: Choice,
+        isStoresAlone: (KeptID, _ names: Int) -> Bool = { _, _ in true }
+    ) -> [KeptID]? {
+        guard wish.room > 0 else { return [] }
+        guard let line = wish.path.map({ documents[$0] }) ?? owners[wish.owner] else { return nil }
+        func mayGo(_ id: KeptID, before time: Int64) -> Bool {
+            guard let item = items[id], item.owner == wish.owner, item.since < time,
+                item.body != wish.spared, !isSpared(id)
+            else { return false }
+            return !wish.onlyStrangers || item.causer == .stranger
         }
+        let plain = line.plain.filter { mayGo($0, before: wish.before) }
+        if let chosen = choose(from: plain, wish, isStoresAlone) { return chosen }
+        let conflicts = line.conflicts.filter { mayGo($0, before: wish.conflictsBefore) }
+        return conflicts.isEmpty ? nil : choose(from: plain + conflicts, wish, isStoresAlone)
+    }
+
+    private func choose(
+        from ids: [KeptID], _ wish: Wish, _ isStoresAlone: (KeptID, _ names: Int) -> Bool
+    ) -> [KeptID]? {
+        let files = wholeFiles(from: ids, wish, isStoresAlone)
+        if let files { return files }
+        guard wish.measure == .charges else { return nil }
+        return names(from: ids, wish)
+    }
+
+    /// Versions with which their files go.
+    private func wholeFiles(
+        from ids: [KeptID], _ wish: Wish, _ isStoresAlone: (KeptID, _ names: Int) -> Bool
+    ) -> [KeptID]? {
+        var chosen: [Body: [KeptID]] = [:]
+        var gone: [KeptID] = []
+        var freed = 0
+        for id in ids {
+            guard let item = items[id], let shared = bodies[item.body] else { continue }
+            chosen[item.body, default: []].append(id)
+            guard let names = chosen[item.body], names.count == shared.names else { continue }
+            switch wish.measure {
+            case .charges: freed += shared.excess + names.reduce(0) { $0 + (items[$1]?.nameRoom ?? 0) }
+            case .blocks:
+                guard !shared.isCloned, item.isCopy || isStoresAlone(id, shared.names) else { continue }
+                freed += shared.room
+            }
+            gone += names
+            if freed >= wish.room { return gone.sorted() }
+        }
+        return nil
+    }
+
+    private func names(from ids: [KeptID], _ wish: Wish) -> [KeptID]? {
+        var left: [Body: Int] = [:]
+        var gone: [KeptID] = []
+        var freed = 0
+        for id in ids {
+            guard let item = items[id], let shared = bodies[item.body] else { continue }
+            gone.append(id)
+            left[item.body, default: shared.names] -= 1
+            freed += item.nameRoom + (left[item.body] == 0 ? shared.excess : 0)
+            if freed >= wish.room { return gone }
+        }
+        return nil
+    }
+
+    /// Those kept before a moment.
+    func all(before moment: Int64, sparing isSpared: Choice) -> [KeptID] {
+        items.filter { $1.isDated && $1.since < moment && !isSpared($0) }.keys.sorted()
     }
 
     /// The oldest versions of a document that are more than so many. Those in conflict go last.
     func oldest(
-        of path: [UInt8], beyond most: Int, before time: Int64, sparing isSpared: Choice
+        of path: [UInt8], beyond most: Int, before moment: Int64, sparing isSpared: Choice
     ) -> [KeptID] {
         guard let line = documents[path], line.count > most else { return [] }
         let candidates = [line.plain, line.conflicts].flatMap { ids in
-            ids.prefix { $0.nanoseconds < time }.filter { !isSpared($0) }
+            ids.filter { id in items[id].map { $0.since < moment } ?? false && !isSpared(id) }
         }
         return Array(candidates.prefix(line.count - most))
     }

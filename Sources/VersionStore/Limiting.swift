@@ -3,28 +3,70 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// The limits of what is kept (D193).
+/// Whose room a version takes, and what may go for it.
+struct Tenant: Sendable {
+    enum LettingGo: Sendable {
+        /// The version may never be needed.
+        case nothing
+        case oldVersions
+    }
+
+    let owner: UInt32
+    let causer: Ledger.Causer
+    let path: [UInt8]
+    let lettingGo: LettingGo
+    /// What the line takes in the log beyond an ordinary one.
+    let line: Int
+}
+
+/// The limits of what is kept (D193, D210 to D212).
 extension KeptFiles {
-    /// What even an empty file takes: its inode and its name, and its line in the log.
-    private static let leastRoom = 4096
     private static let blockSize = 512
     /// A file system below may say anything: sums of this many do not overflow.
     private static let mostBlocks: UInt64 = 1 << 40
+    /// For how long a step may count on a version that was kept before; also a full disk does not take it away by then.
+    private static let youth = Int64(60_000_000_000)
+    /// Of an ordinary line.
+    private static let ordinaryLine = 1024
 
     /// What a file takes on the disk.
     static func room(taken status: FileStatus) -> Int {
-        max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, leastRoom)
+        max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, Ledger.leastRoom)
     }
 
-    /// What a copy of a file may take. What is too long to be copied can only share the blocks that there are.
-    static func room(neededFor status: FileStatus, limit: Int) -> Int {
-        let size = Int(clamping: status.size)
-        guard size <= limit else { return room(taken: status) }
-        return max((size + leastRoom - 1) / leastRoom * leastRoom, leastRoom)
+    /// What a copy of a file may take.
+    static func room(neededFor status: FileStatus) -> Int {
+        let unit = Ledger.leastRoom
+        // The size of what is copied has a limit.
+        return max((min(Int(clamping: status.size), .max - unit) + unit - 1) / unit * unit, unit)
+    }
+
+    /// What a line takes beyond an ordinary one: the path twice, and the rights of directories above.
+    static func line(of occasion: Occasion, _ rights: FileRights) -> Int {
+        let path = occasion.path.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
+        let lists = ([rights] + occasion.closed).reduce(0) {
+            $0 + 96 + ($1.accessControlList?.count ?? 0) / 3 * 4
+        }
+        return max(path + occasion.path.count / 3 * 4 + lists - ordinaryLine, 0)
     }
 
     /// The user that versions of a file are charged to. All that a user's daemon keeps is that user's.
     func owner(of rights: FileRights) -> UInt32 { OwnProcess.user == 0 ? rights.user : OwnProcess.user }
+
+    func tenant(_ rights: FileRights, _ occasion: Occasion, _ lettingGo: Tenant.LettingGo = .oldVersions)
+        -> Tenant
+    {
+        let owner = owner(of: rights)
+        return Tenant(
+            owner: owner, causer: causer(occasion.user, owner), path: occasion.path, lettingGo: lettingGo,
+            line: Self.line(of: occasion, rights))
+    }
+
+    /// Root may do what it wants with what users have.
+    func causer(_ user: UInt32?, _ owner: UInt32) -> Ledger.Causer {
+        guard let user, user != owner, user != 0 else { return .owner }
+        return .stranger
+    }
 
     /// How many bytes the versions of one owner may take.
     private func limit() throws(StoreError) -> Int {
@@ -35,72 +77,127 @@ extension KeptFiles {
     }
 
     /// Holds room free for a version, for which the owner's oldest ones go if need be.
-    func reserve(_ room: Int, for owner: UInt32) throws(StoreError) {
+    ///
+    /// What strangers cause takes half of the room at most, and pushes out versions of the same document only.
+    /// `body` is a file that the version is to share.
+    func reserve(_ room: Int, for tenant: Tenant, sharing body: Ledger.Body? = nil) throws(StoreError)
+        -> Reservation
+    {
         let limit = try limit()
-        let isFree = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is reached")
-        {
-            ledger in
-            let excess = ledger.room(of: owner) + room - limit
-            return excess <= 0 ? 0 : room > limit ? nil : excess
+        let reservation = Reservation(owner: tenant.owner, causer: tenant.causer, bytes: room + tenant.line)
+        var bound = limit
+        let isFree = try free(because: "the limit of \(limit) bytes is reached") { ledger in
+            var excess = ledger.room(of: tenant.owner) + reservation.bytes - limit
+            var isStrangers = false
+            if tenant.causer == .stranger {
+                let beyond = ledger.strangersRoom(of: tenant.owner) + reservation.bytes - limit / 2
+                isStrangers = beyond > 0
+                excess = max(excess, beyond)
+                if isStrangers { bound = limit / 2 }
+            }
+            guard excess <= 0 || tenant.lettingGo == .oldVersions && reservation.bytes <= bound else {
+                return nil
+            }
+            var wish = wish(tenant, excess, .charges, before: uncertain)
+            (wish.onlyStrangers, wish.spared) = (isStrangers, body)
+            return wish
         } then: {
-            $0.reserve(room, for: owner)
+            $0.reserve(reservation)
         }
-        guard isFree else { throw .overLimit(limit) }
+        guard isFree else { throw .overLimit(bound) }
+        return reservation
     }
 
-    func release(_ room: Int, of owner: UInt32) {
-        guard room > 0 else { return }
-        state.withLock { $0.ledger.release(room, of: owner) }
+    func release(_ reservation: Reservation?) {
+        guard let reservation else { return }
+        state.withLock { $0.ledger.release(reservation) }
     }
 
-    /// Runs a step that writes to the disk. If there is no room, or the owner's quota is used up, the owner's oldest versions go, however
-    /// new they are, and the step is tried once more.
+    /// Runs a step that writes to the disk. If there is no room, or the owner's quota is used up, the owner's oldest versions go, but
+    /// for the newest, for which other steps are not taken yet; and the step is tried once more.
     func freeingIfFull(
-        _ room: Int, of owner: UInt32, _ step: () throws(StoreError) -> OwnedDescriptor
+        _ room: Int, for tenant: Tenant, _ step: () throws(StoreError) -> OwnedDescriptor
     ) throws(StoreError) -> OwnedDescriptor {
         do throws(StoreError) {
             return try step()
         } catch .noSpace {
-            let isFree = try free(of: owner, before: .max, because: "the disk or the quota is full") { _ in
-                room
+            guard tenant.lettingGo == .oldVersions else { throw .noSpace }
+            let isFree = try free(because: "the disk or the quota is full") { _ in
+                wish(tenant, room, .blocks, before: steadyClock() &- Self.youth)
             }
             guard isFree else { throw .noSpace }
             return try step()
         }
     }
 
-    /// Versions from before this moment may go.
-    private var uncertain: Int64 { clock() &- Int64(clamping: limits.certain.nanoseconds) }
+    private func wish(
+        _ tenant: Tenant, _ room: Int, _ measure: Ledger.Wish.Measure, before moment: Int64
+    ) -> Ledger.Wish {
+        Ledger.Wish(
+            owner: tenant.owner, room: room, measure: measure, before: moment,
+            conflictsBefore: min(moment, uncertain), path: tenant.causer == .stranger ? tenant.path : nil)
+    }
 
-    /// Lets the oldest of an owner's versions go that are in no conflict. `need` says how many bytes are wanted, or nil if that is in vain.
+    /// Versions on which no step has counted since this moment may go. A step may not be taken yet whatever the option says.
+    private var uncertain: Int64 {
+        steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
+    }
+
+    /// Whether a version may stand for one that was to be kept now. If so, it stays as long as that.
+    func spare(_ id: KeptID, for use: Ledger.Use) -> Bool {
+        let now = steadyClock()
+        return state.withLock { $0.ledger.spare(id, keptAfter: now &- Self.youth, for: use, at: now) }
+    }
+
+    /// Lets the oldest of an owner's versions go, those in conflict last. Nil for a wish: it is in vain.
     /// Nothing goes if all that may go is not enough.
     private func free(
-        of owner: UInt32, before time: Int64, because reason: String, _ need: (Ledger) -> Int?,
+        because reason: String, _ wish: (Ledger) -> Ledger.Wish?,
         then step: (inout Ledger) -> Void = { _ in }
     ) throws(StoreError) -> Bool {
         let written = writers.all
-        let gone: [KeptID]? = state.withLock { state in
-            guard let room = need(state.ledger),
-                let chosen = state.ledger.oldest(
-                    of: owner, freeing: room, before: time, sparing: written.contains)
-            else { return nil }
+        let gone: Gone? = state.withLock { state in
+            guard let wish = wish(state.ledger) else { return nil }
+            let chosen = state.ledger.oldest(wish, sparing: written.contains) { linkCount($0) == $1 }
+            guard let chosen else { return nil }
+            var conflicts = 0
+            for id in chosen where state.ledger[id]?.isConflict ?? false { conflicts += 1 }
             for id in chosen { state.ledger.remove(id) }
             step(&state.ledger)
-            return chosen
+            return Gone(ids: chosen, conflicts: conflicts, owner: wish.owner)
         }
         guard let gone else { return false }
-        letGo(of: gone, because: reason, "of user \(owner)")
+        letGo(of: gone.ids, because: reason, gone.whose)
         return true
+    }
+
+    private struct Gone {
+        let ids: [KeptID]
+        let conflicts: Int
+        let owner: UInt32
+
+        var whose: String {
+            let part = conflicts == ids.count ? ", in conflict" : ", \(conflicts) of them in conflict"
+            return "of user \(owner)\(conflicts > 0 ? part : "")"
+        }
+    }
+
+    /// How many names the file of a version has, anywhere. Nil if that cannot be seen.
+    private func linkCount(_ id: KeptID) -> Int? {
+        do throws(Errno) {
+            return Int(clamping: try directory.path(of: id.description).status().linkCount)
+        } catch {
+            return nil
+        }
     }
 
     /// Lets versions go that are too old, or too many; then those that exceed the room. Call it now and then.
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
-        let now = clock()
+        let moment = steadyClock() &- Int64(clamping: limits.age.nanoseconds)
         let old: [KeptID] = state.withLock { state in
-            let time = now &- Int64(clamping: limits.age.nanoseconds)
-            let old = state.ledger.all(before: time, sparing: written.contains)
+            let old = state.ledger.all(before: moment, sparing: written.contains)
             for id in old { state.ledger.remove(id) }
             return old
         }
@@ -109,9 +206,9 @@ extension KeptFiles {
         do throws(StoreError) {
             let limit = try limit()
             for owner in state.withLock({ $0.ledger.owners(beyond: limit) }) {
-                _ = try free(of: owner, before: uncertain, because: "the limit of \(limit) bytes is exceeded")
-                {
-                    $0.room(of: owner) - limit
+                let tenant = Tenant(owner: owner, causer: .owner, path: [], lettingGo: .oldVersions, line: 0)
+                _ = try free(because: "the limit of \(limit) bytes is exceeded") {
+                    wish(tenant, $0.room(of: owner) - limit, .charges, before: uncertain)
                 }
             }
         } catch {
@@ -140,10 +237,10 @@ extension KeptFiles {
         drop(ids, because: reason)
     }
 
-    /// What nobody needs to hear of.
+    /// What nobody needs to hear of. A version stays on which another step counts as well.
     func letGo(ofKnown ids: [KeptID], because reason: String) {
         let known: [KeptID] = state.withLock { state in
-            let known = ids.filter { state.ledger[$0] != nil }
+            let known = ids.filter { state.ledger[$0]?.use == .one }
             for id in known { state.ledger.remove(id) }
             return known
         }
@@ -191,17 +288,24 @@ extension KeptFiles {
 extension KeptFiles {
     /// Enters a version that is there. What is too much of its document goes.
     func enter(_ entry: KeptEntry, as status: FileStatus) {
-        state.withLock { state in state.ledger.insert(entry.id, item(entry, status)) }
+        let item = item(entry, status, bornAt: steadyClock())
+        state.withLock { $0.ledger.insert(entry.id, item) }
         if state.withLock({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
     }
 
-    func item(_ entry: KeptEntry, _ status: FileStatus) -> Ledger.Item {
-        Ledger.Item(
-            owner: owner(of: entry.rights), path: entry.path, isConflict: entry.cause.isConflict,
-            isCopy: [.copy, .reflink, .shared].contains(entry.method),
+    func item(_ entry: KeptEntry, _ status: FileStatus, bornAt moment: Int64) -> Ledger.Item {
+        let owner = owner(of: entry.rights)
+        return Ledger.Item(
+            owner: owner, causer: causer(entry.user, owner), path: entry.path,
+            isConflict: entry.cause.isConflict, method: entry.method,
+            line: Self.line(of: Occasion(entry), entry.rights), born: moment,
+            isDated: entry.time >= Self.leastTime, since: moment,
             body: Ledger.Body(device: status.device, inode: status.inode), room: Self.room(taken: status),
             size: Int(clamping: status.size))
     }
+
+    /// The year 2020. An earlier time is that of a clock that was not set, and tells no age.
+    static let leastTime: Int64 = 1_577_836_800_000_000_000
 
     /// A link's file may have been written to, or replaced, since it was entered.
     func measure(_ id: KeptID) {
@@ -215,69 +319,6 @@ extension KeptFiles {
         } catch {
             // It was let go of.
             return
-        }
-    }
-}
-
-/// Equal contents of one owner are stored once.
-extension KeptFiles {
-    /// Of how many copies of the same size the beginning, the middle and the end are looked at.
-    private static let mostLooks = 32
-    /// How many are compared byte by byte.
-    private static let mostComparisons = 4
-    private static let sample = 4096
-
-    /// Gives a copy that holds what a file holds one more name, and opens it. It is compared, and not believed, that it does.
-    func share(
-        _ file: borrowing OwnedDescriptor, _ contents: Contents, as name: String
-    ) -> OwnedDescriptor? {
-        let owner = owner(of: contents.rights)
-        let size = Int(clamping: contents.status.size)
-        let candidates = state.withLock { $0.ledger.copies(of: owner, size: size).prefix(Self.mostLooks) }
-        var comparisons = 0
-        for id in candidates where comparisons < Self.mostComparisons {
-            do throws(Errno) {
-                let copy = try directory.open(id.description)
-                let status = try copy.status()
-                // What an earlier release has copied is root's, and not charged to the owner.
-                guard status.user == owner, Int(status.size) == size, try isAlike(file, copy, size) else {
-                    continue
-                }
-                comparisons += 1
-                guard try file.hasSameContents(as: copy, count: size), try file.status().size == size
-                else { continue }
-                try directory.link(copy, as: name)
-                return copy
-            } catch {
-                // It was let go of, or has as many names as it can have. The file is copied then, or another one found.
-                continue
-            }
-        }
-        return nil
-    }
-
-    /// Whether two files are equal where that is quickly seen.
-    private func isAlike(
-        _ one: borrowing OwnedDescriptor, _ other: borrowing OwnedDescriptor, _ size: Int
-    ) throws(Errno) -> Bool {
-        for offset in [size - Self.sample, 0, size / 2] {
-            let start = max(0, offset)
-            guard try one.hasSameContents(as: other, from: start, count: min(Self.sample, size - start))
-            else { return false }
-        }
-        return true
-    }
-
-    /// Whether a file holds what is kept under an ID, byte by byte.
-    func holds(_ id: KeptID, _ file: borrowing OwnedDescriptor) throws(StoreError) -> Bool {
-        let copy = try open(id)
-        return try storing { () throws(Errno) in
-            let source = try file.reopenedForReading()
-            let size = Int(clamping: try copy.status().size)
-            guard try source.status().size == size, try source.hasSameContents(as: copy, count: size) else {
-                return false
-            }
-            return try source.status().size == size
         }
     }
 }

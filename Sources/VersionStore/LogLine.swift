@@ -22,6 +22,8 @@ struct LogLine: Codable, Sendable {
     var group: UInt32?
     var mode: UInt32?
     var accessControlList: Data?
+    /// The user whose step it was kept for.
+    var by: UInt32?
     /// The directories above that not everybody could enter.
     var closed: [Directory]?
     var method: String?
@@ -75,6 +77,7 @@ struct LogLine: Codable, Sendable {
         group = entry.rights.group
         mode = entry.rights.mode
         accessControlList = entry.rights.accessControlList.map { Data($0) }
+        by = entry.user
         closed = entry.closed.isEmpty ? nil : entry.closed.map(Directory.init)
         method = entry.method.rawValue
         device = entry.device
@@ -99,7 +102,7 @@ struct LogLine: Codable, Sendable {
                 user: user, group: group, mode: mode,
                 accessControlList: accessControlList.map { Array($0) }),
             method: method.flatMap(KeepMethod.init) ?? .unknown, device: device ?? 0, inode: inode ?? 0,
-            size: size ?? 0, closed: (closed ?? []).map(\.rights))
+            size: size ?? 0, closed: (closed ?? []).map(\.rights), user: by)
     }
 
     /// The line with its newline.

@@ -26,12 +26,16 @@ extension KeptFiles {
     func renewLogIfLong() {
         state.withLock { state in
             let least = max(leastRenewedLines, 2 * state.linesRenewed, 4 * state.ledger.count)
-            guard state.lines >= least else { return }
+            var size = 0
             do throws(Errno) {
+                size = try state.log.size()
+                guard state.lines >= least || size >= max(leastRenewedBytes, 2 * state.bytesRenewed) else {
+                    return
+                }
                 try renewLog(&state)
             } catch {
                 // It is as good as before, and is tried again when it is twice as long.
-                state.linesRenewed = state.lines
+                (state.linesRenewed, state.bytesRenewed) = (state.lines, size)
                 report("kept.log could not be written anew (\(error))")
             }
         }
@@ -55,7 +59,14 @@ extension KeptFiles {
             lines += 1
         }
         state.log = try replaceLog(by: text)
-        (state.lines, state.linesRenewed) = (lines, lines)
+        (state.lines, state.linesRenewed, state.bytesRenewed) = (lines, lines, text.count)
+        // It is the log by now, whether or not a power cut would leave it there.
+        do throws(Errno) {
+            try home.synchronise(by: synchronise)
+        } catch {
+            state.logName = .owed
+            report("kept.log was written anew, and may not outlive a power cut (\(error))")
+        }
     }
 
     /// A program that opens the log from here on finds the new one, which is locked before.
@@ -69,7 +80,6 @@ extension KeptFiles {
             guard try log.lockAtOnce() else { throw Errno.busy }
             let renewed = try KeptLog(log, synchronisingBy: synchronise)
             try home.replace(StoreLayout.log, by: name)
-            try home.synchronise(by: synchronise)
             return renewed
         } catch {
             takeBack(name)
@@ -77,7 +87,6 @@ extension KeptFiles {
         }
     }
 
-    /// It has its new name if only the directory did not reach the disk.
     private func takeBack(_ name: String) {
         do throws(Errno) {
             try home.remove(name)

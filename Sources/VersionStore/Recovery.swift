@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import LinuxSystem
 import Synchronization
 
@@ -10,6 +11,8 @@ extension KeptFiles {
         var last: KeptID?
         var unreadable = 0
         var lines = 0
+        /// The last moment that a line tells of.
+        var latest: Int64?
 
         mutating func count(_ id: KeptID) { last = max(last ?? id, id) }
     }
@@ -23,26 +26,55 @@ extension KeptFiles {
         state.withLock { [last = census.last, lines = census.lines] state in
             (state.lastID, state.lines) = (last, lines)
         }
+        let ages = ages(upTo: census.latest)
         if census.unreadable > 0 { report("kept.log: \(census.unreadable) torn or unknown lines skipped") }
         try sweep(names)
         for id in files.sorted() {
             if census.dropped.contains(id) {
                 try remove(id.description)
             } else if let entry = census.live[id] {
-                if let entry { enter(entry) }
+                if let entry { enter(entry, ages) }
             } else {
-                try adopt(id)
+                try adopt(id, ages)
             }
         }
         reportMissing(Set(census.live.keys).subtracting(files))
         prune()
     }
 
+    /// How old versions are when the store is opened (D211). From then on a clock counts that does not jump.
+    private struct Ages {
+        /// What is the same moment by the clock of what was written, and by the one that does not jump.
+        let now: Int64
+        let steadyNow: Int64
+
+        /// What has a later time has no age: the clock was ahead then.
+        func moment(of time: Int64) -> Int64 {
+            let (age, overflow) = now.subtractingReportingOverflow(time)
+            return steadyNow &- max(overflow ? 0 : age, 0)
+        }
+    }
+
+    /// A clock that is far ahead of the last line may not have been set. Then the time since that line does not count.
+    private func ages(upTo latest: Int64?) -> Ages {
+        let now = clock()
+        let most = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
+        guard let latest, latest >= Self.leastTime, now > latest, !most.overflow,
+            now - latest > most.partialValue
+        else { return Ages(now: now, steadyNow: steadyClock()) }
+        report("the clock is far ahead of the last version: the time since then is not counted")
+        return Ages(now: latest, steadyNow: steadyClock())
+    }
+
+    /// 30 days.
+    private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
+
     /// A version that cannot be looked at takes no room as far as is known; it may be seen the next time.
-    private func enter(_ entry: KeptEntry) {
+    private func enter(_ entry: KeptEntry, _ ages: Ages) {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
-            state.withLock { state in state.ledger.insert(entry.id, item(entry, status)) }
+            let item = item(entry, status, bornAt: ages.moment(of: entry.time))
+            state.withLock { state in state.ledger.insert(entry.id, item) }
         } catch {
             report("kept/\(entry.id) could not be looked at (\(error))")
         }
@@ -61,6 +93,7 @@ extension KeptFiles {
             guard let id = KeptID(line.id) else { return }
             census.count(id)
             census.lines += 1
+            census.latest = max(census.latest ?? line.nanoseconds, line.nanoseconds)
             if line.event == .kept { census.live[id] = .some(line.entry) }
             if line.isDrop {
                 census.live[id] = nil
@@ -85,7 +118,7 @@ extension KeptFiles {
     ///
     /// A linked file has its owner, and so has a copy. Nobody else gets to read it: in which
     /// directories it lay is not known any more, and these may have been closed to others.
-    private func adopt(_ id: KeptID) throws(StoreError) {
+    private func adopt(_ id: KeptID, _ ages: Ages) throws(StoreError) {
         let entry = try storing { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
@@ -93,7 +126,8 @@ extension KeptFiles {
                 id: id, path: [], cause: .recovered, time: id.nanoseconds,
                 rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
-            state.withLock { state in state.ledger.insert(id, item(entry, status)) }
+            let item = item(entry, status, bornAt: ages.moment(of: entry.time))
+            state.withLock { state in state.ledger.insert(id, item) }
             return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")

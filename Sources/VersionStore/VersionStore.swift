@@ -27,20 +27,23 @@ package final class VersionStore: Sendable {
     ///   - largestCopy: the most bytes that are copied.
     ///   - limits: how much is kept.
     ///   - clock: nanoseconds since 1970.
+    ///   - steadyClock: nanoseconds by which versions grow old, which go on while the machine sleeps, and do not jump. A `clock` of the
+    ///     caller's does not jump either, if this is nil.
     ///   - synchronise: brings a file or a directory to the disk.
     ///   - log: hears of everything that was not as it should be, and of what had to go, one sentence each.
-    ///   - leastRenewedLines: a log of fewer lines is not written anew.
+    ///   - leastRenewedLines: a log of fewer lines is not written anew, unless it is long.
+    ///   - leastRenewedBytes: how long.
     ///   - takeLock: takes the exclusive lock of a file, or says that it cannot be had.
     /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
     package init(
         in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
         limits: StoreLimits = StoreLimits(),
-        clock: @escaping @Sendable () -> Int64 = WallClock.nanoseconds,
+        clock: (@Sendable () -> Int64)? = nil, steadyClock: (@Sendable () -> Int64)? = nil,
         synchronisingBy synchronise: @escaping Synchronisation = { file throws(Errno) in
             try file.synchronise()
         },
         log: @escaping @Sendable (String) -> Void,
-        renewingLogsOf leastRenewedLines: Int = 4096,
+        renewingLogsOf leastRenewedLines: Int = 4096, orOfBytes leastRenewedBytes: Int = 8 << 20,
         takingLockBy takeLock: StoreLayout.LockTaking = { file throws(Errno) in try file.lockAtOnce() }
     ) throws(StoreError) {
         self.largestCopy = largestCopy
@@ -48,8 +51,10 @@ package final class VersionStore: Sendable {
         do throws(StoreError) {
             let layout = try StoreLayout.open(in: root, takingLockBy: takeLock, log: log)
             let settings = StoreSettings(
-                limits: limits, clock: clock, log: log, synchronise: synchronise,
-                leastRenewedLines: leastRenewedLines)
+                limits: limits, clock: clock ?? WallClock.nanoseconds,
+                steadyClock: steadyClock ?? clock ?? WallClock.steadyNanoseconds, log: log,
+                synchronise: synchronise, leastRenewedLines: leastRenewedLines,
+                leastRenewedBytes: leastRenewedBytes)
             let files = try KeptFiles(layout, settings, writers: writers)
             try files.recover()
             self.files = files
@@ -73,33 +78,41 @@ package final class VersionStore: Sendable {
     /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
     ///
     /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source, and `closed` are the directories
-    /// on that way which not everybody may enter.
+    /// on that way which not everybody may enter. `user` is the one whose step makes it necessary: what others than the owner cause has
+    /// less room.
     package func keepByLinking(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = [],
+        by user: UInt32? = nil
     ) throws(StoreError) -> KeptID {
-        try present().link(file, path: path, cause: cause, closed: closed)
+        try present().link(file, Occasion(path: path, cause: cause, closed: closed, user: user))
     }
 
     /// Keeps the contents of a file about to be overwritten: shared where the file system can, else
-    /// copied.
+    /// copied. What was kept of the path a moment ago and is the same stands for that.
     package func keepByCopying(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = [],
+        by user: UInt32? = nil
     ) throws(StoreError) -> KeptID {
-        try present().copy(file, path: path, cause: cause, closed: closed, limit: largestCopy)
+        try present().copy(
+            file, Occasion(path: path, cause: cause, closed: closed, user: user), limit: largestCopy)
     }
 
     /// Copies the contents of a file as ``keepByCopying(_:path:cause:)`` does, but waits for no disk: for what somebody writes all
     /// the time, and that is about to be overwritten. Either ``record(_:path:cause:)`` or ``discard(_:)`` is to follow; of who is
-    /// killed before, the next opening finds the contents, and not whose they were.
-    package func copyInHurry(_ file: borrowing OwnedDescriptor) throws(StoreError) -> UnfinishedCopy {
-        try present().copyInHurry(file, limit: largestCopy)
+    /// killed before, the next opening finds the contents, and not whose they were. For a copy without an occasion, which may never be
+    /// needed, no other version goes.
+    package func copyInHurry(
+        _ file: borrowing OwnedDescriptor, for occasion: Occasion? = nil
+    ) throws(StoreError) -> UnfinishedCopy {
+        try present().copyInHurry(file, occasion, limit: largestCopy)
     }
 
     /// What was copied is on the disk when this returns, and listed, or the log has heard why not.
     package func record(
-        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
+        _ copy: consuming UnfinishedCopy, path: [UInt8], cause: KeepCause, closed: [FileRights] = [],
+        by user: UInt32? = nil
     ) throws(StoreError) -> KeptID {
-        try present().record(copy, path: path, cause: cause, closed: closed)
+        try present().record(copy, Occasion(path: path, cause: cause, closed: closed, user: user))
     }
 
     /// Whether a copy holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
@@ -112,14 +125,20 @@ package final class VersionStore: Sendable {
     /// Keeps the contents of a file that is appended to and nothing else, like ``keepByCopying(_:path:cause:)``. Call
     /// ``letGoOfGrown()`` when nobody waits for that any more.
     package func keepGrown(
-        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = []
+        _ file: borrowing OwnedDescriptor, path: [UInt8], cause: KeepCause, closed: [FileRights] = [],
+        by user: UInt32? = nil
     ) throws(StoreError) -> KeptID {
-        try present().copyGrown(file, path: path, cause: cause, closed: closed, limit: largestCopy)
+        try present().copyGrown(
+            file, Occasion(path: path, cause: cause, closed: closed, user: user), limit: largestCopy)
     }
 
     /// Lets go of what ``keepGrown(_:path:cause:)`` copied, if the next copy of that file begins with all of it; returns what
     /// that was. Under its ID it can be read as before, out of the one that holds it; it is listed no more.
     package func letGoOfGrown() -> [KeptID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
+
+    /// Whether a version may stand for contents that are to be kept now: it is there, and no older than a minute. Then it stays as long
+    /// as if it were kept now. An older one is to be kept again, which costs a name.
+    package func spare(_ id: KeptID) -> Bool { files?.spare(id, for: .one) ?? false }
 
     /// Lets go of a kept file that turned out not to be needed.
     package func drop(_ id: KeptID, reason: String) throws(StoreError) {
@@ -208,7 +227,9 @@ package final class VersionStore: Sendable {
 struct StoreSettings: Sendable {
     let limits: StoreLimits
     let clock: @Sendable () -> Int64
+    let steadyClock: @Sendable () -> Int64
     let log: @Sendable (String) -> Void
     let synchronise: Synchronisation
     let leastRenewedLines: Int
+    let leastRenewedBytes: Int
 }

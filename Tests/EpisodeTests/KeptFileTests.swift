@@ -82,6 +82,23 @@ struct KeptFileTests {
         #expect(versions.last(for: [one, other]) == nil)
     }
 
+    @Test("contents that are kept once more stand in the place of the former version (D213)")
+    func again() throws {
+        var versions = BesideVersions()
+        let writer = HandleID(1)
+        func keep(_ number: Int, insteadOf former: Int? = nil) throws -> [KeptID] {
+            versions.insert(
+                try Self.version(number), insteadOf: former.flatMap(Self.id), from: .writer, for: [writer])
+        }
+        #expect(try keep(0) == [] && keep(1, insteadOf: 0) == [])
+        for number in 2..<5 { #expect(try keep(number) == []) }
+        for number in 5..<8 { #expect(try keep(number, insteadOf: number - 1) == []) }
+        // One that was kept a moment ago is in the list by now.
+        #expect(try keep(7) == [])
+        #expect(versions.last(for: [writer])?.id == Self.id(7))
+        #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
+    }
+
     private static func id(_ number: Int) -> KeptID? { KeptID("00000000000000" + String(10 + number)) }
 
     private static func version(_ number: Int) throws -> BesideVersions.Version {

@@ -69,7 +69,7 @@ struct DurabilityTests {
         try check(id)
         disk.forget()
         // The second one is another name of the first.
-        try check(try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+        try check(try store.keepByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
     }
 
     @Test("a copy of what is appended to, its name and its line")

@@ -14,7 +14,8 @@ final class StillClock: Sendable {
         { [self] in seconds.withLock { $0 * 1_000_000_000 } }
     }
 
-    func pass(hours: Int64) { seconds.withLock { $0 += hours * 3600 } }
+    func pass(hours: Int64) { pass(seconds: hours * 3600) }
+    func pass(seconds: Int64) { self.seconds.withLock { $0 += seconds } }
 }
 
 @Suite("The limits of what is kept (D193)")
@@ -93,7 +94,7 @@ struct LimitTests {
         #expect(try ids(store).count == 3)
     }
 
-    @Test("versions in conflict are counted, and do not go to make room")
+    @Test("versions in conflict are counted, and go last, the oldest first, with a line in the log")
     func conflicts() throws {
         let store = try store(Self.limits(blocks: 3))
         let conflict = try keep(0, .presenter, in: store)
@@ -104,9 +105,20 @@ struct LimitTests {
         clock.pass(hours: 2)
         let others = [try keep(4, .orphan, in: store), try keep(5, .conflict, in: store)]
         #expect(try ids(store) == [conflict] + others)
-        clock.pass(hours: 2)
-        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, in: store) }
+        // Within the hour those in conflict do not go either.
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, blocks: 2, in: store) }
         #expect(try ids(store) == [conflict] + others)
+        clock.pass(hours: 2)
+        let last = try keep(6, in: store)
+        #expect(try ids(store) == others + [last])
+        #expect(
+            sandbox.log.last
+                == "let go of kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
+        )
+        // The plain one goes before the others in conflict.
+        clock.pass(hours: 2)
+        let newest = try keep(7, in: store)
+        #expect(try ids(store) == others + [newest])
     }
 
     @Test("of a document so many versions stay, those in conflict longest")
@@ -171,11 +183,12 @@ struct LimitTests {
 
     @Test("the totals are made anew from what is there, and links that grew, when a store is opened")
     func reopened() throws {
-        let limits = Self.limits(blocks: 5)
+        // A second name counts as a block.
+        let limits = Self.limits(blocks: 7)
         let kept: [KeptID]
         do {
             let store = try store(limits)
-            kept = try (0..<4).map { try keep($0 / 2, in: store) }
+            kept = try (0..<4).map { try keep($0 / 2, as: $0 % 2 == 0 ? "a" : "b", in: store) }
             // Two contents, and two names of each.
             #expect(try sandbox.status(".truce/store/kept/\(kept[0])").linkCount == 2)
         }
@@ -184,7 +197,7 @@ struct LimitTests {
         #expect(try ids(store) == kept + more)
         clock.pass(hours: 2)
         // Only when both names are gone there is room.
-        let last = try keep(5, in: store)
+        let last = try keep(5, blocks: 2, in: store)
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
 

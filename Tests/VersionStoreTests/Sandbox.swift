@@ -27,10 +27,11 @@ final class Sandbox: Sendable {
 
     func store(
         largestCopy: Int = VersionStore.largestCopy, limits: StoreLimits = StoreLimits(),
-        clock: (@Sendable () -> Int64)? = nil
+        clock: (@Sendable () -> Int64)? = nil, steadyClock: (@Sendable () -> Int64)? = nil
     ) throws -> VersionStore {
         try VersionStore(
-            in: try root(), largestCopy: largestCopy, limits: limits, clock: clock ?? WallClock.nanoseconds,
+            in: try root(), largestCopy: largestCopy, limits: limits, clock: clock,
+            steadyClock: steadyClock,
             log: { [self] sentence in sentences.withLock { $0.append(sentence) } })
     }
 

@@ -30,10 +30,27 @@ struct BesideVersions: Sendable {
         var written: [Version] = []
         var left: [Version] = []
 
+        /// The same contents were kept once more.
+        mutating func replace(_ former: KeptID, by version: Version) -> Bool {
+            let isFirst = first?.id == former
+            if isFirst { first = version }
+            let hasWritten = Self.replace(former, by: version, in: &written)
+            let hasLeft = Self.replace(former, by: version, in: &left)
+            return isFirst || hasWritten || hasLeft
+        }
+
+        private static func replace(_ former: KeptID, by version: Version, in list: inout [Version]) -> Bool {
+            guard let index = list.firstIndex(where: { $0.id == former }) else { return false }
+            list[index] = version
+            return true
+        }
+
         var all: [Version] { (first.map { [$0] } ?? []) + written + left }
 
         /// Returns the one that makes way for another one.
         mutating func insert(_ version: Version, from origin: Origin) -> Version? {
+            // It may have been kept a moment ago.
+            if all.contains(where: { $0.id == version.id }) { return nil }
             switch origin {
             case .writer where first == nil:
                 first = version
@@ -81,10 +98,13 @@ struct BesideVersions: Sendable {
         handles.flatMap { writers[$0]?.all ?? [] }.max { $0.id < $1.id }
     }
 
-    /// Returns those that may go now.
-    mutating func insert(_ version: Version, from origin: Origin, for handles: [HandleID]) -> [KeptID] {
+    /// Returns those that may go now. A version that holds the same as a `former` one stands in its place.
+    mutating func insert(
+        _ version: Version, insteadOf former: KeptID? = nil, from origin: Origin, for handles: [HandleID]
+    ) -> [KeptID] {
         var gone: Set<KeptID> = []
         for handle in handles {
+            if let former, writers[handle]?.replace(former, by: version) ?? false { continue }
             let former = writers[handle, default: Kept()].insert(version, from: origin)
             if let former { gone.insert(former.id) }
         }
@@ -133,14 +153,17 @@ extension Keeper {
 
     /// Enters a version that was kept for suspended writers, and lets those go that are too many.
     func enter(
-        _ id: KeptID, of node: Node, from origin: BesideVersions.Origin, for writers: BesideVersions.Writers
+        _ id: KeptID, of node: Node, insteadOf former: KeptID? = nil, from origin: BesideVersions.Origin,
+        for writers: BesideVersions.Writers
     ) {
         guard !writers.handles.isEmpty, let store else { return }
         let gone: [KeptID]
         do throws(StoreError) {
             let rights = try Self.rights(of: try Self.descriptor(of: node))
             let version = BesideVersions.Version(id: id, path: node.path, rights: rights)
-            gone = node.state.withLock { $0.besides.insert(version, from: origin, for: writers.handles) }
+            gone = node.state.withLock {
+                $0.besides.insert(version, insteadOf: former, from: origin, for: writers.handles)
+            }
         } catch {
             // It stays, no more.
             return

@@ -71,6 +71,14 @@ final class ClaimedRequest: Claimant {
         }
     }
 
+    /// The user who asks.
+    var user: UInt32? {
+        switch kind {
+        case .resizing: identify().user
+        case .making(let change), .removing(let change), .renaming(let change, _): change.caller.user
+        }
+    }
+
     /// The directory whose attributes the kernel asks for on its way back.
     var directory: Node? {
         switch kind {

@@ -45,7 +45,9 @@ final class Keeper: Sendable {
         guard try Self.status(of: descriptor).size > 0 else { return nil }
         guard let store else { throw .readOnly }
         let writers = writers(beside: subject, because: cause)
-        if let id = try lastVersion(of: node, for: writers) {
+        let last = try lastVersion(of: node, for: writers)
+        // An old one may go at any moment. It is kept again, which costs a name (D213).
+        if let id = last, store.spare(id) {
             let account = subject?.account ?? Account { node.path }
             engine.say("went over contents that were kept as \(id) before (\(cause.rawValue))", account)
             return id
@@ -55,10 +57,12 @@ final class Keeper: Sendable {
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
-            ? try store.keepGrown(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
-            : try store.keepByCopying(descriptor.descriptor, path: node.path, cause: cause, closed: closed)
+            ? try store.keepGrown(
+                descriptor.descriptor, path: node.path, cause: cause, closed: closed, by: subject?.requester)
+            : try store.keepByCopying(
+                descriptor.descriptor, path: node.path, cause: cause, closed: closed, by: subject?.requester)
         note(id, cause, of: node, by: subject)
-        if !isGrown { enter(id, of: node, from: origin, for: writers) }
+        if !isGrown { enter(id, of: node, insteadOf: last, from: origin, for: writers) }
         return id
     }
 
@@ -73,14 +77,16 @@ final class Keeper: Sendable {
         let seen = Look(stamp: Stamp(status), isDoubtful: isBlurred(status))
         let first = try keep(node, because: cause, by: subject)
         guard let store else { return step() }
-        var late = try Self.copy(descriptor, changedSince: seen, doubting: isBlurred, to: store)
+        let occasion = Occasion(
+            path: node.path, cause: cause, closed: Self.closedDirectories(above: node),
+            user: subject?.requester)
+        var late = try Self.copy(
+            descriptor, changedSince: seen, doubting: isBlurred, after: first, to: store, for: occasion)
         step()
         guard let copy = late.take() else { return }
-        // Where only the clock was in doubt.
-        if let first, store.isSame(copy, as: first) { return store.discard(copy) }
         do throws(StoreError) {
-            let closed = Self.closedDirectories(above: node)
-            let id = try store.record(copy, path: node.path, cause: cause, closed: closed)
+            let id = try store.record(
+                copy, path: occasion.path, cause: cause, closed: occasion.closed, by: occasion.user)
             note(id, cause, of: node, by: subject)
             enter(id, of: node, from: .writer, for: writers(beside: subject, because: cause))
         } catch {
@@ -96,10 +102,10 @@ final class Keeper: Sendable {
     }
 
     /// Copies a file without waiting for the disk, if it is not as it was, or may not be; and again as long as that is so, three
-    /// times at most.
+    /// times at most. Where only the clock was in doubt, it still holds what the `former` version does.
     private static func copy(
         _ descriptor: SharedDescriptor, changedSince seen: Look, doubting isBlurred: (FileStatus) -> Bool,
-        to store: VersionStore
+        after former: KeptID?, to store: VersionStore, for occasion: Occasion
     ) throws(StoreError) -> UnfinishedCopy? {
         var seen = seen
         var late: UnfinishedCopy?
@@ -110,9 +116,11 @@ final class Keeper: Sendable {
                 let isSame = now.stamp.hasSameContents(as: seen.stamp) && !seen.isDoubtful
                 guard status.size > 0, !isSame else { break }
                 seen = now
-                let copy = try store.copyInHurry(descriptor.descriptor)
+                let isFormer = former.map { store.holds($0, descriptor.descriptor) } ?? false
+                var copy: UnfinishedCopy?
+                if !isFormer { copy = try store.copyInHurry(descriptor.descriptor, for: occasion) }
                 if let former = late.take() { store.discard(former) }
-                late = consume copy
+                late = copy.take()
             }
         } catch {
             if let former = late.take() { store.discard(former) }
@@ -137,7 +145,7 @@ final class Keeper: Sendable {
         from origin: BesideVersions.Origin = .others
     ) -> KeptID? {
         do throws(StoreError) {
-            if let former, try holds(node, former) { return former }
+            if let former, let store, try holds(node, former), store.spare(former) { return former }
             return try keep(node, because: .suspendedWriter, by: subject, from: origin)
         } catch {
             let account = subject?.account ?? Account { node.path }
@@ -189,7 +197,7 @@ final class Keeper: Sendable {
             do throws(StoreError) {
                 id = try store.keepByLinking(
                     descriptor.descriptor, path: node.path, cause: cause,
-                    closed: Self.closedDirectories(above: node))
+                    closed: Self.closedDirectories(above: node), by: subject.requester)
             } catch {
                 guard error.isAboutLinks else { throw error }
                 return try keepCopies(of: node, for: strangers, because: cause, by: subject)
@@ -370,6 +378,17 @@ final class Keeper: Sendable {
 
     static func status(of descriptor: SharedDescriptor) throws(StoreError) -> FileStatus {
         do throws(Errno) { return try descriptor.descriptor.status() } catch { throw .io(error) }
+    }
+}
+
+extension JournalSubject {
+    /// The user whose step contents are kept for. Nil for what the daemon does of itself, or if that is not known.
+    var requester: UInt32? {
+        switch self {
+        case let handle as Handle: handle.user
+        case let request as ClaimedRequest: request.user
+        default: account.user
+        }
     }
 }
 

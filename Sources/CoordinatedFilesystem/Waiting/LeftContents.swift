@@ -50,7 +50,8 @@ extension Keeper {
         guard let store, let copy = left.take() else { return }
         do throws(StoreError) {
             let closed = Self.closedDirectories(above: node)
-            let id = try store.record(copy, path: node.path, cause: .suspendedWriter, closed: closed)
+            let id = try store.record(
+                copy, path: node.path, cause: .suspendedWriter, closed: closed, by: subject.requester)
             note(id, .suspendedWriter, of: node, by: subject)
         } catch {
             engine.say("may have gone over contents that could not be kept (\(error))", subject.account)
