@@ -292,6 +292,24 @@ final class ConnectedAccesses {
         }
     }
 
+    /// Keeps what a file holds for a client that is about to go over it, within an access that writes it: once in each (D212).
+    func keep(_ parameters: KeptKeepParameters, answering id: MessageID) {
+        let held = accesses.compactMap { claim, access in
+            if case .held = access.standing { claim } else { nil }
+        }
+        connection.begin(id)
+        connection.atDesk { holdings, _ throws(Failure) in
+            try holdings.takeKeeping(of: parameters.path, within: held.sorted())
+        } then: { result in
+            switch result {
+            case .success:
+                self.connection.keep(parameters, answering: id)
+                self.connection.finish()
+            case .failure(let failure): self.connection.finish(id, .failure(failure))
+            }
+        }
+    }
+
     /// Nothing is answered any more; what is held is given back by the connection's holdings. Returns what gives back the
     /// room it took, from any thread.
     func close() -> @Sendable () -> Void {

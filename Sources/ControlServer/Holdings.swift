@@ -30,6 +30,8 @@ final class Holdings: Sendable {
     private struct Begun {
         let plan: AccessPlan
         let party: Party
+        /// What the client had kept within it.
+        var kept: Set<ItemID> = []
     }
 
     /// An access as the connection asks for it, with the words of the client understood.
@@ -249,6 +251,25 @@ final class Holdings: Sendable {
         var short = failure
         short.message = String(failure.message[..<end])
         return short
+    }
+
+    /// The client is to have a file kept that one of its accesses writes. It has that once in each access, or one client that may write
+    /// to one file could fill the room of the file's owner.
+    func takeKeeping(of path: PathForm, within claims: [ClaimID]) throws(Failure) {
+        let plans = state.withLock { state in
+            claims.compactMap { id in state.accesses[id].map { (id, $0.plan) } }
+        }
+        let writing = plans.compactMap { id, plan in plan.written(at: path.bytes ?? []).map { (id, $0.item) }
+        }
+        guard !writing.isEmpty else {
+            throw .denied("you hold no access that writes '\(path.path.excerpt)': begin one first")
+        }
+        let isTaken = state.withLock { state in
+            writing.contains { id, item in state.accesses[id]?.kept.insert(item).inserted ?? false }
+        }
+        guard isTaken else {
+            throw .denied("'\(path.path.excerpt)' was kept within this access: begin another one first")
+        }
     }
 
     /// The connection has ended, and ``close()`` will come.

@@ -15,7 +15,7 @@ package protocol KeptContents: Sendable {
         _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(KeptFailure) -> [UInt8]
 
-    /// Keeps what a file holds now for somebody who is known to have the right to write to it. Nil if it holds nothing.
+    /// Keeps what a file holds now for a client that has an access to write to it. Nil if it holds nothing.
     func keep(_ path: [UInt8], for peer: Peer) throws(KeptFailure) -> String?
 }
 

@@ -40,12 +40,18 @@ extension ClientConnection {
         case .keptRead(let parameters):
             // As base64.
             look(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
-        case .keptKeep(let parameters):
-            look(id, reserving: 0) { service, peer in
-                let store = try service.store()
-                _ = try service.guest(peer)?.checked(.write(.forMerging), at: parameters.path)
-                return try store.keep(parameters, for: peer)
-            }
+        case .keptKeep(let parameters): accesses.keep(parameters, answering: id)
+        }
+    }
+}
+
+extension ClientConnection {
+    /// Keeps what a file holds for a client that has an access to it.
+    func keep(_ parameters: KeptKeepParameters, answering id: MessageID) {
+        look(id, reserving: 0) { service, peer in
+            let store = try service.store()
+            _ = try service.guest(peer)?.checked(.write(.forMerging), at: parameters.path)
+            return try store.keep(parameters, for: peer)
         }
     }
 }

@@ -85,7 +85,7 @@ final class KeptStore: KeptContents {
             let status = try file.status()
             guard status.isRegularFile else { throw KeptFailure.notAFile }
             guard status.size > 0 else { return nil }
-            return try keep(file, path, closed).description
+            return try keep(file, path, closed, for: peer).description
         } catch let error as KeptFailure {
             throw error
         } catch let error as Errno {
@@ -96,10 +96,11 @@ final class KeptStore: KeptContents {
     }
 
     private func keep(
-        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ closed: [FileRights]
+        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ closed: [FileRights], for peer: Peer
     ) throws(KeptFailure) -> KeptID {
         do throws(StoreError) {
-            return try store.keepByCopying(file, path: path, cause: .restoring, closed: closed)
+            return try store.keepByCopying(
+                file, path: path, cause: .restoring, closed: closed, by: peer.user)
         } catch {
             throw .notKept(error.sentence)
         }

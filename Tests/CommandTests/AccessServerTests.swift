@@ -63,6 +63,42 @@ struct AccessServerTests {
         }
     }
 
+    @Test("contents are kept on demand within an access that writes them, and once in each")
+    func keeping() throws {
+        try withServer { server in
+            let (editor, other) = (try AwareProgram(server), try AwareProgram(server))
+            func keep(_ path: String, _ program: AwareProgram) throws -> ControlProtocol.Failure? {
+                try program.failure(of: .keptKeep(KeptKeepParameters(path: Array(path.utf8))))
+            }
+            #expect(try keep("a", editor)?.code == -32001)
+            let read: AccessBeginResult = try editor.reply(to: try editor.begin("a", .read()))
+            #expect(try keep("a", editor)?.code == -32001)
+            try editor.end(read)
+            for _ in 0..<2 {
+                let access: AccessBeginResult = try editor.reply(
+                    to: try editor.begin("a", .write(.forMerging)))
+                #expect(try keep("b", editor)?.code == -32001)
+                #expect(try keep("a", other)?.code == -32001)
+                let kept: KeptKeepResult = try editor.call(
+                    .keptKeep(KeptKeepParameters(path: Array("a".utf8))))
+                #expect(kept.id == "0123456789abcdef")
+                #expect(try keep("a", editor)?.code == -32001)
+                try editor.end(access)
+                #expect(try keep("a", editor)?.code == -32001)
+            }
+            // One that still waits is no access yet.
+            let held: AccessBeginResult = try other.reply(to: try other.begin("a", .write(.updating)))
+            let waiting = try editor.begin("a", .write(.forMerging))
+            try eventually(within: .seconds(10), "the editor to wait") {
+                server.engine.census(of: nil).claims.contains { $0.standing == .waiting }
+            }
+            #expect(try keep("a", editor)?.code == -32001)
+            try other.end(held)
+            let access: AccessBeginResult = try editor.reply(to: waiting)
+            try editor.end(access)
+        }
+    }
+
     @Test("an access that waits can be cancelled, and its request is answered then")
     func cancelling() throws {
         try withServer { server in
