@@ -338,10 +338,10 @@ extension KeptFiles {
         _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, of contents: Contents,
         for tenant: Tenant, limit: Int, _ making: inout Making
     ) throws(StoreError) {
-        let owner = RoomOwner(contents.rights)
+        let writer = tenant.writer
         let isShared = try storing { () throws(Errno) in
             try source.rewind()
-            return try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
+            return try ThreadIdentity.withRoom(of: writer.user, group: writer.group) { () throws(Errno) in
                 try source.reflink(to: target)
             }
         }
@@ -355,7 +355,7 @@ extension KeptFiles {
         if isShared { return }
         // One byte more than allowed tells a file that grew meanwhile from one that just fits.
         let copied = try storing { () throws(Errno) in
-            try ThreadIdentity.withRoom(of: owner.user, group: owner.group) { () throws(Errno) in
+            try ThreadIdentity.withRoom(of: writer.user, group: writer.group) { () throws(Errno) in
                 try source.copyContents(to: target, limit: limit + 1)
             }
         }

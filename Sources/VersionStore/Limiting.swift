@@ -13,6 +13,8 @@ struct Tenant: Sendable {
 
     let owner: UInt32
     let causer: Ledger.Causer
+    /// In whose name the disk is written. What others do to root's files takes none of the room that a file system keeps for root.
+    let writer: RoomOwner
     let path: [UInt8]
     let lettingGo: LettingGo
     /// What the line takes in the log beyond an ordinary one.
@@ -57,9 +59,11 @@ extension KeptFiles {
         -> Tenant
     {
         let owner = owner(of: rights)
+        let causer = causer(occasion.user, owner)
+        let writer = causer == .stranger && rights.user == 0 ? occasion.user ?? 0 : rights.user
         return Tenant(
-            owner: owner, causer: causer(occasion.user, owner), path: occasion.path, lettingGo: lettingGo,
-            line: Self.line(of: occasion, rights))
+            owner: owner, causer: causer, writer: RoomOwner(user: writer, group: rights.group),
+            path: occasion.path, lettingGo: lettingGo, line: Self.line(of: occasion, rights))
     }
 
     /// Root may do what it wants with what users have.
@@ -206,7 +210,8 @@ extension KeptFiles {
         do throws(StoreError) {
             let limit = try limit()
             for owner in state.withLock({ $0.ledger.owners(beyond: limit) }) {
-                let tenant = Tenant(owner: owner, causer: .owner, path: [], lettingGo: .oldVersions, line: 0)
+                let tenant = Tenant(
+                    owner: owner, causer: .owner, writer: .root, path: [], lettingGo: .oldVersions, line: 0)
                 _ = try free(because: "the limit of \(limit) bytes is exceeded") {
                     wish(tenant, $0.room(of: owner) - limit, .charges, before: uncertain)
                 }

@@ -39,6 +39,8 @@ extension Mounted {
                     """
                     head -c 12M /dev/urandom >"$1/document"
                     echo text >"$1/small"
+                    head -c 12M /dev/urandom >"$1/roots"
+                    chmod 666 "$1/roots"
                     chown 65534:65534 "$1" "$1/document" "$1/small"
                     # All that is not root's, but for 8 MiB.
                     sync -f "$1"
@@ -60,12 +62,15 @@ extension Mounted {
                 }
                 let reserved = try rooms()
                 #expect(reserved > 12 << 20)
-                for path in [document, small] {
+                let roots = mount.path + "/roots"
+                for path in [document, small, roots] {
                     try holder.must("open", path, path, "O_WRONLY|O_APPEND")
                     try holder.must("write", path, "x")
                 }
                 // There is room for it beyond what is root's.
-                #expect(try other.ask("open", "o", document, "O_WRONLY|O_TRUNC") == "EBUSY")
+                for path in [document, roots] {
+                    #expect(try other.ask("open", "o", path, "O_WRONLY|O_TRUNC") == "EBUSY", "\(path)")
+                }
                 #expect(try rooms() == reserved)
                 try other.must("open", "o", small, "O_WRONLY|O_TRUNC")
                 let id = try #require(try mount.kept("small").first?.id)
@@ -200,15 +205,54 @@ extension Mounted {
                     """, "\(outcome.text)")
         }
 
+        @Test("What others do to a user's file takes half of the user's room; the user's saves go on (D212)")
+        func strangers() throws {
+            guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script(
+                    """
+                    head -c 300000 /dev/zero >"$1/shared"
+                    head -c 300000 /dev/urandom >"$1/mine"
+                    chown -R 65534:65534 "$1"
+                    chmod 666 "$1/shared"
+                    """
+                ).run(source)
+            }
+            let options = "allow_other,keep-share=100%,keep-room=1M,"
+            try MountedDirectory.with(options + Self.bounds, prepare: prepare) { mount in
+                let (shared, mine) = (mount.path + "/shared", mount.path + "/mine")
+                let (holder, stranger) = (try Self.user(12_345), try Self.user(12_345))
+                try holder.must("open", "h", shared, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "x")
+                var outcomes: [String] = []
+                for number in 0..<4 {
+                    outcomes.append(try stranger.ask("open", "s", shared, "O_WRONLY|O_TRUNC"))
+                    guard outcomes.last != "EBUSY" else { continue }
+                    try stranger.must("size", "s", "\(300_000 + number)")
+                    try stranger.must("place", "s", "text \(number)")
+                    try stranger.must("close", "s")
+                }
+                #expect(outcomes.map { $0 == "EBUSY" } == [false, true, true, true], "\(outcomes)")
+                let (owner, other) = (try Self.user(), try Self.user())
+                try owner.must("open", "h", mine, "O_WRONLY|O_APPEND")
+                try owner.must("write", "h", "x")
+                try other.must("open", "o", mine, "O_WRONLY|O_TRUNC")
+                #expect(try mount.kept("mine").count == 1)
+                #expect(try mount.kept("shared").count == 1)
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
         /// Acts as a user who is not root.
-        private static func user() throws -> Actor {
+        private static func user(_ number: Int = 65534) throws -> Actor {
             try Actor(
                 Script(
                     """
                     PATH=/usr/bin:/bin
-                    exec setpriv --reuid=65534 --regid=65534 --clear-groups python3 -c "$(cat "$1")"
+                    exec setpriv --reuid="$2" --regid="$2" --clear-groups python3 -c "$(cat "$1")"
                     """
-                ).start(Checkout.path("Tests/Workers/actor"), input: .keyboard))
+                ).start(Checkout.path("Tests/Workers/actor"), "\(number)", input: .keyboard))
         }
     }
 }
