@@ -309,7 +309,7 @@ extension KeptFiles {
                 let target = try storing { () throws(Errno) in try directory.create(name) }
                 do throws(StoreError) {
                     try give(target, to: contents.status)
-                    try fill(target, from: source, of: contents, for: tenant, limit: limit, &making)
+                    try fill(target, from: source, for: tenant, limit: limit, &making)
                     return target
                 } catch {
                     undo(name)
@@ -335,8 +335,8 @@ extension KeptFiles {
 
     /// No version goes for it before it is known that the contents can be shared, or are not too long to be copied (D210).
     private func fill(
-        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, of contents: Contents,
-        for tenant: Tenant, limit: Int, _ making: inout Making
+        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, for tenant: Tenant,
+        limit: Int, _ making: inout Making
     ) throws(StoreError) {
         let writer = tenant.writer
         let isShared = try storing { () throws(Errno) in
