@@ -131,13 +131,15 @@ let package = Package(
             "ArbitrationTests",
             of: ["Arbitration", "ArbitrationSimulation", "Coordination", "NaiveArbitration", "TestSupport"],
             exclude: ["Scenarios"], settings: quick),
-        tests("EngineTests", of: ["CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
+        tests(
+            "EngineTests",
+            of: ["Arbitration", "CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["CTestSupport", "LinuxSystem", "TestSupport"]),
         tests(
             "EpisodeTests",
             of: [
-                "CFuse", "ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "FuseBridge",
-                "LinuxSystem", "VersionStore",
+                "CFuse", "ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
+                "FuseBridge", "LinuxSystem", "VersionStore",
             ]),
         tests(
             "ConfigurationFileTests",

@@ -44,6 +44,8 @@ final class Parking: Sendable {
         /// How many opens of each user wait.
         var shares: [UInt32: Int] = [:]
         var opens = 0
+        /// The same of all that are neither root nor the owner.
+        var others = 0
         var isClosed = false
         /// The machine sleeps or is about to: nobody may wait.
         var isAsleep = false
@@ -53,6 +55,7 @@ final class Parking: Sendable {
             let count = shares[user, default: 0] + change
             shares[user] = count > 0 ? count : nil
             opens += change
+            if !Parking.isOwn(user) { others += change }
         }
     }
 
@@ -75,6 +78,8 @@ final class Parking: Sendable {
 
     /// How many opens of one user may wait. Each keeps a request of the kernel, a claim and what belongs to it, about 4 KB.
     static let share = 1024
+    /// The same for all that are neither root nor the user who mounted: one user may have very many user numbers.
+    static let shareOfAll = 4 * share
     /// The same for root and for the user who mounted.
     static let ownShare = 8192
 
@@ -113,10 +118,16 @@ final class Parking: Sendable {
     /// How many opens of a user wait.
     func waiting(of user: UInt32) -> Int { state.withLock { $0.shares[user] ?? 0 } }
 
-    /// Whether more opens of a user wait than its share.
+    private static func isOwn(_ user: UInt32) -> Bool { user == 0 || user == owner }
+    private static let owner = OwnProcess.user
+
+    /// Whether more opens of a user wait than its share, or of all users that are neither root nor the owner.
     func isOverShare(_ user: UInt32) -> Bool {
-        let isOwn = user == 0 || user == OwnProcess.user
-        return waiting(of: user) > (isOwn ? Self.ownShare : Self.share)
+        state.withLock { state in
+            let count = state.shares[user] ?? 0
+            if Self.isOwn(user) { return count > Self.ownShare }
+            return count > Self.share || state.others > Self.shareOfAll
+        }
     }
 
     func holds(_ token: UInt) -> Bool { state.withLock { $0.spots[token] != nil } }
