@@ -112,6 +112,7 @@ extension Arbiter {
             desk.turns.values[entry].end = nil
         }
         desk.inquiries[claim.id]?.turns.append(turn)
+        noteDebt(in: turn, by: [claim.id])
         return turn
     }
 
@@ -141,7 +142,7 @@ extension Arbiter {
         // P9.
         if request == .save, bounds.askAgain > .zero, let open = desk.openSave(of: turn.presenter) {
             desk.turns[id]?.take(open, demand, isAboutLoss: false)
-            return
+            return noteDebt(in: id, by: turn.members)
         }
         tellBeforeAsking(in: turn, &effects)
         let question = Question(
@@ -149,6 +150,7 @@ extension Arbiter {
             subitem: demand.subitem, cause: want.cause, asked: now, deadline: now + time(for: request))
         desk.turns[id]?.take(question.id, demand, isAboutLoss: want.loss != nil)
         desk.open(question)
+        noteDebt(in: id, by: turn.members)
         if request == .save { noteSaveAsked(of: turn.presenter, for: want.cause.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))

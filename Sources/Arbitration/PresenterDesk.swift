@@ -20,6 +20,8 @@ struct PresenterDesk: Sendable {
     var inquiries: [ClaimID: Inquiry] = [:]
     /// How many answers the presenters of each process owe.
     var debtors: [ProcessID: Int] = [:]
+    /// The same by the share of the presenter, with those who wait.
+    var debts: [UInt32: Debt] = [:]
     private var nextTurn: UInt64 = 1
     private var nextQuestion: UInt64 = 1
 
@@ -125,6 +127,7 @@ struct PresenterDesk: Sendable {
         questions[question.id] = question
         records[question.presenter]?.questions.append(question.id)
         for process in processes(of: question.presenter) { debtors[process, default: 0] += 1 }
+        if let share = records[question.presenter]?.presenter.share { debts[share, default: Debt()].open += 1 }
     }
 
     mutating func close(_ id: QuestionID) -> Question? {
@@ -133,6 +136,10 @@ struct PresenterDesk: Sendable {
         for process in processes(of: question.presenter) {
             let left = debtors[process, default: 1] - 1
             debtors[process] = left > 0 ? left : nil
+        }
+        if let share = records[question.presenter]?.presenter.share {
+            debts[share]?.open -= 1
+            if debts[share]?.open == 0 { debts[share] = nil }
         }
         return question
     }

@@ -131,15 +131,6 @@ extension Arbiter {
 
     public func question(_ id: QuestionID) -> Question? { desk.questions[id] }
 
-    /// The claims that wait for an answer, the first so many of them.
-    public func waiting(for question: QuestionID, atMost limit: Int) -> [ClaimID] {
-        guard let presenter = desk.questions[question]?.presenter else { return [] }
-        let turns = (desk.records[presenter]?.turns ?? []).compactMap { desk.turns[$0] }
-        return Array(
-            turns.lazy.filter { $0.question == question }.flatMap(\.members).filter { waits[$0] != nil }
-                .prefix(limit))
-    }
-
     /// Whose claim it is, if that is known.
     public func party(of claim: ClaimID) -> Party? { parties[claim] }
 
@@ -147,6 +138,11 @@ extension Arbiter {
     public func contest(of holder: ClaimID) -> (since: Instant, contestant: ClaimID)? {
         contests[holder].flatMap { contest in contest.contestant.map { (contest.since, $0) } }
     }
+
+    /// Whether a holder keeps a claim out, or a presenter that has let go for it.
+    public func isContested(_ holder: ClaimID) -> Bool { contests[holder] != nil }
+
+    public func onlyReads(_ claim: ClaimID) -> Bool { claims[claim]?.onlyReads ?? false }
 
     public func isDemoted(_ presenter: PresenterID) -> Bool { desk.records[presenter]?.isDemoted ?? false }
 
@@ -158,6 +154,7 @@ extension Arbiter {
     public var isAtRest: Bool {
         claims.isEmpty && dockets.isEmpty && waits.isEmpty && contests.isEmpty && parties.isEmpty
             && desk.turns.isEmpty && desk.questions.isEmpty && desk.inquiries.isEmpty && desk.debtors.isEmpty
+            && desk.debts.isEmpty
             && watchers.isEmpty && nested.isEmpty && answering.isEmpty && disputed.isEmpty && aware.isEmpty
             && batches.isEmpty
     }
@@ -176,7 +173,7 @@ extension Arbiter {
                 $0 + $1.passedOver.count + $1.excused.count + $1.savesAsked.count
             }
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
-            + desk.pauses.count
+            + desk.pauses.count + desk.debts.count
         return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }
 

@@ -7,8 +7,14 @@ package struct CensusForm: Hashable, Sendable, Codable {
     package var presenters: [PresenterForm]
     /// There were more than ``ProtocolLimits/listEntries`` of either, or too long ones; the oldest are here.
     package var isTruncated: Bool
+    /// What guests among those have made others among those wait; nil for a whole mount, and where there are no guests.
+    package var delays: [DelayForm]?
 
-    package init(claims: [ClaimForm], presenters: [PresenterForm], isTruncated: Bool = false) {
+    package init(
+        claims: [ClaimForm], presenters: [PresenterForm], isTruncated: Bool = false,
+        delays: [DelayForm]? = nil
+    ) {
+        self.delays = delays
         self.claims = claims
         self.presenters = presenters
         self.isTruncated = isTruncated
@@ -28,6 +34,8 @@ package struct ClaimForm: Hashable, Sendable, Codable {
     package var state: String
     /// How a suspended claim came to let others pass.
     package var suspension: String?
+    /// What its user has made another one wait, if it lets others pass because that is enough.
+    package var exceeded: DelayForm?
     /// Milliseconds since it began to wait or, if it waits no longer, was granted.
     package var age: UInt64
     /// Whom a waiting claim waits for, one sentence each, chained to the end.
@@ -35,8 +43,9 @@ package struct ClaimForm: Hashable, Sendable, Codable {
 
     package init(
         claim: UInt64, actor: ActorForm, intents: [IntentForm], state: String,
-        suspension: String? = nil, age: UInt64, reasons: [String] = []
+        suspension: String? = nil, exceeded: DelayForm? = nil, age: UInt64, reasons: [String] = []
     ) {
+        self.exceeded = exceeded
         self.claim = claim
         self.actor = actor
         access = intents.first?.access.name ?? ""

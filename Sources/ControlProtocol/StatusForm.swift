@@ -14,15 +14,17 @@ package struct StatusForm: Hashable, Sendable, Codable {
     package var rules: RulesForm?
     /// What guests have made other users wait; nil where there are no guests.
     package var delays: [DelayForm]?
+    /// The same of all guests together, where that is more than one may.
+    package var delaysOfAll: [DelayForm]?
     package var waiting: [WaitingForm]
     package var journal: [StepForm]
 
     package init(
         mount: MountForm, pid: Int32, version: String, options: OptionsForm, counters: CountersForm,
         use: UseForm? = nil, around: AroundForm? = nil, rules: RulesForm? = nil, delays: [DelayForm]? = nil,
-        waiting: [WaitingForm], journal: [StepForm]
+        delaysOfAll: [DelayForm]? = nil, waiting: [WaitingForm], journal: [StepForm]
     ) {
-        self.delays = delays
+        (self.delays, self.delaysOfAll) = (delays, delaysOfAll)
         self.around = around
         self.rules = rules
         self.mount = mount
@@ -112,7 +114,8 @@ package struct AroundForm: Hashable, Sendable, Codable {
 
 /// What a guest has made another user wait in the hour that goes on; times in milliseconds.
 package struct DelayForm: Hashable, Sendable, Codable {
-    package var guest: UInt32
+    /// Nil for all guests together.
+    package var guest: UInt32?
     /// Nil for programs of which it is not known whose they are.
     package var delayed: UInt32?
     package var spent: UInt64
@@ -120,7 +123,7 @@ package struct DelayForm: Hashable, Sendable, Codable {
     /// Until it begins anew.
     package var left: UInt64
 
-    package init(guest: UInt32, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
+    package init(guest: UInt32?, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
         (self.guest, self.delayed, self.spent, self.allowed, self.left) = (
             guest, delayed, spent, allowed, left
         )

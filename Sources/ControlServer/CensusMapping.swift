@@ -16,7 +16,8 @@ extension CensusForm {
             with: census.presenters.prefix(limit).lazy.map { PresenterForm($0, at: now) })
         self.init(
             claims: claims, presenters: presenters,
-            isTruncated: claims.count < census.claims.count || presenters.count < census.presenters.count)
+            isTruncated: claims.count < census.claims.count || presenters.count < census.presenters.count,
+            delays: census.delays.map { $0.map { DelayForm($0, at: now) } })
     }
 }
 
@@ -31,7 +32,8 @@ extension ClaimForm {
         self.init(
             claim: claim.claim.rawValue, actor: ActorForm(claim.actor),
             intents: claim.intents.map { IntentForm($0.path, $0.access) }, state: state,
-            suspension: suspension, age: now.since(claim.since).milliseconds, reasons: claim.reasons)
+            suspension: suspension, exceeded: claim.exceeded.map { DelayForm($0, at: now) },
+            age: now.since(claim.since).milliseconds, reasons: claim.reasons)
     }
 }
 

@@ -74,6 +74,7 @@ extension Service {
         defer { document.release() }
         var census = try CensusForm(of: document.item, in: engine)
         if isForGuest {
+            census.delays = nil
             // It may have other names.
             for index in census.presenters.indices {
                 (census.presenters[index].path, census.presenters[index].pathBytes) = (
@@ -83,6 +84,7 @@ extension Service {
             for index in census.claims.indices {
                 census.claims[index].others = nil
                 census.claims[index].reasons = []
+                census.claims[index].exceeded = nil
                 (census.claims[index].path, census.claims[index].pathBytes) = (path.path, path.pathBytes)
             }
         }

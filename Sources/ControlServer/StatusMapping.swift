@@ -18,7 +18,9 @@ extension StatusForm {
             counters: CountersForm(report.counters), use: UseForm(report.use),
             around: report.surroundings.map { AroundForm($0) },
             rules: RulesForm(files: files, programs: programs),
-            delays: report.delays.map { $0.map { DelayForm($0, at: Engine.now) } }, waiting: waiting,
+            delays: report.delays.map { $0.map { DelayForm($0, at: Engine.now) } },
+            delaysOfAll: report.delaysOfAll.map { $0.map { DelayForm($0, at: Engine.now) } },
+            waiting: waiting,
             journal: journal.reversed())
     }
 }

@@ -6,8 +6,13 @@ package struct Census: Hashable, Sendable {
     /// Oldest first.
     package var claims: [ClaimReport]
     package var presenters: [PresenterReport]
+    /// What guests among those have made others among those wait; nil for a whole mount, and where there are no guests.
+    package var delays: [DelayReport]?
 
-    package init(claims: [ClaimReport] = [], presenters: [PresenterReport] = []) {
+    package init(
+        claims: [ClaimReport] = [], presenters: [PresenterReport] = [], delays: [DelayReport]? = nil
+    ) {
+        self.delays = delays
         self.claims = claims
         self.presenters = presenters
     }
@@ -30,11 +35,14 @@ package struct ClaimReport: Hashable, Sendable {
     /// Empty unless it waits: whom for, one clause each, chained to the end: `cat (712) waits for nvim (640) to
     /// save notes.md, asked 1.2 s ago, 8.8 s left`.
     package var reasons: [String]
+    /// What its user has made another one wait, if it lets others pass because that is enough.
+    package var exceeded: DelayReport?
 
     package init(
         claim: ClaimID, actor: Actor, intents: [IntentReport], standing: Standing, since: Instant,
-        reasons: [String] = []
+        reasons: [String] = [], exceeded: DelayReport? = nil
     ) {
+        self.exceeded = exceeded
         self.claim = claim
         self.actor = actor
         self.intents = intents

@@ -17,7 +17,7 @@ package protocol Claimant: JournalSubject {
     func identify() -> Party
     /// What the holder has done to its file.
     func observe() -> Observation
-    /// The user that has opened it, where that is known without the process.
+    /// The user that has opened it, where that is known without the process. It is at hand, and so is asked under the lock, too.
     var opener: UInt32? { get }
     /// Whether its user may also write what it reads. May block.
     func mayItsUserWrite() -> Bool

@@ -11,14 +11,18 @@ package final class DelayLedger: Sendable {
     package static let period = Span.seconds(3600)
     /// Pairs of users that are remembered; beyond that those with the least delays are forgotten.
     package static let most = 1024
+    /// A user may have very many user numbers: so all guests together may make another user wait so many times as long as one.
+    package static let guestsTogether: UInt64 = 4
     /// The user of a program that is not known.
-    private static let unknown = UInt32.max
+    fileprivate static let unknown = UInt32.max
 
     package struct Account: Hashable, Sendable {
         /// The user that makes another one wait.
         package let guest: UInt32
         /// The user that is made to wait.
         package let delayed: UInt32
+        /// The same; nil if it is not known.
+        var user: UInt32? { delayed == DelayLedger.unknown ? nil : delayed }
 
         package init(of guest: UInt32, delaying delayed: UInt32) {
             (self.guest, self.delayed) = (guest, delayed)
@@ -31,11 +35,22 @@ package final class DelayLedger: Sendable {
         /// Two delays at once are one.
         var counted: Instant
 
+        init(began: Instant) { (self.began, counted) = (began, began) }
+
         func isOver(at now: Instant) -> Bool { now >= began + DelayLedger.period }
+
+        mutating func charge(from begin: Instant, to end: Instant) {
+            if isOver(at: end) { self = Entry(began: begin) }
+            let fresh = end.since(max(begin, counted))
+            spent = Span(nanoseconds: spent.nanoseconds + fresh.nanoseconds)
+            counted = max(counted, end)
+        }
     }
 
     fileprivate struct State {
         var entries: [Account: Entry] = [:]
+        /// By the user that is made to wait: what all guests do to it.
+        var sums: [UInt32: Entry] = [:]
         /// Of all presenters of a guest.
         var silences: [UInt32: Silence] = [:]
         var lines = LineLimit(lines: 1)
@@ -59,6 +74,8 @@ package final class DelayLedger: Sendable {
         return user != 0 && user != owner
     }
 
+    private var allowanceOfAll: Span { Span(nanoseconds: Self.guestsTogether * allowance.nanoseconds) }
+
     /// Nil if the one is no guest, or is not somebody else.
     package func account(of guest: UInt32?, delaying delayed: UInt32?) -> Account? {
         guard isGuest(guest), let guest, guest != delayed else { return nil }
@@ -68,23 +85,23 @@ package final class DelayLedger: Sendable {
     /// One is made to wait for the other from a moment to another. What was counted until then is not counted again.
     package func charge(_ account: Account, from begin: Instant, to end: Instant) {
         state.withLock { state in
-            var entry = state.entries[account]
-            if entry?.isOver(at: end) ?? true {
-                if entry == nil { state.makeRoom(at: end) }
-                entry = Entry(began: begin, counted: begin)
+            if state.entries[account] == nil { State.makeRoom(in: &state.entries, at: end) }
+            state.entries[account, default: Entry(began: begin)].charge(from: begin, to: end)
+            if state.sums[account.delayed] == nil {
+                // Root's, the owner's and that of unknown programs stay: small ones of guests could push them out.
+                State.makeRoom(in: &state.sums, at: end) { isGuest($0) && $0 != Self.unknown }
             }
-            guard var entry else { return }
-            let fresh = end.since(max(begin, entry.counted))
-            entry.spent = Span(nanoseconds: entry.spent.nanoseconds + fresh.nanoseconds)
-            entry.counted = max(entry.counted, end)
-            state.entries[account] = entry
+            state.sums[account.delayed, default: Entry(began: begin)].charge(from: begin, to: end)
         }
     }
 
     package func isSpent(_ account: Account, at now: Instant) -> Bool {
         state.withLock { state in
-            guard let entry = state.entries[account], !entry.isOver(at: now) else { return false }
-            return entry.spent >= allowance
+            let isSpent = { (entry: Entry?, allowance: Span) in
+                entry.map { !$0.isOver(at: now) && $0.spent >= allowance } ?? false
+            }
+            return isSpent(state.entries[account], allowance)
+                || isSpent(state.sums[account.delayed], allowanceOfAll)
         }
     }
 
@@ -95,11 +112,15 @@ package final class DelayLedger: Sendable {
 }
 
 extension DelayLedger.State {
-    fileprivate mutating func makeRoom(at now: Instant) {
+    fileprivate static func makeRoom<Key>(
+        in entries: inout [Key: DelayLedger.Entry], at now: Instant,
+        where mayGo: (Key) -> Bool = { _ in true }
+    ) {
         guard entries.count >= DelayLedger.most else { return }
         entries = entries.filter { !$0.value.isOver(at: now) }
         guard entries.count >= DelayLedger.most else { return }
-        if let least = entries.min(by: { $0.value.spent < $1.value.spent }) { entries[least.key] = nil }
+        let least = entries.filter { mayGo($0.key) }.min { $0.value.spent < $1.value.spent }
+        if let least { entries[least.key] = nil }
     }
 }
 
@@ -143,7 +164,8 @@ extension DelayLedger {
 
 /// What a guest has made another user wait in the hour that goes on.
 package struct DelayReport: Hashable, Sendable {
-    package var guest: UInt32
+    /// Nil for all guests together.
+    package var guest: UInt32?
     /// Nil for programs that are not known.
     package var delayed: UInt32?
     package var spent: Span
@@ -151,7 +173,7 @@ package struct DelayReport: Hashable, Sendable {
     /// When it may begin anew.
     package var end: Instant
 
-    package init(guest: UInt32, delayed: UInt32?, spent: Span, allowed: Span, end: Instant) {
+    package init(guest: UInt32?, delayed: UInt32?, spent: Span, allowed: Span, end: Instant) {
         (self.guest, self.delayed, self.spent, self.allowed, self.end) = (guest, delayed, spent, allowed, end)
     }
 }
@@ -160,15 +182,50 @@ extension DelayLedger {
     /// So many are told of, those with the longest delays.
     private static let told = 100
 
-    func reports(at now: Instant) -> [DelayReport] {
-        let entries = state.withLock { $0.entries.filter { !$0.value.isOver(at: now) } }
-        let reports = entries.map { account, entry in
-            DelayReport(
-                guest: account.guest, delayed: account.delayed == Self.unknown ? nil : account.delayed,
-                spent: entry.spent, allowed: allowance, end: entry.began + Self.period)
+    package func reports(at now: Instant) -> [DelayReport] {
+        let entries = state.withLock { $0.entries }
+        return Self.longest(
+            entries.compactMap { report($1, of: $0.guest, delaying: $0.user, allowance, at: now) })
+    }
+
+    /// Of all guests together, where that is more than one may: else it tells nothing new.
+    package func sums(at now: Instant) -> [DelayReport] {
+        let sums = state.withLock { $0.sums }.filter { $0.value.spent > allowance }
+        return Self.longest(
+            sums.compactMap { delayed, entry in
+                let user = Account(of: 0, delaying: delayed).user
+                return report(entry, of: nil, delaying: user, allowanceOfAll, at: now)
+            })
+    }
+
+    /// What some users have made others of them wait.
+    func reports(among users: Set<UInt32>, at now: Instant) -> [DelayReport] {
+        let accounts = state.withLock {
+            $0.entries.keys.filter { users.contains($0.guest) && users.contains($0.delayed) }
         }
-        return Array(
-            reports.sorted { ($1.spent, $0.guest, $0.delayed ?? 0) < ($0.spent, $1.guest, $1.delayed ?? 0) }
-                .prefix(Self.told))
+        return Self.longest(Array(Set(accounts.flatMap { reports(of: $0, at: now) })))
+    }
+
+    /// What concerns an account: its own, and that of all guests if there is more in it.
+    func reports(of account: Account, at now: Instant) -> [DelayReport] {
+        let (entry, sum) = state.withLock { ($0.entries[account], $0.sums[account.delayed]) }
+        let own = entry.flatMap { report($0, of: account.guest, delaying: account.user, allowance, at: now) }
+        let all = sum.flatMap { report($0, of: nil, delaying: account.user, allowanceOfAll, at: now) }
+        return [own, all.flatMap { $0.spent >= $0.allowed ? $0 : nil }].compactMap { $0 }
+    }
+
+    private func report(
+        _ entry: Entry, of guest: UInt32?, delaying user: UInt32?, _ allowed: Span, at now: Instant
+    ) -> DelayReport? {
+        if entry.isOver(at: now) { return nil }
+        return DelayReport(
+            guest: guest, delayed: user, spent: entry.spent, allowed: allowed, end: entry.began + Self.period)
+    }
+
+    private static func longest(_ reports: [DelayReport]) -> [DelayReport] {
+        let sorted = reports.sorted {
+            ($1.spent, $0.guest ?? 0, $0.delayed ?? 0) < ($0.spent, $1.guest ?? 0, $1.delayed ?? 0)
+        }
+        return Array(sorted.prefix(told))
     }
 }

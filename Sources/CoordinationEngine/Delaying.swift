@@ -10,31 +10,95 @@ import Synchronization
 extension Engine {
     /// How often it is looked at for whom a guest's answer is waited for, and how long it is waited for when that is enough.
     private static let moment = Span.milliseconds(250)
-    /// Claims that are looked at, of those that wait for one answer.
-    private static let mostWaiting = 1024
 
-    /// What was seen of a holder, or that it lets others pass if it reads what its user may not write, and that user has made the one
-    /// who waits wait long enough.
-    func allowing(
-        _ observation: Observation, of claim: ClaimID, _ claimant: any Claimant
-    ) -> Observation {
-        guard delays.hasGuests, observation.isOfReader else { return observation }
-        let contest = state.withLock { state in
-            state.arbiter.contest(of: claim).map { contest in
-                (
-                    since: contest.since, reader: state.arbiter.party(of: claim)?.user,
-                    writer: state.arbiter.party(of: contest.contestant)?.user
-                )
-            }
+    /// Whom a guest's reader makes wait, and since when; nil if it is no guest's, or no other user waits for it.
+    private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
+    {
+        guard delays.hasGuests, let contest = state.arbiter.contest(of: reader),
+            let entry = state.claims[reader],
+            state.arbiter.onlyReads(reader), let waiting = state.arbiter.party(of: contest.contestant)
+        else { return nil }
+        let guest = entry.claimant.opener ?? state.arbiter.party(of: reader)?.user
+        return delays.account(of: guest, delaying: waiting.user).map { account in
+            // Its contest may have begun with another user's claim.
+            (account, max(contest.since, state.claims[contest.contestant]?.since ?? contest.since))
         }
-        guard let contest,
-            let account = delays.account(of: claimant.opener ?? contest.reader, delaying: contest.writer)
-        else { return observation }
+    }
+
+    /// A reader is charged whenever it is to be looked at, and when it ends: whether it is looked at, its user's other programs decide.
+    func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
+        guard let delay = delay(by: reader, in: state) else { return }
+        delays.charge(delay.account, from: delay.since, to: now)
+    }
+
+    /// The account that is used up, if a reader has made that other user wait for a moment.
+    private func exceeded(by reader: ClaimID, at now: Instant, in state: State) -> DelayLedger.Account? {
+        guard let delay = delay(by: reader, in: state), now.since(delay.since) >= bounds.readerIdle,
+            delays.isSpent(delay.account, at: now)
+        else { return nil }
+        return delay.account
+    }
+
+    /// A holder is to be looked at: one that has had its time, for what its user may do.
+    func observe(_ claim: ClaimID, at now: Instant, in state: inout State) -> Task? {
+        guard let claimant = state.claims[claim]?.claimant else { return nil }
+        chargeDelay(by: claim, at: now, in: state)
+        var aim = Looks.Aim.deeds
+        if case .notReached = state.claims[claim]?.excess, exceeded(by: claim, at: now, in: state) != nil {
+            aim = .rights
+        }
+        guard state.looks.lacks(claim, aim) else { return nil }
+        return .observe(claim, claimant, aim)
+    }
+
+    /// Has a holder looked at when its user's turn comes.
+    func enterLine(_ claim: ClaimID, _ claimant: any Claimant, _ aim: Looks.Aim) {
+        let (user, threads) = (claimant.opener, claimant.lookers)
+        let viewer = Looks.Viewer(user: user, isGuest: delays.isGuest(user))
+        let due = state.withLock { state in
+            if state.claims[claim] != nil { state.looks.enter(claim, aim, of: viewer, on: threads) }
+            return state.looks.takeDue()
+        }
+        begin(due)
+    }
+
+    private func begin(_ looks: [Looks.Look]) {
+        for look in looks {
+            let body: @Sendable () -> Void = { [self] in carryOut(look) }
+            if let threads = look.threads { threads.run(body) } else { workers.run(body) }
+        }
+    }
+
+    private func carryOut(_ look: Looks.Look) {
+        let claim = look.claim
+        // It may be over, or contested no more, since it entered the line.
+        let claimant = state.withLock { state in
+            state.arbiter.isContested(claim) ? state.claims[claim]?.claimant : nil
+        }
+        let observation = claimant.flatMap { look.aim == .rights ? givingWay(claim, $0) : $0.observe() }
+        let due = state.withLock { state in
+            state.looks.end(claim)
+            if look.aim == .deeds, case .sharesFile = state.claims[claim]?.excess {
+                state.claims[claim]?.excess = .notReached
+            }
+            return state.looks.takeDue()
+        }
+        begin(due)
+        if let observation { submit(.observed(claim, observation)) }
+    }
+
+    /// What is said of a reader whose user may not write the file: that it has come to the end. Others share the file, and are looked
+    /// at as ever; nil for them.
+    private func givingWay(_ claim: ClaimID, _ claimant: any Claimant) -> Observation? {
+        let mayWrite = claimant.mayItsUserWrite()
         let now = Self.now
-        delays.charge(account, from: contest.since, to: now)
-        guard now.since(contest.since) >= bounds.readerIdle, delays.isSpent(account, at: now),
-            !claimant.mayItsUserWrite()
-        else { return observation }
+        let account: DelayLedger.Account? = state.withLock { state in
+            if mayWrite { state.claims[claim]?.excess = .sharesFile }
+            guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
+            state.claims[claim]?.excess = .gaveWay(account)
+            return account
+        }
+        guard let account else { return nil }
         sayEnough(account, claimant.account, at: now)
         return .atEnd
     }
@@ -62,64 +126,108 @@ extension Engine {
         return account.map { delays.isSpent($0, at: now) } ?? false ? Self.moment : nil
     }
 
-    /// Counts how long others wait for an answer, until it is there, and waits no longer when that is enough.
+    /// A guest was asked. Its answers are counted together from now on, until all are there.
     func count(_ id: QuestionID) {
-        guard let waits = waits(for: id) else { return }
         let now = Self.now
-        charge(waits, at: now)
-        let spent = waits.accounts.keys.first { delays.isSpent($0, at: now) }
-        if let spent {
-            sayEnough(spent, waits.entry.account, at: now)
-            hurry(waits, at: now)
-        } else if let patience = patience(for: waits.question, of: waits.entry, at: now) {
+        let facts: (Question, PresenterEntry, UInt32, patience: Span?, isFirst: Bool)? = state.withLock {
+            state in
+            guard let question = state.arbiter.question(id), let entry = state.presenters[question.presenter],
+                let guest = entry.party.user
+            else { return nil }
+            return (
+                question, entry, guest, patience(for: question, of: entry, at: now),
+                state.counted.updateValue(now, forKey: guest) == nil
+            )
+        }
+        guard let (question, entry, guest, patience, isFirst) = facts else { return }
+        if let account = delays.account(of: guest, delaying: question.cause.party.user),
+            delays.isSpent(account, at: now)
+        {
+            sayEnough(account, entry.account, at: now)
+            hurry(question, at: now)
+        } else if let patience {
             submit(.hurried(id, patience))
         }
-        timers.schedule(at: (now + Self.moment).nanoseconds) { [self] in count(id) }
+        if isFirst {
+            timers.schedule(at: (now + Self.moment).nanoseconds) { [self] in countAnswers(of: guest) }
+        }
+    }
+
+    /// So many claims of a user that has waited long enough are looked at for what they wait for. The others follow.
+    private static let mostHurried = 64
+
+    /// Counts how long others wait for a guest's answers, and waits no longer for those that have been waited for enough.
+    private func countAnswers(of guest: UInt32) {
+        let now = Self.now
+        let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = state.withLock {
+            state in
+            let users = chargeAnswers(of: guest, at: now, in: &state)
+            guard state.arbiter.owesAnswers(guest) else {
+                state.counted[guest] = nil
+                return (true, [])
+            }
+            let spent = users.compactMap { delays.account(of: guest, delaying: $0) }.filter {
+                delays.isSpent($0, at: now)
+            }
+            return (false, spent.flatMap { questions(in: $0, in: state) })
+        }
+        if let (account, _, entry) = beyond.first { sayEnough(account, entry.account, at: now) }
+        for (_, question, _) in beyond { hurry(question, at: now) }
+        if isOver { return }
+        timers.schedule(at: (now + Self.moment).nanoseconds) { [self] in countAnswers(of: guest) }
+    }
+
+    /// What a guest owes the user of an account, with more than a moment left.
+    private func questions(
+        in account: DelayLedger.Account, in state: State
+    ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
+        let questions = state.arbiter.questions(
+            to: account.guest, awaitedBy: account.user, atMost: Self.mostHurried)
+        return questions.compactMap { question in
+            guard question.deadline > question.asked + Self.moment else { return nil }
+            return state.presenters[question.presenter].map { (account, question, $0) }
+        }
+    }
+
+    /// Returns the users that wait.
+    private func chargeAnswers(of guest: UInt32, at now: Instant, in state: inout State) -> [UInt32?] {
+        state.counted[guest] = now
+        return state.arbiter.waiting(forShare: guest).map { user, claim, asked in
+            if let account = delays.account(of: guest, delaying: user), let since = state.claims[claim]?.since
+            {
+                delays.charge(account, from: max(since, asked), to: now)
+            }
+            return user
+        }
     }
 
     /// A guest's silence refuses nothing: under policy `fail` it has agreed.
-    private func hurry(_ waits: Waits, at now: Instant) {
-        guard bounds.policy == .fail else { return submit(.hurried(waits.question.id, Self.moment)) }
-        guard now.since(waits.question.asked) >= Self.moment else { return }
-        consent(waits.question.id, of: waits.question.presenter)
+    private func hurry(_ question: Question, at now: Instant) {
+        guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.moment)) }
+        timers.schedule(at: max(question.asked + Self.moment, now).nanoseconds) { [self] in
+            consent(question.id, of: question.presenter)
+        }
     }
+
+    /// A guest may answer a thousand questions at once: they are counted together.
+    private static let countedTogether = Span.milliseconds(10)
 
     /// The answer is there, and in time: one that comes too late has made others wait as long as none.
     func noteAnswer(to id: QuestionID) {
-        guard delays.hasGuests, let waits = waits(for: id), let guest = waits.entry.party.user else { return }
-        charge(waits, at: Self.now)
-        waits.entry.mailbox.noteAnswer()
-        delays.noteAnswer(of: guest)
-    }
-
-    /// The users that wait for an answer of a guest's, and since when.
-    private struct Waits {
-        let question: Question
-        let entry: PresenterEntry
-        var accounts: [DelayLedger.Account: Instant] = [:]
-    }
-
-    private func waits(for id: QuestionID) -> Waits? {
-        state.withLock { state in
+        guard delays.hasGuests else { return }
+        let now = Self.now
+        let found: (PresenterEntry, UInt32)? = state.withLock { state in
             guard let question = state.arbiter.question(id), let entry = state.presenters[question.presenter],
-                delays.isGuest(entry.party.user)
+                let guest = entry.party.user, delays.isGuest(guest)
             else { return nil }
-            var waits = Waits(question: question, entry: entry)
-            for claim in state.arbiter.waiting(for: id, atMost: Self.mostWaiting) {
-                let user = state.arbiter.party(of: claim)?.user
-                guard let account = delays.account(of: entry.party.user, delaying: user),
-                    let since = state.claims[claim]?.since
-                else { continue }
-                waits.accounts[account] = min(waits.accounts[account] ?? since, since)
+            if now.since(state.counted[guest] ?? question.asked) > Self.countedTogether {
+                _ = chargeAnswers(of: guest, at: now, in: &state)
             }
-            return waits
+            return (entry, guest)
         }
-    }
-
-    private func charge(_ waits: Waits, at now: Instant) {
-        for (account, since) in waits.accounts {
-            delays.charge(account, from: max(since, waits.question.asked), to: now)
-        }
+        guard let (entry, guest) = found else { return }
+        entry.mailbox.noteAnswer()
+        delays.noteAnswer(of: guest)
     }
 
     /// Returns what the log says besides.
@@ -128,14 +236,5 @@ extension Engine {
         entry.mailbox.noteSilence(at: now)
         guard delays.noteSilence(of: guest, at: now) else { return "" }
         return "; programs of user \(guest) are waited for \(Self.moment) only, until one of them answers"
-    }
-}
-
-extension Observation {
-    fileprivate var isOfReader: Bool {
-        switch self {
-        case .reading, .finishing: true
-        case .clean, .unchanged, .untouched, .dirty, .atEnd: false
-        }
     }
 }

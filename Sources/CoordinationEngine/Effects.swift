@@ -11,7 +11,7 @@ extension Engine {
     enum Task {
         case tell(Outcome, Decision)
         case identify(ClaimID, any Claimant)
-        case observe(ClaimID, any Claimant)
+        case observe(ClaimID, any Claimant, Looks.Aim)
         case retarget(any Claimant, from: ItemID, to: ItemID)
         case call(@Sendable () -> Void)
         case wake(Instant)
@@ -133,10 +133,6 @@ extension Engine {
         }
     }
 
-    /// How many holders are looked at, or about to be. A look goes through all that a process has open, and others wait for the same
-    /// workers. One that is left out is looked at later, if it is still contested then, and `hold` bounds it in any case.
-    private static let mostLooks = 16
-
     private func task(for effect: Effect, at now: Instant, in state: inout State) -> Task? {
         switch effect {
         case .grant(let claim, let grant): return settle(claim, .granted(grant), at: now, in: &state)
@@ -144,12 +140,7 @@ extension Engine {
             let why = explanation(of: refusal, to: claim, at: now, in: state)
             return settle(claim, .refused(refusal, why), at: now, in: &state)
         case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
-        case .observe(let claim):
-            // One look at a time, however long it takes.
-            guard let entry = state.claims[claim], state.lookedAt.count < Self.mostLooks,
-                state.lookedAt.insert(claim).inserted
-            else { return nil }
-            return .observe(claim, entry.claimant)
+        case .observe(let claim): return observe(claim, at: now, in: &state)
         case .wake(let moment): return .wake(moment)
         case .ask(let question): return ask(question, at: now, in: &state)
         case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
@@ -243,13 +234,7 @@ extension Engine {
         switch task {
         case .tell(let outcome, let decision): outcome(decision.told)
         case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
-        case .observe(let claim, let claimant):
-            let look: @Sendable () -> Void = { [self] in
-                let observation = allowing(claimant.observe(), of: claim, claimant)
-                state.withLock { _ = $0.lookedAt.remove(claim) }
-                submit(.observed(claim, observation))
-            }
-            if let lookers = claimant.lookers { lookers.run(look) } else { workers.run(look) }
+        case .observe(let claim, let claimant, let aim): enterLine(claim, claimant, aim)
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
         // It was scheduled before the first of them.

@@ -31,6 +31,16 @@ package final class Engine: Sendable {
         var standing: Standing
         /// Whom it waited for first.
         var obstacle: (any Claimant)?
+        var excess = Excess.notReached
+    }
+
+    /// What becomes of a guest's reader when its user has made another one wait long enough.
+    enum Excess: Sendable {
+        case notReached
+        /// Its user may write the file as well, so it is looked at like all others; and then asked for its rights again.
+        case sharesFile
+        /// It lets others pass.
+        case gaveWay(DelayLedger.Account)
     }
 
     struct State {
@@ -43,8 +53,9 @@ package final class Engine: Sendable {
         var closings: [ClaimID: Closing] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.
         var undecided: [ClaimID: [UndecidedDeletion]] = [:]
-        /// Whose holders are being looked at.
-        var lookedAt: Set<ClaimID> = []
+        var looks = Looks()
+        /// Guests whose answers are waited for, and when it was counted last for how long.
+        var counted: [UInt32: Instant] = [:]
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
         /// Of the event that is being handled.
@@ -196,6 +207,8 @@ package final class Engine: Sendable {
     package func endAtOnce(_ claim: ClaimID) -> Ending {
         let now = Self.now
         let ending = state.withLock { state in
+            chargeDelay(by: claim, at: now, in: state)
+            state.looks.cancel(claim)
             var ending = Ending(state.claims.removeValue(forKey: claim))
             ending.closings = state.closed(claim)
             // Whoever ends a claim before it answers ends it again when all is done.
@@ -358,7 +371,8 @@ extension Engine {
         let former: Entry? = state.withLock { state in
             guard let former = state.claims[claim] else { return nil }
             state.claims[claim] = Entry(
-                claimant: claimant, since: former.since, standing: former.standing, obstacle: former.obstacle)
+                claimant: claimant, since: former.since, standing: former.standing, obstacle: former.obstacle,
+                excess: former.excess)
             return former
         }
         withExtendedLifetime(former) {}

@@ -10,6 +10,8 @@ extension Engine {
     /// What is noted under the lock; put into words after it, because that reads `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: Entry, suspension: Suspension?, Explanation)] = []
+        /// Users of those, as far as they are known.
+        var users: Set<UInt32> = []
         var presenters:
             [(id: PresenterID, entry: PresenterEntry, owed: [Question], isDemoted: Bool, isUnsaved: Bool)] =
                 []
@@ -20,20 +22,28 @@ extension Engine {
     /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
     package func census(of item: ItemID?, atMost limit: Int = .max) -> Census {
         let facts = facts(of: item, atMost: limit)
+        let now = Self.now
         return Census(
             claims: facts.claims.map { id, entry, suspension, explanation in
                 let intents = entry.claimant.intents.map { IntentReport($0.access, $0.path()) }
                 return ClaimReport(
                     claim: id, actor: Actor(lookingAt: entry.claimant.account), intents: intents,
                     standing: entry.isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
-                    since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [])
+                    since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [],
+                    exceeded: exceeded(by: entry, at: now))
             },
             presenters: facts.presenters.map { id, entry, owed, isDemoted, isUnsaved in
                 PresenterReport(
                     presenter: id, actor: Actor(lookingAt: entry.account), path: entry.path,
                     messages: entry.messages, owed: owed.map(PresenterReport.Owed.init), isDemoted: isDemoted,
                     isUnsaved: isUnsaved)
-            })
+            },
+            delays: item != nil && delays.hasGuests ? delays.reports(among: facts.users, at: now) : nil)
+    }
+
+    private func exceeded(by entry: Entry, at now: Instant) -> DelayReport? {
+        guard case .gaveWay(let account) = entry.excess else { return nil }
+        return delays.reports(of: account, at: now).first { $0.spent >= $0.allowed }
     }
 
     /// How many are noted at a time: requests wait for the lock meanwhile.
@@ -52,11 +62,14 @@ extension Engine {
                 guard let entry = state.claims[id] else { continue }
                 let explanation = entry.isWaiting ? state.explanation(of: id, at: now) : Explanation(at: now)
                 facts.claims.append((id, entry, state.arbiter.suspension(of: id), explanation))
+                facts.users.formUnion(
+                    [entry.claimant.opener, state.arbiter.party(of: id)?.user].compactMap { $0 })
             }
         }
         forEachPart(of: presenters.sorted().prefix(limit)) { ids, state in
             for id in ids {
                 guard let entry = state.presenters[id] else { continue }
+                facts.users.formUnion(entry.party.user.map { [$0] } ?? [])
                 facts.presenters.append(
                     (
                         id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id),

@@ -160,6 +160,8 @@ extension Engine {
         in mailbox: Mailbox, share: UInt32? = nil
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
+        // The arbiter knows by the share of which presenters the answers are counted.
+        let share = share ?? (delays.isGuest(party.user) ? party.user : nil)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox, share: share)
         state.withLock { $0.presenters[id] = entry }
         guard let document else {

@@ -12,7 +12,9 @@ extension Engine {
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
             journal: journal.entries.map(Self.step))
         report.use.claims = state.withLock { $0.claims.count }
-        if delays.hasGuests { report.delays = delays.reports(at: Self.now) }
+        if delays.hasGuests {
+            (report.delays, report.delaysOfAll) = (delays.reports(at: Self.now), delays.sums(at: Self.now))
+        }
         return report
     }
 

@@ -34,6 +34,8 @@ package struct StatusReport: Hashable, Sendable {
     package var rules = RulesReport()
     /// What guests have made other users wait, the longest first; nil where there are no guests.
     package var delays: [DelayReport]?
+    /// The same of all guests together, where that is more than one may.
+    package var delaysOfAll: [DelayReport]?
     /// Claims that wait now, the oldest first.
     package var waiting: [WaitingClaim]
     /// The last steps, in the order in which they were taken.

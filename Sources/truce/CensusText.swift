@@ -24,6 +24,7 @@ extension CensusForm {
         var lines = waiting.flatMap(\.waitingLines)
         lines += others.map(\.holdingLine)
         lines += presenters.map(\.line)
+        lines += (delays ?? []).map(\.text)
         if lines.isEmpty { lines = ["Nobody uses '\(path)' or waits for it."] }
         if isTruncated { lines.append("(more; these are the oldest)") }
         return lines
@@ -59,7 +60,8 @@ extension ClaimForm {
     fileprivate var holdingLine: String {
         let how = suspension.map { " and lets others pass (\($0.shown))" } ?? ""
         let what = others == nil ? "it" : "them"
-        return "\(actor.text) has had \(items) for \(shownTime(age)) to \(purpose) \(what)\(how)"
+        let why = exceeded.map { ": " + $0.reason } ?? ""
+        return "\(actor.text) has had \(items) for \(shownTime(age)) to \(purpose) \(what)\(how)\(why)"
     }
 }
 

@@ -39,7 +39,7 @@ extension StatusForm {
         if let rules { lines.append("rules: \(rules.filesText)") }
         lines.append(contentsOf: counterLines)
         if let use { lines.append(use.text) }
-        lines.append(contentsOf: (delays ?? []).map(\.text))
+        lines.append(contentsOf: ((delays ?? []) + (delaysOfAll ?? [])).map(\.text))
         for claim in waiting {
             let holders = claim.holders.map(\.text).joined(separator: ", ")
             lines.append("waiting: \(claim.actor.text) to \(claim.access) \(claim.path.shown) for \(holders)")
@@ -94,12 +94,21 @@ extension DelayForm {
     /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41 minutes more`.
     var text: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
-        let sum =
-            "user \(guest) has made \(whom) wait \(Self.seconds(spent)) of \(Self.seconds(allowed)) in an hour"
+        let sum = "\(who) made \(whom) wait \(used) in an hour"
+        let whose = guest == nil ? "their" : "its"
         let minutes = left / 60_000 + 1
         return spent < allowed
-            ? sum : sum + ": its programs are waited for a moment only, for \(minutes) minutes more"
+            ? sum : sum + ": \(whose) programs are waited for a moment only, for \(minutes) minutes more"
     }
+
+    /// `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`.
+    var reason: String {
+        let whom = delayed.map { "user \($0)" } ?? "unknown programs"
+        return "it gave way after a moment, since \(who) made \(whom) wait \(used) in an hour"
+    }
+
+    private var who: String { guest.map { "user \($0) has" } ?? "all guests together have" }
+    private var used: String { "\(Self.seconds(spent)) of \(Self.seconds(allowed))" }
 
     private static func seconds(_ milliseconds: UInt64) -> String {
         "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"

@@ -105,10 +105,13 @@ extension MessageSamples {
     ]
     private static let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
 
+    private static let delay = DelayForm(guest: 1, delayed: 2, spent: 3, allowed: 4, left: 5)
+
     static let census = CensusForm(
         claims: [
             ClaimForm(
-                claim: 1, actor: actor, intents: intents, state: "suspended", suspension: "idle", age: 2,
+                claim: 1, actor: actor, intents: intents, state: "suspended", suspension: "idle",
+                exceeded: DelayForm(guest: nil, delayed: nil, spent: 1, allowed: 1, left: 2), age: 2,
                 reasons: ["a"])
         ],
         presenters: [
@@ -116,7 +119,7 @@ extension MessageSamples {
                 presenter: 1, actor: actor, path: [], messages: ["save"],
                 owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true,
                 isUnsaved: true)
-        ])
+        ], delays: [delay])
 
     private static let around: AroundForm = {
         var around = AroundForm()
@@ -130,7 +133,7 @@ extension MessageSamples {
         rules: RulesForm(
             files: [RulesForm.File(path: "/f", problem: "p")],
             programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),
-        delays: [DelayForm(guest: 1, delayed: 2, spent: 3, allowed: 4, left: 5)],
+        delays: [delay], delaysOfAll: [delay],
         waiting: [
             WaitingForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])

@@ -42,6 +42,27 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(account, at: start + .seconds(101)))
     }
 
+    @Test("all guests together have four times as much as one, whatever small accounts there are")
+    func together() {
+        // Each has a user number of its own, and spends half of what it may.
+        for number in 0..<8 as Range<UInt64> {
+            let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
+            #expect(!ledger.isSpent(other, at: start + .seconds(30 * number)))
+            charge(other, 30 * number, 30 * number + 30)
+        }
+        let then = start + .seconds(240)
+        #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 1), at: then))
+        #expect(!ledger.isSpent(DelayLedger.Account(of: 200, delaying: 0), at: then))
+        #expect(ledger.sums(at: then).map(\.delayed) == [1] && ledger.sums(at: then).map(\.guest) == [nil])
+        // Guests that delay each other push out neither the owner's sum nor root's.
+        charge(DelayLedger.Account(of: 100, delaying: 0), 0, 240)
+        for number in 0..<UInt32(2 * DelayLedger.most) {
+            charge(DelayLedger.Account(of: 1000 + number, delaying: 5000 + number), 0, 300)
+        }
+        #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 1), at: then))
+        #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 0), at: then))
+    }
+
     @Test("only guests have accounts, with users who are not themselves")
     func guests() {
         #expect(ledger.account(of: 7, delaying: 8) == account)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import Arbitration
 import Coordination
-import CoordinationEngine
 import LinuxSystem
+import Synchronization
 import Testing
 
 import func TestSupport.eventually
+
+@testable import CoordinationEngine
 
 /// Guarantees, What one user can make another wait: readers and presenters of a guest.
 @Suite struct DelayingTests {
@@ -167,6 +170,48 @@ import func TestSupport.eventually
         stage.engine.withdraw(fifth)
         presenters.reverse()
         stage.engine.remove(presenters)
+    }
+
+    @Test("a user is counted, though a thousand claims of the guest's own wait for the same answer before it")
+    func behindMany() throws {
+        let stage = try Self.stage(allowing: .milliseconds(400))
+        let nvim = StandIn("nvim", 640, of: Self.guest)
+        let presenters = (0..<3).map { _ in stage.present(1, by: nvim, in: Mailbox {}).0 }
+        let own = StandIn("cat", 100)
+        var claims = (0..<1100).map { _ in
+            Self.claim(stage, .read(), 1, by: UserProgram(own, of: Self.guest), own)
+        }
+        // They are counted together, and not one after the other.
+        #expect(stage.engine.state.withLock { $0.counted.count } == 1)
+        let waiting = stage.engine.state.withLock { $0.arbiter.waiting(forShare: Self.guest) }
+        #expect(waiting.map(\.user) == [Self.guest])
+        let other = StandIn("cat", 101)
+        claims.append(Self.claim(stage, .read(), 1, by: UserProgram(other, of: Self.owner), other))
+        try eventually(within: .seconds(10), "the other user's reader") { other.isGranted }
+        #expect(stage.engine.delays.reports(at: Engine.now).allSatisfy { $0.spent >= .milliseconds(400) })
+        for claim in claims {
+            stage.engine.withdraw(claim)
+            stage.engine.end(claim)
+        }
+        stage.engine.remove(presenters)
+        #expect(!stage.engine.state.withLock { $0.arbiter.owesAnswers(Self.guest) })
+    }
+
+    @Test("`why` tells that a reader gave way because its user's time is used up, and how much that is")
+    func why() throws {
+        let stage = try Self.stage(allowing: .milliseconds(300))
+        let (cat, vi) = (StandIn("cat", 100), StandIn("vi", 200))
+        let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
+        let writing = Self.claim(stage, Self.write, 1, by: UserProgram(vi, of: Self.owner), vi)
+        try eventually(within: .seconds(10), "the writer") { vi.isGranted }
+        let census = stage.engine.census(of: ItemID(1))
+        let exceeded = census.claims.compactMap { claim in claim.exceeded.map { (claim.claim, $0) } }
+        #expect(exceeded.map(\.0) == [reading])
+        let delays = try #require(census.delays)
+        #expect(delays.map(\.guest) == [Self.guest] && delays.map(\.delayed) == [Self.owner])
+        #expect(exceeded.map(\.1.spent) == delays.map(\.spent))
+        #expect(delays.allSatisfy { $0.spent >= .milliseconds(300) })
+        for claim in [writing, reading] { stage.engine.end(claim) }
     }
 
     @Test("who waits is counted, though the guest's own program asked first; and the status tells it")
