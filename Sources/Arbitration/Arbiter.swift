@@ -53,6 +53,8 @@ public struct Arbiter: Sendable {
 
     /// How often presenters heard of something since this was taken, by the share to which that counts.
     var hearings: [UInt32: Int] = [:]
+    /// The same of what they show themselves: what they were asked and told, and the turns that were kept for them.
+    var attentions: [UInt32: Int] = [:]
 
     /// Claims that the last event had refused, and what they waited for.
     var refused: [ClaimID: LastWait] = [:]
@@ -102,6 +104,8 @@ public struct Arbiter: Sendable {
         case .paused(let presenters): pause(presenters)
         case .resumed(let presenters, let behind, let told):
             resume(presenters, behind: behind, told: told, &effects)
+        case .muted(let presenters): mute(presenters)
+        case .unmuted(let presenters): unmute(presenters, &effects)
         case .answered(let question, let presenter, let reply):
             answer(question, by: presenter, reply, &effects)
         case .progressed(let question): progress(question)
@@ -128,11 +132,22 @@ public struct Arbiter: Sendable {
     /// How many things were looked at for cycles in the last second in which any were (D5).
     public var stepsOfSearch: Int { cycleWatch.steps }
 
-    /// How often presenters have heard of something, by the share to which that counts; counts anew from now on.
+    /// How often presenters have heard of a name below them, by the share to which that counts; counts anew from now on.
     public mutating func takeHearings() -> [UInt32: Int] {
         if hearings.isEmpty { return [:] }
         defer { hearings = [:] }
         return hearings
+    }
+
+    /// The same of what they show themselves, and of what they were asked.
+    public mutating func takeAttentions() -> [UInt32: Int] {
+        if attentions.isEmpty { return [:] }
+        defer { attentions = [:] }
+        return attentions
+    }
+
+    mutating func countAttention(of presenter: PresenterRecord) {
+        if let share = presenter.presenter.share { attentions[share, default: 0] += 1 }
     }
 
     /// One of those that a claim waits for (Q1); nil if there is none.

@@ -29,15 +29,16 @@ extension Arbiter {
     func forEachConcerned(
         by part: Request.Part, of claim: Claim, _ body: (PresenterID, Concern) -> Void
     ) {
-        for id in desk.presented[part.item] ?? [] where isOfThisName(id, part) { body(id, .item) }
+        for id in desk.concerned(by: part.item) where isOfThisName(id, part) { body(id, .item) }
         // P18.
         let isDeletion = claim.deletes(part) && desk.agreeingToDeletions > 0
         if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {
                 let concern: Concern = tree.isPackage(directory) ? .package : .directory
-                for id in desk.presented[directory] ?? []
-                where concern == .package || (isDeletion && isAgreeing(id)) {
-                    body(id, concern)
+                if concern == .package {
+                    for id in desk.concerned(by: directory) { body(id, concern) }
+                } else if isDeletion {
+                    for id in desk.attentive(to: directory) where isAgreeing(id) { body(id, concern) }
                 }
             }
         }
@@ -48,7 +49,7 @@ extension Arbiter {
         else {
             return
         }
-        forEachPresenter(below: part.item) { body($0, .below) }
+        forEachPresenter(below: part.item) { if !desk.isMuted($0) { body($0, .below) } }
     }
 
     /// P18.

@@ -27,7 +27,7 @@ extension Arbiter {
         if claim.onlyReads { noteOwnReading(claim, party) }
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
-            if goesOnExcused(party, by: id) || desk.records[id]?.isDemoted ?? false {
+            if goesOnExcused(party, by: id) || desk.records[id]?.isLeftAlone ?? false {
                 desk.inquiries[claim.id]?.excusers.append(id)
             }
             desk.inquiries[claim.id]?.passedOver += wish.passedOver.map { (id, $0) }
@@ -68,8 +68,8 @@ extension Arbiter {
             let isSpared = isSpared(record.presenter.party, by: party)
             let demands = isSpared ? [] : demands(of: claim, part, concern, party, on: id)
             let isWitness = concern == .item || concern == .package
-            // P7, P8.
-            let isAsked = !record.isDemoted && !isExcused(party, by: id)
+            // P7, P8, N15.
+            let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             wishes[id, default: Wish(access: part.access)].add(
                 isAsked ? demands : [], for: part.access, isWitness: isWitness)
             // P12: a folder's presenter has none of its contents.
@@ -92,6 +92,8 @@ extension Arbiter {
             desk.inquiries[claim.id]?.silent.append(id)
             return nil
         }
+        // N15.
+        if record.mute != nil { return nil }
         let demands = wish.inOrder
         guard wish.isWitness || !demands.isEmpty else { return nil }
         endTrailingTurns(of: record, but: party, &effects)
@@ -112,6 +114,7 @@ extension Arbiter {
             desk.turns.values[entry].end = nil
         }
         desk.inquiries[claim.id]?.turns.append(turn)
+        countAttention(of: record)
         noteDebt(in: turn, by: [claim.id])
         return turn
     }
@@ -154,6 +157,7 @@ extension Arbiter {
         if request == .save { noteSaveAsked(of: turn.presenter, for: want.cause.party.session) }
         alarms.insert(Alarms.Alarm(moment: question.deadline, subject: .question(question.id)))
         effects.append(.ask(question))
+        if let record = desk.records[turn.presenter] { countAttention(of: record) }
         letDebtorsPass(turn.presenter)
     }
 

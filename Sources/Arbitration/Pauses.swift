@@ -7,9 +7,11 @@ struct Pause: Sendable {
     var began: UInt64
     /// Whether something was kept from it that the clock does not know of.
     var hasMissed = false
+    /// Whether it was not told of another name of what it shows (N15).
+    var hasMissedMove = false
 }
 
-/// Presenters that are told of no names below what they show (N14).
+/// Presenters that are told of no names below what they show (N14); or, in another list of this kind, of nothing that happens to it (N15).
 ///
 /// An event passes them by without a look at each of them: that is what a pause is for.
 struct Pauses: Sendable {
@@ -25,7 +27,7 @@ struct Pauses: Sendable {
 
     func hasMissed(_ item: ItemID, since moment: UInt64) -> Bool { (missed[item] ?? 0) > moment }
 
-    /// Something happened below an item.
+    /// Something happened below an item, or to it.
     mutating func noteHappening(below item: ItemID) {
         guard listening[item] != nil else { return }
         clock += 1
@@ -96,12 +98,12 @@ extension Arbiter {
     }
 
     /// P24: what is written below it meanwhile it cannot be told, nor could it be otherwise.
-    private mutating func noteOutdated(_ id: PresenterID) {
+    mutating func noteOutdated(_ id: PresenterID) {
         if !(desk.records[id]?.hearsOfChanges ?? true) { desk.records[id]?.isOutdated = true }
     }
 
     /// That something happened, and not what.
-    private mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
+    mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
         let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
         guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
         else { return }
@@ -111,22 +113,25 @@ extension Arbiter {
 
     /// Of those who show a directory above, those who are told of names in it.
     func listeners(above directory: ItemID) -> [PresenterID] {
-        guard !desk.pauses.isEmpty, !tree.isPackage(directory) else { return desk.presented[directory] ?? [] }
+        if tree.isPackage(directory) { return desk.attentive(to: directory) }
         return desk.pauses.listening[directory] ?? desk.presented[directory] ?? []
     }
 
-    /// Those who are paused will be told that something happened at a place.
+    /// Those who are paused or muted will be told that something happened at a place.
     mutating func noteMissed(_ item: ItemID, at place: Place) {
-        if desk.pauses.isEmpty { return }
-        for directory in Array(tree.ancestors(of: item, at: place)) where !tree.isPackage(directory) {
-            desk.pauses.noteHappening(below: directory)
-        }
+        if desk.pauses.isEmpty, desk.mutes.isEmpty { return }
+        desk.mutes.noteHappening(below: item)
+        noteMissed(below: Set(tree.ancestors(of: item, at: place)))
     }
 
     mutating func noteMissed(below directories: Set<ItemID>) {
-        if desk.pauses.isEmpty { return }
-        for directory in directories where !tree.isPackage(directory) {
-            desk.pauses.noteHappening(below: directory)
+        if desk.pauses.isEmpty, desk.mutes.isEmpty { return }
+        for directory in directories {
+            if tree.isPackage(directory) {
+                desk.mutes.noteHappening(below: directory)
+            } else {
+                desk.pauses.noteHappening(below: directory)
+            }
         }
     }
 }

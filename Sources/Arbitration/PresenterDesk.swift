@@ -13,6 +13,8 @@ struct PresenterDesk: Sendable {
     var byDirectory: [ItemID: Set<PresenterID>] = [:]
     /// Presenters that are told of no names below what they show (N14).
     var pauses = Pauses()
+    /// Presenters that are neither asked nor told of what they show (N15).
+    var mutes = Pauses()
     /// How many presenters agree to deletions in what they show (P18).
     var agreeingToDeletions = 0
     var turns: [TurnID: Turn] = [:]
@@ -20,7 +22,7 @@ struct PresenterDesk: Sendable {
     var inquiries: [ClaimID: Inquiry] = [:]
     /// How many answers the presenters of each process owe.
     var debtors: [ProcessID: Int] = [:]
-    /// The same by the share of the presenter, with those who wait.
+    /// The same by the share of the presenter, with the claims that wait.
     var debts: [UInt32: Debt] = [:]
     private var nextTurn: UInt64 = 1
     private var nextQuestion: UInt64 = 1
@@ -57,14 +59,19 @@ struct PresenterDesk: Sendable {
         let isPaused = records[id]?.pause != nil
         if isPaused { records[id]?.pause?.began = pauses.clock }
         pauses.entered(id, at: item, among: presented[item] ?? [], isPaused: isPaused)
+        let isMuted = records[id]?.mute != nil
+        if isMuted { records[id]?.mute?.began = mutes.clock }
+        mutes.entered(id, at: item, among: presented[item] ?? [], isPaused: isMuted)
     }
 
     mutating func leave(_ id: PresenterID) {
         guard let item = records[id]?.item else { return }
         if hasMissed(id) { records[id]?.pause?.hasMissed = true }
+        if hasMissedOwn(id) { records[id]?.mute?.hasMissed = true }
         presented[item]?.removeSorted(id)
         if presented[item]?.isEmpty ?? false { presented[item] = nil }
         pauses.left(id, item, among: presented[item] ?? [])
+        mutes.left(id, item, among: presented[item] ?? [])
     }
 
     /// N14: whether something has happened below a presenter of which it was not told because it is paused.
@@ -127,7 +134,9 @@ struct PresenterDesk: Sendable {
         questions[question.id] = question
         records[question.presenter]?.questions.append(question.id)
         for process in processes(of: question.presenter) { debtors[process, default: 0] += 1 }
-        if let share = records[question.presenter]?.presenter.share { debts[share, default: Debt()].open += 1 }
+        if let share = records[question.presenter]?.presenter.share {
+            debts[share, default: Debt()].open += 1
+        }
     }
 
     mutating func close(_ id: QuestionID) -> Question? {

@@ -22,6 +22,8 @@ struct PresenterRecord: Sendable {
     var isOutdated = false
     /// Since when it is told of no names below what it shows; nil if it is told (N14).
     var pause: Pause?
+    /// Since when it is neither asked nor told of what it shows (N15).
+    var mute: Pause?
     /// When it was asked to save last.
     var saveAsked: Instant?
     /// When it was asked to save on behalf of each session, as long as that matters (P9).
@@ -39,6 +41,8 @@ struct PresenterRecord: Sendable {
     var hearsOfChanges: Bool { !presenter.messages.isDisjoint(with: [.didChange, .subitemDidChange]) }
     /// P8.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
+    /// P8, N15: whether it is not asked.
+    var isLeftAlone: Bool { isDemoted || mute != nil }
 
     /// So many items are remembered to have been passed over; then all are forgotten, and kept once more.
     static let mostPassedOver = 4096

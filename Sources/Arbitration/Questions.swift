@@ -173,7 +173,7 @@ extension Arbiter {
                 $0 + $1.passedOver.count + $1.excused.count + $1.savesAsked.count
             }
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
-            + desk.pauses.count + desk.debts.count
+            + desk.pauses.count + desk.mutes.count + desk.debts.count
         return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }
 
@@ -248,7 +248,7 @@ extension Arbiter {
                 let isConcerned =
                     !isOwn(party, record.presenter.party) && !isSpared(record.presenter.party, by: party)
                 // P7, P8, P26.
-                return isConcerned && !record.isDemoted && !isExcused(party, by: id)
+                return isConcerned && !record.isLeftAlone && !isExcused(party, by: id)
                     && !desk.isUntold(name, to: id)
             }
         }

@@ -25,6 +25,7 @@ extension Arbiter {
                 desk.records[presenter]?.isOutdated = false
                 continue
             }
+            count(concern, record)
             note(happening, under: id, at: record, &effects) { turn in
                 // N6: a plain directory has no contents of its own.
                 if concern == .item, !isPlainDirectory { return turn.changed = cause }
@@ -70,11 +71,13 @@ extension Arbiter {
         let own = Happening(cause, [])
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
             takeBackDeletion(of: item, to: id)
+            if noteMissedMove(id) { continue }
             tell([(id, .item)], own, under: claim, &effects) { turn, _ in turn.noteMove(of: item, move, cause)
             }
         }
         var below: [(PresenterID, Concern)] = []
         forEachPresenter(below: item) { below.append(($0, .below)) }
+        below.removeAll { noteMissedMove($0.0) }
         tell(below.sorted { $0.0 < $1.0 }, own, under: claim, &effects) { turn, _ in
             turn.noteMove(of: item, move, cause)
         }
@@ -144,7 +147,7 @@ extension Arbiter {
             if concern != .item, untold.contains(presenter), desk.isUntold(name, to: presenter) { continue }
             // P5: of those who work for a presenter it is not asked.
             guard let record = desk.records[presenter], !isOwn(party, record.presenter.party),
-                !isSpared(record.presenter.party, by: party), !record.isDemoted
+                !isSpared(record.presenter.party, by: party), !record.isLeftAlone
             else { continue }
             let demand =
                 concern == .item
@@ -173,7 +176,7 @@ extension Arbiter {
     /// Presenters that hear of what happens to an item, in the order of their numbers.
     func witnesses(of item: ItemID, at place: Place) -> [(PresenterID, Concern)] {
         if desk.isEmpty { return [] }
-        var found = (desk.presented[item] ?? []).map { ($0, Concern.item) }
+        var found = desk.attentive(to: item).map { ($0, Concern.item) }
         var lists = found.isEmpty ? 0 : 1
         for directory in tree.ancestors(of: item, at: place) {
             let above = presenters(above: directory)
@@ -228,8 +231,22 @@ extension Arbiter {
                 if cause.access.changesContents { desk.records[id]?.isOutdated = false }
                 continue
             }
+            count(concern, record)
             note(happening, under: claim, at: record, &effects) { body(&$0, concern) }
         }
+    }
+
+    /// Whether a presenter is muted, and so will be told of a move later (N15).
+    private mutating func noteMissedMove(_ id: PresenterID) -> Bool {
+        guard desk.isMuted(id) else { return false }
+        desk.records[id]?.mute?.hasMissedMove = true
+        return true
+    }
+
+    /// Names below are counted apart from what a presenter shows itself.
+    private mutating func count(_ concern: Concern, _ record: PresenterRecord) {
+        if concern != .directory { return countAttention(of: record) }
+        if let share = record.presenter.share { hearings[share, default: 0] += 1 }
     }
 
     /// P5, P6: whether a presenter is not told of what somebody does, because it is its own doing.
@@ -254,7 +271,6 @@ extension Arbiter {
         _ body: (inout Turn) -> Void
     ) {
         let (cause, names) = (happening.cause, happening.names)
-        if let share = record.presenter.share { hearings[share, default: 0] += 1 }
         // P24.
         if !record.hearsOfChanges, cause.access.changesContents { desk.records[record.id]?.isOutdated = true }
         if !happening.isToldAtOnce {

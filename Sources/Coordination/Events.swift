@@ -40,6 +40,10 @@ public enum Event: Hashable, Sendable {
     case paused([PresenterID])
     /// Those who are `behind` were sent something that did not reach them; those who are `told` hear that there was more without that.
     case resumed([PresenterID], behind: Set<PresenterID>, told: Set<PresenterID>)
+    /// Presenters are neither asked nor told of what they show until they are ``unmuted(_:)``: that has cost others too much.
+    case muted([PresenterID])
+    /// They hear once that they have missed something, if so.
+    case unmuted([PresenterID])
     /// Follows ``Effect/ask(_:)``; late ones and those to questions that are over count as signs of life.
     case answered(QuestionID, by: PresenterID, Answer)
     /// A presenter is at work on an answer.

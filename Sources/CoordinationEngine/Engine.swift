@@ -48,7 +48,10 @@ package final class Engine: Sendable {
         var claims: [ClaimID: Entry] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
         var unsaved = UnsavedDocuments()
+        /// Of names below what guests' presenters show (N14).
         var hearing = Hearing()
+        /// Of what they show, and of requests (N15).
+        var attending = Hearing()
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closings: [ClaimID: Closing] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// What happens in a directory, each presenter of a directory above hears of, and whoever does it waits until all have been
 /// noted. So what presenters of a guest hear is counted. Beyond the allowance they are told of no names until the period is
-/// over, and then that something has happened.
+/// over, and then that something has happened. What happens to the items that they show is counted likewise, and apart.
 struct Hearing {
     /// What others wait for because of one guest: by measurement, 2 to 3 µs each.
     static let allowance = 8192
@@ -87,10 +87,13 @@ extension Engine {
     /// A new one hears no more than the others. Under one lock: the others may be told again just now, and it with them.
     func pauseIfOthersAre(_ presenter: PresenterID) {
         state.withLock { state in
-            guard let entry = state.presenters[presenter],
-                entry.mailbox.isPaused || state.hearing.isSpent(entry.share)
-            else { return }
-            state.arbiter.handle(.paused([presenter]), at: Self.now, into: &state.effects)
+            guard let entry = state.presenters[presenter] else { return }
+            if entry.mailbox.isPaused || state.hearing.isSpent(entry.share) {
+                state.arbiter.handle(.paused([presenter]), at: Self.now, into: &state.effects)
+            }
+            if state.attending.isSpent(entry.share) {
+                state.arbiter.handle(.muted([presenter]), at: Self.now, into: &state.effects)
+            }
         }
         carryOut(nil)
     }
@@ -99,12 +102,28 @@ extension Engine {
     func pauseThoseWithTooMuch(at now: Instant, in state: inout State) -> [Task] {
         for mailbox in state.posting.overfull { pause(mailbox, at: now, in: &state) }
         state.posting.overfull = []
-        return state.arbiter.takeHearings().compactMap { share, count in
+        let pauses: [Task] = state.arbiter.takeHearings().compactMap { share, count in
             guard let end = state.hearing.charge(share, count, at: now) else { return nil }
             let ids = state.presenters { $0.share == share }
             state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
             return .call { [self] in timers.schedule(at: end.nanoseconds) { [self] in renew(share) } }
         }
+        let mutes: [Task] = state.arbiter.takeAttentions().compactMap { share, count in
+            guard let end = state.attending.charge(share, count, at: now) else { return nil }
+            let ids = state.presenters { $0.share == share }
+            state.arbiter.handle(.muted(ids), at: now, into: &state.effects)
+            return .call { [self] in timers.schedule(at: end.nanoseconds) { [self] in unmute(share) } }
+        }
+        return pauses + mutes
+    }
+
+    private func unmute(_ share: UInt32) {
+        state.withLock { state in
+            state.attending.renew(share)
+            let ids = state.presenters { $0.share == share }
+            state.arbiter.handle(.unmuted(ids), at: Self.now, into: &state.effects)
+        }
+        carryOut(nil)
     }
 
     private func renew(_ share: UInt32) {

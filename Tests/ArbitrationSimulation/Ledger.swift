@@ -130,7 +130,8 @@ extension Ledger {
         case .hurried(let id, let span): hurry(id, to: span)
         case .moved(let item, let move, _, _): self.move(item, move)
         case .tick: wakes.pass(self.now)
-        case .withdrawn, .paused, .resumed, .changed, .written, .created, .deleted, .lost: break
+        case .withdrawn, .paused, .resumed, .muted, .unmuted, .changed, .written, .created, .deleted, .lost:
+            break
         }
         switch event {
         case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:

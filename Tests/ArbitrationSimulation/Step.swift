@@ -98,6 +98,8 @@ package enum Command {
         case .removed(let presenter): return "remove \(presenter)"
         case .paused(let presenters): return "pause " + presenters.map(\.description).joined()
         case .resumed(let presenters, _, _): return "resume " + presenters.map(\.description).joined()
+        case .muted(let presenters): return "mute " + presenters.map(\.description).joined()
+        case .unmuted(let presenters): return "unmute " + presenters.map(\.description).joined()
         case .answered(let question, let presenter, let answer):
             return "answer \(question) \(presenter)" + (answer == .done ? "" : " failed")
         case .progressed(let question): return "progress \(question)"

@@ -43,6 +43,8 @@ package struct Totals: Sendable, CustomStringConvertible {
         case .removed: count("presenter removed")
         case .paused: count("fact: paused")
         case .resumed: count("fact: resumed")
+        case .muted: count("fact: muted")
+        case .unmuted: count("fact: unmuted")
         case .answered(let id, _, let answer):
             count(
                 ledger.questions[id] == nil

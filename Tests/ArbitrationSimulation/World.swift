@@ -74,6 +74,8 @@ package struct World {
         case "remove": return tell(.removed(try words.presenter()))
         case "pause": return tell(.paused([try words.presenter()]))
         case "resume": return tell(.resumed([try words.presenter()], behind: [], told: []))
+        case "mute": return tell(.muted([try words.presenter()]))
+        case "unmute": return tell(.unmuted([try words.presenter()]))
         case "answer":
             let (question, presenter) = (try words.question(), try words.presenter())
             return tell(.answered(question, by: presenter, words.isAtEnd ? .done : .failed))

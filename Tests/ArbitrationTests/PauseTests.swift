@@ -80,6 +80,66 @@ struct PauseTests {
         #expect(Set(moved) == [PresenterID(1), PresenterID(2), PresenterID(3)])
     }
 
+    /// Rule N15.
+    @Test(
+        "a muted presenter is neither asked nor told, and hears once afterwards that it has missed something")
+    func muted() {
+        var talk = Conversation()
+        for number in 1...3 as ClosedRange<UInt64> {
+            talk.present(number, 1, by: .process(Int32(50 + number)))
+        }
+        talk.tell(.muted([PresenterID(1), PresenterID(2)]))
+        talk.claim(1, .write(.updating), 1, by: Self.writer)
+        #expect(talk.asked.count == 1)
+        talk.tell(.answered(QuestionID(1), by: PresenterID(3), .done))
+        // The first of those who are muted stands for all of them: what it may have unsaved work on is kept.
+        #expect(
+            talk.effects.contains {
+                if case .grant(ClaimID(1), let grant) = $0 {
+                    grant.unanswered == [PresenterID(1)]
+                } else {
+                    false
+                }
+            })
+        let cause = Cause(Self.writer, .write(.updating))
+        talk.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(1), stamp: 1))
+        talk.tell(.ended(ClaimID(1)))
+        talk.tick(at: talk.now + .seconds(20))
+        #expect(Set(Self.told(talk).map(\.presenter)) == [PresenterID(3)])
+        talk.tell(.unmuted([PresenterID(1), PresenterID(2)]))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(1), PresenterID(2)])
+        #expect(Self.told(talk).map(\.kind) == [.didChange, .didChange])
+        // A presenter that missed nothing is told nothing, and is asked again.
+        talk.tell(.muted([PresenterID(1)]))
+        talk.tell(.unmuted([PresenterID(1)]))
+        #expect(Self.told(talk).isEmpty)
+        talk.claim(2, .write(.updating), 1, by: .process(101))
+        #expect(talk.asked.count == 3)
+    }
+
+    @Test("a muted presenter hears of moves at the end, and nothing is left of it when it is gone")
+    func mutedMoves() {
+        var talk = Self.world()
+        let before = talk.arbiter.remembered
+        talk.present(4, 20, in: 10, by: .process(53))
+        talk.present(5, 21, in: 11, by: .process(54))
+        talk.tell(.muted([PresenterID(3), PresenterID(4), PresenterID(5)]))
+        let move = Move(from: Place(in: ItemID(10)), to: Place())
+        talk.tell(.moved(ItemID(20), move, by: Self.writer, under: nil))
+        talk.tell(.moved(ItemID(11), move, by: Self.writer, under: nil))
+        // All that happens in a package happens to it.
+        #expect(!Self.make(22, in: 11, &talk).map(\.presenter).contains(PresenterID(3)))
+        talk.tell(.unmuted([PresenterID(3), PresenterID(4), PresenterID(5)]))
+        let told = Self.told(talk)
+        #expect(told.filter { $0.kind == .didMove }.map(\.presenter) == [3, 4, 5].map { PresenterID($0) })
+        #expect(told.filter { $0.kind != .didMove }.map(\.presenter) == [PresenterID(3)])
+        talk.tell(.muted([PresenterID(4), PresenterID(5)]))
+        talk.tell(.removed(PresenterID(4)))
+        talk.tell(.removed(PresenterID(5)))
+        talk.tell(.ended(ClaimID(1)))
+        #expect(talk.arbiter.remembered == before)
+    }
+
     @Test("nothing is left of pauses when the presenters are gone")
     func gone() {
         var talk = Self.world()

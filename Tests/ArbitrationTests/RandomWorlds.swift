@@ -114,7 +114,7 @@ extension Menu {
             canForce: chance.below(2) == 0, canLock: chance.below(3) == 0,
             stamps: [1, 2], removals: [PresenterID(0)],
             spans: [.milliseconds(5), .milliseconds(13), .milliseconds(38)],
-            facts: facts(&chance) + pauses(&chance),
+            facts: facts(&chance) + pauses(&chance) + mutes(&chance),
             bounds: bounds, followsMoves: true, depth: 0)
     }
 
@@ -171,6 +171,13 @@ extension Menu {
         let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
         let (behind, told) = (chance.below(4) == 0, chance.below(4) == 0)
         return [.paused(some), .resumed(some, behind: behind ? [some[0]] : [], told: told ? [some[0]] : [])]
+    }
+
+    /// N15.
+    private static func mutes(_ chance: inout Chance) -> [Event] {
+        guard chance.below(2) == 0 else { return [] }
+        let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
+        return [.muted(some), .unmuted(some)]
     }
 
     private static func facts(_ chance: inout Chance) -> [Event] {

@@ -85,6 +85,54 @@ import func TestSupport.eventually
         folder.stage.engine.remove(shown + late)
     }
 
+    @Test(
+        "what happens to the item that a guest shows is bounded, too, and so are requests; others are asked as ever"
+    )
+    func ownItems() throws {
+        let stage = try Stage()
+        let (guests, others) = (Mailbox {}, Mailbox {})
+        let file = ItemID(30)
+        func present(_ mailbox: Mailbox, _ share: UInt32?) -> PresenterID {
+            stage.engine.present(
+                StandInDocument(file), by: StandIn("nvim", 640).party,
+                implementing: [.didChange, .relinquishToWriter], in: mailbox, share: share)
+        }
+        let shown = (0..<64).map { _ in present(guests, 7) }
+        let other = present(others, nil)
+        var heard = 0
+        for number in 1...200 as ClosedRange<UInt64> {
+            for party in [StandIn("a", Int32(number)).party, .nobody] {
+                stage.engine.noteChange(
+                    of: file, at: Place(), by: party, .write(.updating), under: nil, stamp: number)
+            }
+            heard += guests.take().count
+        }
+        #expect(heard > Hearing.allowance / 2 && heard <= Hearing.allowance + 128)
+        #expect(others.take().count > 300)
+        let late = present(guests, 7)
+        // A writer waits for the other presenter alone, and what it writes is kept for the guest.
+        let vi = StandIn("vi", 900)
+        let claim = stage.claim(.handle, (.write(.updating), 30), by: vi)
+        let isAsked = guests.take().contains { if case .request = $0.content { true } else { false } }
+        #expect(!isAsked && !vi.isGranted)
+        for case .request(let question, _, _, _) in others.take().map(\.content) {
+            stage.engine.answer(question, of: other, .done)
+        }
+        guard case .granted(let grant) = vi.decision else { throw Hung() }
+        #expect(grant.unanswered == [shown[0]])
+        stage.engine.end(claim)
+        try eventually(within: .seconds(20), "the share to be renewed") {
+            !stage.engine.state.withLock { $0.attending.isSpent(7) }
+        }
+        try eventually(within: .seconds(10), "the news") {
+            // What was in turns that went on comes before it.
+            guests.take().map(\.presenter).suffix(shown.count) == shown[...]
+        }
+        stage.engine.remove(shown + [late, other])
+    }
+
+    private struct Hung: Error {}
+
     @Test("a share is spent once in a period, and then renewed")
     func ledger() {
         var hearing = Hearing()

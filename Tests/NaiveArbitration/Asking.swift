@@ -13,11 +13,15 @@ extension NaiveArbiter {
             claims[index].passesOver += passedOver(by: index, presenter, party)
             let isExcused = !presenter.isOwn(party) && isExcused(party, presenter)
             if isExcused { excuse(party, presenter.id) }
-            if isExcused || presenter.isDemoted { claims[index].excusers.append(presenter.id) }
+            if isExcused || presenter.isDemoted || presenter.isMuted {
+                claims[index].excusers.append(presenter.id)
+            }
             if isOwn(presenter, party, answering: claims[index].request.answering) {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }
+            // N15.
+            if presenter.isMuted { continue }
             let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             if wanted.isEmpty, !isWitness(presenter, index) { continue }
             endOthers(of: presenter.id, besides: party)

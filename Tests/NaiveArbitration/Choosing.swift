@@ -16,6 +16,14 @@ extension NaiveArbiter {
 
     /// P16, P17, P18, P19, P21.
     private func position(of presenter: NaivePresenter, for part: Request.Part) -> Position? {
+        let position = place(of: presenter, for: part)
+        // N15.
+        guard presenter.isMuted else { return position }
+        let isSpoken = position == .same || position == .packageAbove
+        return isSpoken && speaksForMuted(presenter) ? position : nil
+    }
+
+    private func place(of presenter: NaivePresenter, for part: Request.Part) -> Position? {
         guard let item = presenter.item else { return nil }
         if item == part.item {
             if part.access.isStructural, !presenter.place.isSameName(as: part.place) { return nil }
@@ -95,8 +103,8 @@ extension NaiveArbiter {
     /// What a claim of a party asks a presenter, with the access that asks it, relinquishing first.
     func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(NaiveAsk, Access)] {
         let claim = claims[index]
-        // P5, P8.
-        if presenter.isSpared(party) || presenter.isDemoted { return [] }
+        // P5, P8, N15.
+        if presenter.isSpared(party) || presenter.isDemoted || presenter.isMuted { return [] }
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
@@ -107,7 +115,7 @@ extension NaiveArbiter {
     ) -> [(PresenterID, ItemID)] {
         if presenter.isOwn(party) || presenter.isSpared(party) { return [] }
         let claim = claims[index]
-        let isLeftAlone = presenter.isDemoted || isExcused(party, presenter)
+        let isLeftAlone = presenter.isDemoted || presenter.isMuted || isExcused(party, presenter)
         let written = claim.parts.filter { part in
             guard part.access.isWrite, position(of: presenter, for: part) != .directoryAbove,
                 asks(part, of: presenter, in: claim) != nil

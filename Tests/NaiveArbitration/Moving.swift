@@ -95,6 +95,7 @@ extension NaiveArbiter {
             if shown == item {
                 guard presenter.place.isSameName(as: move.from) else { continue }
                 takeBackDeletion(of: item, to: presenter.id)
+                if noteMissedMove(presenter) { continue }
                 note(.moved(item, move), to: presenter, cause, claim)
             } else if old.contains(shown) || new.contains(shown), !isTold(presenter) {
                 continue
@@ -104,9 +105,19 @@ extension NaiveArbiter {
                     isToInside: new.contains(shown), isOfDirectory: directories[item] != nil)
                 note(.below(.moved(seen)), to: presenter, cause, claim)
             } else if directories[item] != nil, ancestors(of: shown, at: presenter.place).contains(item) {
+                if noteMissedMove(presenter) { continue }
                 note(.moved(item, move), to: presenter, cause, claim)
             }
         }
+    }
+
+    /// N15.
+    private mutating func noteMissedMove(_ presenter: NaivePresenter) -> Bool {
+        guard presenter.isMuted else { return false }
+        for index in presenters.indices where presenters[index].id == presenter.id {
+            presenters[index].hasMissedMove = true
+        }
+        return true
     }
 
     private func chain(from directory: ItemID?) -> [ItemID] {

@@ -45,7 +45,8 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
             takeOfClaim(event)
-        case .presented, .shown, .removed, .paused, .resumed, .answered, .progressed, .hurried:
+        case .presented, .shown, .removed, .paused, .resumed, .muted, .unmuted, .answered, .progressed,
+            .hurried:
             takeOfPresenter(event)
         case .vacated(let document, let orphan): moveHandles(document, orphan)
         case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
@@ -106,6 +107,8 @@ package struct NaiveArbiter: Sendable {
             for turn in turns where turn.presenter == id { drop(turn.id) }
         case .paused(let ids): pause(ids)
         case .resumed(let ids, let behind, let told): resume(ids, behind, told)
+        case .muted(let ids): mute(ids)
+        case .unmuted(let ids): unmute(ids)
         case .answered(let question, let presenter, let answer): take(answer, to: question, by: presenter)
         case .progressed(let question): extend(question)
         case .hurried(let question, let span): hurry(question, span)

@@ -37,17 +37,62 @@ extension NaiveArbiter {
 
     /// Whether a presenter that is above an item is told what happens to it.
     func isTold(_ presenter: NaivePresenter) -> Bool {
-        guard presenter.isPaused, let item = presenter.item else { return true }
-        return isPackage(item)
+        guard let item = presenter.item else { return true }
+        return isPackage(item) ? !presenter.isMuted : !presenter.isPaused
     }
 
     /// A presenter that is not told of something below what it shows is told later that something happened.
     mutating func noteMissed(above directories: [ItemID]) {
         for index in presenters.indices where !isTold(presenters[index]) {
-            if let item = presenters[index].item, directories.contains(item) {
+            guard let item = presenters[index].item, directories.contains(item) else { continue }
+            if isPackage(item) {
+                presenters[index].hasMissedOwn = true
+            } else {
                 presenters[index].hasMissed = true
             }
         }
+    }
+
+    mutating func noteMissed(of item: ItemID) {
+        for index in presenters.indices where presenters[index].item == item && presenters[index].isMuted {
+            presenters[index].hasMissedOwn = true
+        }
+    }
+
+    mutating func mute(_ ids: [PresenterID]) {
+        for index in presenters.indices where ids.contains(presenters[index].id) && !presenters[index].isMuted
+        {
+            presenters[index].isMuted = true
+            (presenters[index].hasMissedOwn, presenters[index].hasMissedMove) = (false, false)
+        }
+    }
+
+    mutating func unmute(_ ids: [PresenterID]) {
+        for index in presenters.indices where ids.contains(presenters[index].id) && presenters[index].isMuted
+        {
+            let presenter = presenters[index]
+            presenters[index].isMuted = false
+            guard let item = presenter.item else { continue }
+            if presenter.hasMissedMove { tellOfMiss(.didMove, presenter, .forMoving) }
+            guard presenter.hasMissedOwn else { continue }
+            noteOutdated(index)
+            let kinds: [PresenterNotice] =
+                directories[item] != nil
+                ? [.subitemDidChange, .subitemDidAppear, .subitemDidMove] : [.didChange]
+            if let kind = kinds.first(where: presenter.implements) { tellOfMiss(kind, presenter, .updating) }
+        }
+    }
+
+    private mutating func tellOfMiss(
+        _ kind: PresenterNotice, _ presenter: NaivePresenter, _ option: WritingOption
+    ) {
+        guard presenter.implements(kind) else { return }
+        effects.append(.tell(Notice(kind, to: presenter.id, in: newTurn(), Cause(.nobody, .write(option)))))
+    }
+
+    /// N15: of those who are muted and show the same, the first stands for all.
+    func speaksForMuted(_ presenter: NaivePresenter) -> Bool {
+        presenter.id == presenters.first { $0.isMuted && $0.item == presenter.item }?.id
     }
 
     private func isPausable(_ item: ItemID) -> Bool { directories[item] != nil && !isPackage(item) }

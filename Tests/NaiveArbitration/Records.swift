@@ -91,6 +91,10 @@ package struct NaivePresenter: Sendable {
     /// N14.
     var isPaused = false
     var hasMissed = false
+    /// N15.
+    var isMuted = false
+    var hasMissedOwn = false
+    var hasMissedMove = false
 
     init(presenter: Presenter) {
         self.presenter = presenter

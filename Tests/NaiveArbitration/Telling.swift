@@ -19,7 +19,8 @@ extension NaiveArbiter {
             return
         }
         let shown = [item] + ancestors(of: item, at: place).filter { isPackage($0) }
-        for index in presenters.indices where presenters[index].item.map(shown.contains) ?? false {
+        for index in presenters.indices
+        where presenters[index].item.map(shown.contains) ?? false && !presenters[index].isMuted {
             if isSaving(presenters[index], cause.party, claim) { presenters[index].lastSaved = now }
         }
         // P12.
@@ -29,14 +30,16 @@ extension NaiveArbiter {
             }
         }
         noteMissed(above: ancestors(of: item, at: place))
+        noteMissed(of: item)
         let all = [item] + ancestors(of: item, at: place)
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
-            guard presenters[index].item == item || isTold(presenters[index]) else { continue }
+            let isShown = presenters[index].item == item && !presenters[index].isMuted
+            guard isShown || presenters[index].item != item && isTold(presenters[index]) else { continue }
             // P12.
             if isItsOwn(presenters[index], cause.party, claim) { presenters[index].passedOver.remove(item) }
         }
         for presenter in presenters {
-            guard let shown = presenter.item else { continue }
+            guard let shown = presenter.item, shown != item || !presenter.isMuted else { continue }
             if shown == item, !isPlain(item) {
                 note(.changed, to: presenter, cause, claim, isGoingOn: isGoingOn)
             } else if shown == item || ancestors(of: item, at: place).contains(shown) && isTold(presenter) {
@@ -58,10 +61,12 @@ extension NaiveArbiter {
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
         noteMissed(above: ancestors(of: item, at: place))
+        noteMissed(of: item)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 if presenter.place.isSameName(as: place) { takeBackDeletion(of: item, to: presenter.id) }
+                if presenter.isMuted { continue }
                 note(
                     isPlain(item) ? .below(.changed(item, place, cause)) : .changed, to: presenter, cause,
                     claim)
@@ -85,8 +90,11 @@ extension NaiveArbiter {
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
         noteMissed(above: ancestors(of: item, at: place))
+        noteMissed(of: item)
         for index in presenters.indices {
-            let isItsName = presenters[index].item == item && presenters[index].place.isSameName(as: place)
+            let isItsName =
+                presenters[index].item == item && !presenters[index].isMuted
+                && presenters[index].place.isSameName(as: place)
             let isAbove =
                 presenters[index].item.map(ancestors(of: item, at: place).contains) ?? false
                 && isTold(presenters[index])
@@ -99,7 +107,7 @@ extension NaiveArbiter {
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
-                guard presenter.place.isSameName(as: place) else { continue }
+                guard presenter.place.isSameName(as: place), !presenter.isMuted else { continue }
                 let news: News = isPlain(item) ? .below(.deleted(item, place, cause)) : .gone
                 note(news, to: presenter, cause, claim)
             } else if ancestors(of: item, at: place).contains(shown), isTold(presenter) {
@@ -168,7 +176,8 @@ extension NaiveArbiter {
         noteDeletion(item, place, party, nil)
         let cause = Cause(party, .write(.forDeleting))
         for presenter in presenters {
-            guard let shown = presenter.item, !presenter.isSpared(party), !presenter.isDemoted
+            guard let shown = presenter.item, !presenter.isSpared(party), !presenter.isDemoted,
+                !presenter.isMuted
             else { continue }
             let isAbove = ancestors(of: item, at: place).contains(shown)
             let isSame = shown == item && presenter.place.isSameName(as: place)
