@@ -134,10 +134,9 @@ extension Engine {
             guard let question = state.arbiter.question(id), let entry = state.presenters[question.presenter],
                 let guest = entry.party.user
             else { return nil }
-            return (
-                question, entry, guest, patience(for: question, of: entry, at: now),
-                state.counted.updateValue(now, forKey: guest) == nil
-            )
+            let isFirst = state.counted[guest] == nil
+            if isFirst { state.counted[guest] = now }
+            return (question, entry, guest, patience(for: question, of: entry, at: now), isFirst)
         }
         guard let (question, entry, guest, patience, isFirst) = facts else { return }
         if let account = delays.account(of: guest, delaying: question.cause.party.user),

@@ -62,7 +62,8 @@ struct Looks: Sendable {
     /// Looks that may begin now, of all pools.
     mutating func takeDue() -> [Look] {
         var due: [Look] = []
-        for pool in pools.keys {
+        // Of its own, so that nothing is copied when a pool changes.
+        for pool in Array(pools.keys) {
             while let (claim, aim) = pools[pool]?.next(where: { [entries] in
                 Self.isWaiting($0, for: $1, in: entries)
             }) {
