@@ -21,6 +21,10 @@ public struct Arbiter: Sendable {
     /// Where others wait for holders.
     var standoffs: [Resource: Standoff] = [:]
     var strongholds = Strongholds()
+    /// What very many wait for (Q5).
+    var crowded: Set<Resource> = []
+    /// What very many hold (Y11).
+    var throngs: [Resource: Throng] = [:]
     var parties: [ClaimID: Party] = [:]
     var kinships = Kinships()
     var holderKinship = Kinship()
@@ -44,6 +48,7 @@ public struct Arbiter: Sendable {
     /// Waiting claims by the symbolic links that they resolve (S7).
     var resolving: [ItemID: Set<ClaimID>] = [:]
     var cycleWatch = CycleWatch()
+    let counter = Looks()
 
     var alarms = Alarms()
     /// The moments asked for that have not come yet, each earlier than the one before (T3).
@@ -71,6 +76,8 @@ public struct Arbiter: Sendable {
     /// Waiting claims through which a cycle may lead that did not before (D2).
     var suspects: [ClaimID] = []
 
+    /// Where another holder may come to be contested, because one went or one more waits (Y11).
+    var vacancies: Set<Resource> = []
     /// Of holders that a claim which has just begun to wait may contest, that claim.
     var challengers: [ClaimID: ClaimID] = [:]
 
@@ -128,6 +135,10 @@ public struct Arbiter: Sendable {
         askForWake(&effects)
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
+
+    /// How many claims were looked at since there is an arbiter: whether they stand in another's way, wait still, have a contest, or
+    /// are in a cycle.
+    public var looks: Int { counter.count }
 
     /// How many things were looked at for cycles in the last second in which any were (D5).
     public var stepsOfSearch: Int { cycleWatch.steps }
@@ -188,11 +199,11 @@ public struct Arbiter: Sendable {
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return nil }
-            let writers = docket.held.writers.filter { id in
+            let writer = docket.held.writers.firstStranger(of: 0) { id in
                 guard id != claim, id != other, let writer = claims[id] else { return false }
                 return writer.isBounded && !hasYieldedClean(id)
             }
-            return writers.isEmpty ? nil : true
+            return writer.map { _ in true }
         } ?? false
     }
 

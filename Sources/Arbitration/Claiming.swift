@@ -64,6 +64,7 @@ extension Arbiter {
         claims[id] = claim
         name(claim)
         parties[id] = party
+        renewInThrongs(id)
         unnamed.remove(id)
         if claim.isHeld {
             holderKinship.insert(id, of: party)
@@ -153,12 +154,14 @@ extension Arbiter {
     @discardableResult
     mutating func enter(_ claim: Claim, _ stake: Stake) -> Bool {
         guard claim.isHeld else {
-            dockets[stake.resource, default: Docket()].waiting.insert(claim.id, claim.kin, stake.isWrite)
-            noteLength(of: stake.resource, was: -1)
+            let waiters = dockets[stake.resource, default: Docket()].wait(claim.id, claim.kin, stake.isWrite)
+            noteLength(of: stake.resource, waiters)
+            gatherThrong(at: stake.resource)
             return false
         }
-        dockets[stake.resource, default: Docket()].held.insert(claim.id, claim.kin, stake.isWrite)
+        let holders = dockets[stake.resource, default: Docket()].hold(claim.id, claim.kin, stake.isWrite)
         if !contests.isEmpty, contests[claim.id] != nil { join(claim, at: stake.resource) }
+        if holders > crowd.holders || !throngs.isEmpty { joinThrong(claim, at: stake, of: holders) }
         return fortify(claim, at: stake)
     }
 
@@ -176,10 +179,13 @@ extension Arbiter {
         if claim.isHeld {
             dockets.values[place].held.remove(claim.id, stake.isWrite)
             leaveStandoff(claim.id, at: stake.resource)
+            if !throngs.isEmpty {
+                leaveThrong(claim.id, at: stake.resource, of: dockets.values[place].held.count)
+            }
         } else {
             dockets.values[place].waiting.remove(claim.id, stake.isWrite)
             if dockets.values[place].waiting.isEmpty { disperse(at: stake.resource) }
-            noteLength(of: stake.resource, was: 1)
+            noteLength(of: stake.resource, dockets.values[place].waiting.count)
         }
         if dockets.values[place].isEmpty { dockets.remove(at: place) }
         return abandon(claim, at: stake)

@@ -9,18 +9,31 @@ struct Components<Node: Hashable> {
         let number: Int
         var least: Int
         var isPending = true
+        var leadsToItself = false
     }
 
     private var marks: [Node: Mark] = [:]
     private var pending: [Node] = []
-    /// Those who are in a cycle.
-    private(set) var entangled: [Node] = []
+    /// Those who are in cycles with each other, without those who were not looked at to the end.
+    private(set) var cyclic: [[Node]] = []
+    var entangled: [Node] { cyclic.flatMap { $0 } }
 
-    /// Goes on from a node, depth first.
-    mutating func explore(_ root: Node, _ successors: (Node) -> [Node]) {
-        if marks[root] != nil { return }
+    /// Takes away what was found since this was done last.
+    mutating func takeCyclic() -> [[Node]] {
+        defer { cyclic = [] }
+        return cyclic
+    }
+
+    /// Goes on from a node, depth first. Returns whether it came to an end; if not, who is on the way there is looked at no more.
+    mutating func explore(_ root: Node, while mayGoOn: () -> Bool, _ successors: (Node) -> [Node]) -> Bool {
+        if marks[root] != nil { return true }
         var path = [(node: root, next: open(root, successors))]
         while let top = path.indices.last {
+            guard mayGoOn() else {
+                for node in pending { marks[node]?.isPending = false }
+                pending = []
+                return false
+            }
             guard let next = path[top].next.popLast() else {
                 let node = path.removeLast().node
                 close(node)
@@ -33,6 +46,7 @@ struct Components<Node: Hashable> {
                 path.append((next, open(next, successors)))
             }
         }
+        return true
     }
 
     private mutating func open(_ node: Node, _ successors: (Node) -> [Node]) -> [Node] {
@@ -40,7 +54,7 @@ struct Components<Node: Hashable> {
         pending.append(node)
         let next = successors(node)
         // A component of one is a cycle only if it leads to itself.
-        if next.contains(node) { entangled.append(node) }
+        if next.contains(node) { marks[node]?.leadsToItself = true }
         return next
     }
 
@@ -52,11 +66,12 @@ struct Components<Node: Hashable> {
     /// If a node leads back to nothing earlier, what is pending since then is one component.
     private mutating func close(_ node: Node) {
         guard let mark = marks[node], mark.least == mark.number else { return }
-        let isAlone = pending.last == node
+        var members: [Node] = []
         while let member = pending.popLast() {
             marks[member]?.isPending = false
-            if !isAlone { entangled.append(member) }
-            if member == node { return }
+            members.append(member)
+            if member == node { break }
         }
+        if members.count > 1 || mark.leadsToItself { cyclic.append(members) }
     }
 }

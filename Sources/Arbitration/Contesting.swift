@@ -7,6 +7,7 @@ extension Arbiter {
     mutating func shakeHolders(disputedBy claim: Claim) {
         claim.forEachStake { stake in
             guard let docket = dockets[stake.resource], !docket.held.isEmpty else { return }
+            if !throngs.isEmpty, throngs[stake.resource] != nil { return shakeThrong(at: stake, by: claim) }
             let (held, waiting) = (docket.held, docket.waiting)
             // Where others wait already, each holder that is neither contested nor calm lets all pass. Readers of whom a reader
             // comes to wait are skipped: they may be very many.
@@ -16,6 +17,31 @@ extension Arbiter {
                 + (stake.isWrite && waiting.writers.count == 1 ? held.readers.strangers(of: claim.kin) : [])
             shaken += met.filter { contests[$0] == nil }
         }
+    }
+
+    /// Notes all holders, but of very many only those that have a contest and those that may come to have one.
+    mutating func shakeHolders(at resource: Resource, _ held: Docket.Side) {
+        guard throngs[resource] != nil else {
+            shaken += Array(held.readers) + Array(held.writers)
+            return
+        }
+        throngs[resource]?.rouse { _ in true }
+        for group in throngs[resource]?.active ?? [] {
+            shaken += group.kind.isBounded ? Array(group.contested) : group.all
+        }
+        vacancies.insert(resource)
+    }
+
+    /// Y11: the first of those whom it may contest are looked for.
+    private mutating func shakeThrong(at stake: Stake, by claim: Claim) {
+        guard var throng = throngs.removeValue(forKey: stake.resource) else { return }
+        throng.rouse { group in
+            isInTheWay(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: stake.isWrite)
+        }
+        // X2: changes of names are asked about, though they have no contest.
+        shaken += throng.unbounded
+        throngs[stake.resource] = throng
+        vacancies.insert(stake.resource)
     }
 
     /// Notes those of some holders that keep out a claim.
@@ -35,14 +61,63 @@ extension Arbiter {
     /// Begins, continues or ends the contests that may have changed.
     mutating func reviewContests(_ effects: inout [Effect]) {
         let round = shaken.sorted()
+        counter.add(round.count)
         shaken.removeAll(keepingCapacity: true)
         var previous: ClaimID?
+        var newcomers: [ClaimID] = []
         for id in round where id != previous {
             previous = id
             guard let holder = claims[id], holder.isHeld else { continue }
-            review(holder, &effects)
+            if !throngs.isEmpty, holder.isBounded, contests[id] == nil, !desk.isRelinquished(to: id) {
+                newcomers.append(id)
+            } else {
+                review(holder, &effects)
+            }
         }
+        if !newcomers.isEmpty || !vacancies.isEmpty { admit(newcomers, &effects) }
         if !challengers.isEmpty { challengers.removeAll(keepingCapacity: true) }
+    }
+
+    /// Y11: the lowest numbers first, as long as there is room for them.
+    private mutating func admit(_ newcomers: [ClaimID], _ effects: inout [Effect]) {
+        var left = newcomers[...]
+        var withoutCandidate: Set<Resource> = []
+        while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
+            if next == left.first { left.removeFirst() }
+            if let holder = claims[next], holder.isHeld { review(holder, &effects) }
+            // It is not looked at twice.
+            if let resource, throngs[resource]?.next == next { throngs[resource]?.calmDown(next) }
+        }
+        for resource in withoutCandidate { endFullness(at: resource) }
+    }
+
+    /// The lowest of those that may come to be contested, and where there is room for it.
+    private mutating func firstOfCandidates(
+        _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
+    ) -> (ClaimID, Resource?)? {
+        var first: (ClaimID, Resource?)? = newcomer.map { ($0, nil) }
+        for resource in vacancies.sorted() {
+            guard let candidate = candidate(at: resource) else {
+                vacancies.remove(resource)
+                withoutCandidate.insert(resource)
+                continue
+            }
+            if first.map({ candidate <= $0.0 }) ?? true { first = (candidate, resource) }
+        }
+        return first
+    }
+
+    /// The lowest of very many holders that keeps out one who waits, if there is room for it.
+    private mutating func candidate(at resource: Resource) -> ClaimID? {
+        guard let docket = dockets[resource], !docket.waiting.isEmpty, hasRoom(at: resource) else {
+            return nil
+        }
+        while let next = throngs[resource]?.next {
+            guard let holder = claims[next], let isWrite = holder.isWriting(resource) else { return nil }
+            if contestant(of: holder, at: Stake(resource, isWrite: isWrite)) != nil { return next }
+            throngs[resource]?.calmDown(next)
+        }
+        return nil
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
@@ -50,6 +125,10 @@ extension Arbiter {
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let contestant = isPassed ? nil : contestant(of: holder)
         guard contestant != nil || desk.isRelinquished(to: holder.id) else {
+            // What one keeps out all keep out that are like it.
+            if !throngs.isEmpty, !isPassed, contests[holder.id] != nil {
+                holder.forEachStake { throngs[$0.resource]?.calmDown(holder.id) }
+            }
             setContest(of: holder, nil)
             if isPassed { leaveStandoffs(holder) } else { calmDown(holder) }
             return
@@ -71,7 +150,11 @@ extension Arbiter {
     private mutating func begin(contest holder: Claim, by contestant: ClaimID?) {
         // Y2, Y7.
         let firstLook = holder.nature == .handle ? now + bounds.glance : nil
-        let since = beginning(of: holder)
+        var since = beginning(of: holder)
+        // Y11.
+        holder.forEachStake { stake in
+            if let full = standoffs[stake.resource]?.fullSince { since = min(since, full) }
+        }
         let contest = Contest(
             since: since, end: since + longestHold(of: holder), outset: now + bounds.outset,
             contestant: contestant,
@@ -91,6 +174,7 @@ extension Arbiter {
         guard let claim = claims[id], claim.nature == .handle, !claim.conduct.contains(.locks) else { return }
         let isLast = abandon(claim)
         claims[id]?.conduct.insert(.locks)
+        renewInThrongs(id)
         if claim.isHeld {
             if let changed = claims[id] { _ = fortify(changed) }
             if var contest = contests[id], let holder = claims[id] {
@@ -105,7 +189,7 @@ extension Arbiter {
         }
         // D2: what it holds, or waits for, may hold up fewer than before.
         if claim.isHeld, isLast || !claim.isStrong, let party = parties[id] { suspectRelatives(of: party) }
-        if !hungOn.isEmpty { suspects += hungOn }
+        suspectAllHungOn()
         releaseWatchers(of: id)
     }
 
@@ -147,15 +231,29 @@ extension Arbiter {
             return newcomer
         }
         return holder.firstOfStakes { stake in
-            guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
-            let isKeptOut = { (id: ClaimID) in
-                self.claims[id].map { self.isInTheWay(holder, of: $0) } ?? false
+            // Y11.
+            if !throngs.isEmpty, throngs[stake.resource] != nil, holder.isBounded, contests[holder.id] == nil,
+                !hasRoom(at: stake.resource)
+            {
+                return nil
             }
-            // Each of very many holders is to have another one: few have to look again when that one goes.
-            return waiting.writers.someStranger(of: holder.kin, seed: holder.id, where: isKeptOut)
-                ?? (stake.isWrite
-                    ? waiting.readers.someStranger(of: holder.kin, seed: holder.id, where: isKeptOut) : nil)
+            return contestant(of: holder, at: stake)
         }
+    }
+
+    private func contestant(of holder: Claim, at stake: Stake) -> ClaimID? {
+        guard let waiting = dockets[stake.resource]?.waiting, !waiting.isEmpty else { return nil }
+        if !throngs.isEmpty, throngs[stake.resource]?.isCalm(holder.id) ?? false { return nil }
+        let isKeptOut = { (id: ClaimID, isWrite: Bool) in
+            claims[id].map {
+                isInTheWay(holder: holder.id, asWriter: stake.isWrite, of: $0, asWriter: isWrite)
+            } ?? false
+        }
+        // Each of very many holders is to have another one: few have to look again when that one goes.
+        return waiting.writers.someStranger(of: holder.kin, seed: holder.id) { isKeptOut($0, true) }
+            ?? (stake.isWrite
+                ? waiting.readers.someStranger(of: holder.kin, seed: holder.id) { isKeptOut($0, false) }
+                : nil)
     }
 
     /// Whether a holder stands in the way of a waiting claim anywhere.
@@ -221,6 +319,7 @@ extension Arbiter {
         claims.values[entry].suspension = suspension
         tellBeforeSuspension(of: claims.values[entry], &effects)
         if claims.values[entry].isFullySuspended { setContest(of: former, nil) }
+        renewInThrongs(id)
         if isLast, let party = parties[id] { suspectRelatives(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)

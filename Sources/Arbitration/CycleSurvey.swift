@@ -1,69 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What one search for cycles looks at, and how much it may.
-///
-/// Of very many that wait for one thing, threads of one program are alike: each waits for those that hold it, and for those
-/// before it. One of them stands for all on whom nothing hangs, and that is the first, because a cycle is told by its lowest
-/// claim (D2).
-final class CycleGround {
-    let arbiter: Arbiter
-    private let most: Int
-    private(set) var steps = 0
-    private var waiters: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
-    private var holders: [Resource: [Kin: [ClaimID]]] = [:]
-
-    init(_ arbiter: Arbiter, most: Int) {
-        self.arbiter = arbiter
-        self.most = most
-    }
-
-    var isExhausted: Bool { steps > most }
-
-    /// Notes so many steps. Whether they may be taken.
-    func take(_ count: Int) -> Bool {
-        steps += count
-        return !isExhausted
-    }
-
-    /// Those who wait for a thing and count, in the order of their numbers.
-    func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
-        if let known = waiters[resource] { return known }
-        guard let waiting = arbiter.dockets[resource]?.waiting else { return ([], []) }
-        let found = (some(of: waiting.writers), some(of: waiting.readers))
-        waiters[resource] = found
-        return found
-    }
-
-    private struct Kind: Hashable {
-        let kin: Kin
-        let conduct: UInt8
-    }
-
-    private func some(of queue: ClaimQueue) -> [ClaimID] {
-        if queue.count <= arbiter.crowd.queue { return Array(queue) }
-        guard take(queue.count / 8) else { return [] }
-        var seen: Set<Kind> = []
-        return queue.filter { id in
-            guard let claim = arbiter.claims[id] else { return false }
-            let isAlike = claim.nature == .handle && claim.isOnOneItem && !claim.passes && !claim.isPut
-            if !isAlike || arbiter.hungOn.contains(id) { return true }
-            return seen.insert(Kind(kin: claim.kin, conduct: claim.conduct.rawValue)).inserted
-        }
-    }
-
-    /// Those who hold a thing.
-    func holders(of resource: Resource) -> [Kin: [ClaimID]] {
-        if let known = holders[resource] { return known }
-        guard let held = arbiter.dockets[resource]?.held, take(held.count) else { return [:] }
-        let found = Dictionary(grouping: Array(held.writers) + Array(held.readers)) {
-            arbiter.claims[$0]?.kin ?? 0
-        }
-        holders[resource] = found
-        return found
-    }
-}
-
 /// A first look at who may be in a cycle.
 ///
 /// It takes for waited for whoever is earlier in a queue or has a holder's program wait, and does not ask who holds up whom (Q3); so
@@ -72,45 +9,79 @@ final class CycleGround {
 struct CycleSurvey {
     private enum Node: Hashable {
         case claim(ClaimID)
-        /// What claims of one kin hold.
-        case holders(Resource, Kin)
+        /// What the program with this place among those that hold a thing has of it.
+        case holding(Resource, Int)
+        /// All holdings before a place, or from it on: so a claim leads to all but those of its kin by two steps.
+        case before(Resource, Int)
+        case from(Resource, Int)
+        /// Those on whom all hang that a program holds, whatever that is.
+        case hungOn(Throng.Clan)
+        /// Those made within holders of a thing.
+        case within(Resource)
     }
 
-    /// The claims that may be in a cycle, of those that are reached from some.
-    static func entangled(from roots: Set<ClaimID>, on ground: CycleGround) -> Set<ClaimID> {
-        var components = Components<Node>()
-        for root in roots where !ground.isExhausted {
-            components.explore(.claim(root)) { successors(of: $0, on: ground) }
+    private let ground: CycleGround
+    private var components = Components<Node>()
+
+    init(on ground: CycleGround) { self.ground = ground }
+
+    /// The claims that may be in a cycle with each other, of those that are reached from a root and were not seen yet, the fewest
+    /// first; and whether all were looked at.
+    mutating func entangled(from root: ClaimID) -> (claims: [Set<ClaimID>], isComplete: Bool) {
+        let ground = ground
+        let isComplete = components.explore(.claim(root), while: { !ground.isSpent }) {
+            Self.successors(of: $0, on: ground)
         }
-        if ground.isExhausted { return [] }
-        var claims: Set<ClaimID> = []
-        for case .claim(let id) in components.entangled { claims.insert(id) }
-        return claims
+        let sets = components.takeCyclic().map { nodes in
+            Set(nodes.compactMap { node in if case .claim(let id) = node { id } else { nil } })
+        }
+        return (sets.filter { !$0.isEmpty }.sorted { $0.count < $1.count }, isComplete)
     }
 
     private static func successors(of node: Node, on ground: CycleGround) -> [Node] {
         guard ground.take(1) else { return [] }
         switch node {
         case .claim(let id): return ground.arbiter.claims[id].map { successors(of: $0, on: ground) } ?? []
-        case .holders(let resource, let kin):
-            let holders = ground.holders(of: resource)[kin] ?? []
-            guard ground.take(holders.count) else { return [] }
-            return holders.flatMap { ground.arbiter.waited(by: $0) }.map { .claim($0) }
+        case .before(let resource, let place):
+            return place > 0 ? [.holding(resource, place - 1), .before(resource, place - 1)] : []
+        case .from(let resource, let place):
+            return place < ground.holdings(of: resource).all.count
+                ? [.holding(resource, place), .from(resource, place + 1)] : []
+        case .holding(let resource, let place):
+            let all = ground.holdings(of: resource).all
+            guard place < all.count else { return [] }
+            return [.hungOn(all[place].clan)]
+                + ground.waitersOfProcess(of: all[place]).map { .claim($0.waiting) }
+        case .hungOn(let clan):
+            return ground.waitersHungOnByAll(of: clan).map { .claim($0) }
+        case .within(let resource):
+            let inner = ground.outer(at: resource).flatMap { ground.arbiter.nested[$0] ?? [] }
+            return ground.take(inner.count) ? inner.map { .claim($0) } : []
         }
     }
 
     private static func successors(of claim: Claim, on ground: CycleGround) -> [Node] {
         let arbiter = ground.arbiter
-        var found: [Node] = arbiter.claimsAnswering(for: claim).map { .claim($0.waiting) }
+        let answering = arbiter.claimsAnswering(for: claim)
+        guard ground.take(answering.count) else { return [] }
+        var found: [Node] = answering.map { .claim($0.waiting) }
         for stake in claim.stakes {
+            let resource = stake.resource
             // Whoever is earlier still is behind the last one before.
-            let waiters = ground.waiters(at: stake.resource)
+            let waiters = ground.waiters(at: resource)
             for queue in [waiters.writers, waiters.readers] {
                 if let last = queue.last(before: claim.id) { found.append(.claim(last)) }
             }
-            for kin in ground.holders(of: stake.resource).keys where kin != claim.kin || kin == 0 {
-                found.append(.holders(stake.resource, kin))
+            let holdings = ground.holdings(of: resource)
+            if holdings.all.count <= 4 {
+                let own = holdings.place(of: claim)
+                found += holdings.all.indices.filter { $0 != own }.map { .holding(resource, $0) }
+            } else if let own = holdings.place(of: claim) {
+                found += [.before(resource, own), .from(resource, own + 1)]
+            } else {
+                found.append(.from(resource, 0))
             }
+            if !ground.outer(at: resource).isEmpty { found.append(.within(resource)) }
         }
         return found
     }

@@ -9,6 +9,10 @@ struct CycleWatch: Sendable {
     var isSearching = false
     /// What was looked at in this second.
     var steps = 0
+    /// Whether things may hang on claims of which that is not noted.
+    var isBehind = false
+    /// With whom the next search begins, if the last one could not look at all.
+    var next: ClaimID?
     /// The second that counts.
     fileprivate(set) var second: UInt64 = 0
 }
@@ -20,7 +24,9 @@ extension Arbiter {
     private var isCrowd: Bool { waiterKinship.processes > crowd.programs }
 
     /// Whether what was put off can be looked for now.
-    var mayCatchUp: Bool { cycleWatch.due != nil && !isCrowd && hasStepsLeft }
+    var mayCatchUp: Bool {
+        cycleWatch.due != nil && (cycleWatch.isSearching || !isCrowd) && hasStepsLeft
+    }
 
     private var hasStepsLeft: Bool {
         cycleWatch.steps < crowd.steps || now.nanoseconds / Self.second != cycleWatch.second
@@ -47,7 +53,5 @@ extension Arbiter {
     mutating func searchPutOff(at moment: Instant) {
         guard cycleWatch.due == moment else { return }
         cycleWatch.isSearching = true
-        suspects += hungOn
-        if suspects.isEmpty { cycleWatch.due = nil }
     }
 }

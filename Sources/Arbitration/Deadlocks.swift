@@ -5,23 +5,31 @@ public import Coordination
 extension Arbiter {
     /// D2: looks at those through whom a new cycle may lead, and does something about each that is found.
     mutating func lookForCycles(_ effects: inout [Effect]) {
-        let isAll = cycleWatch.isSearching || mayCatchUp
-        if isAll { cycleWatch.due = nil }
-        var round = Set(suspects)
+        if mayCatchUp { (cycleWatch.isSearching, cycleWatch.due) = (true, nil) }
+        let round = Set(suspects)
+        counter.add(suspects.count)
         suspects.removeAll(keepingCapacity: true)
+        guard maySearch else {
+            cycleWatch.isSearching = false
+            return putOffSuspects()
+        }
+        let isAll = cycleWatch.isSearching
         for id in round where claims[id].map(isHungOn) ?? false { hungOn.insert(id) }
-        guard mayBeCycles else { return }
-        if isAll { round.formUnion(hungOn) }
-        let roots = isAll ? hungOn : roots(of: round)
-        guard !roots.isEmpty else { return }
-        guard maySearch else { return putOffSearch() }
+        if cycleWatch.isBehind { catchUpWithHungOn() }
+        let roots = mayBeCycles ? (isAll ? hungOn : roots(of: round)) : []
+        guard !roots.isEmpty else { return cycleWatch.isSearching = false }
         let ground = CycleGround(self, most: crowd.steps - cycleWatch.steps)
-        let entangled = CycleSurvey.entangled(from: roots, on: ground)
-        let cycle = entangled.isEmpty ? nil : firstCycle(among: entangled, on: ground)
+        var hunt = CycleHunt(on: ground)
+        hunt.search(from: roots, beginningWith: cycleWatch.next)
         cycleWatch.steps += ground.steps
-        guard let cycle else { return ground.isExhausted ? putOffSearch() : () }
+        counter.add(ground.steps)
+        cycleWatch.next = hunt.next
+        guard let cycle = hunt.cycle else {
+            cycleWatch.isSearching = false
+            return hunt.next != nil ? putOffSearch() : ()
+        }
         // There may be more than one; and what is done about one may end another.
-        suspects += round
+        suspects += isAll ? cycle.map(\.waiting) : Array(round)
         breakUp(cycle, &effects)
     }
 
@@ -49,19 +57,48 @@ extension Arbiter {
 
     /// D2: waiting claims on which a claim hangs that has just become held, or known.
     mutating func suspectThoseHung(on holder: Claim, _ party: Party) {
+        guard maySuspect(upTo: waiterKinship.countOfCounterparts(of: party)) else { return }
         waiterKinship.forEachCounterpart(of: party) { suspects.append($0) }
     }
 
     /// D2: claims whose program's hold on others has changed.
     mutating func suspectRelatives(of party: Party) {
-        guard waiterKinship.hasRelative(of: party) else { return }
+        guard maySuspect(upTo: waiterKinship.countOfRelatives(of: party)) else { return }
         waiterKinship.forEachRelative(of: party) { suspects.append($0) }
+    }
+
+    /// D2: all on whom anything hangs: whom a claim holds up by way of others may have changed far from here.
+    mutating func suspectAllHungOn() {
+        if maySuspect(upTo: hungOn.count) { suspects += hungOn }
     }
 
     /// D2, Q3: who was held up by way of this claim, which waits no longer, may stand in somebody's way now.
     mutating func suspectPassersBy(of claim: Claim) {
         // No longer waiting itself, it has all be looked at on whom anything hangs.
-        if !hungOn.isEmpty { suspects.append(claim.id) }
+        if mayBeCycles, maySuspect(upTo: 1) { suspects.append(claim.id) }
+    }
+
+    /// D5: whether so many are noted one by one; otherwise all are looked at when cycles are looked for next.
+    private mutating func maySuspect(upTo count: Int) -> Bool {
+        if count == 0 { return false }
+        if maySearch {
+            cycleWatch.steps += count / 16
+            return true
+        }
+        putOffSuspects()
+        return false
+    }
+
+    private mutating func putOffSuspects() {
+        cycleWatch.isBehind = true
+        putOffSearch()
+    }
+
+    /// Finds out anew on whom anything hangs.
+    private mutating func catchUpWithHungOn() {
+        cycleWatch.isBehind = false
+        cycleWatch.steps += min(waits.count, 8 * crowd.steps) / 16
+        hungOn = Set(waits.keys.filter { id in claims[id].map(isHungOn) ?? false })
     }
 
     /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
@@ -73,16 +110,7 @@ extension Arbiter {
 
     /// D2: through the lowest claim that is in one.
     func firstCycle() -> CycleSearch.Cycle? {
-        firstCycle(among: Set(waits.keys), on: CycleGround(self, most: .max))
-    }
-
-    /// All but those given are known to be in none.
-    private func firstCycle(among claims: Set<ClaimID>, on ground: CycleGround) -> CycleSearch.Cycle? {
-        let search = CycleSearch(among: claims, on: ground)
-        var components = Components<ClaimID>()
-        for id in search.claims { components.explore(id) { search.successors(of: $0).map(\.claim) } }
-        if ground.isExhausted { return nil }
-        return components.entangled.min().flatMap { search.cycle(through: $0) }
+        CycleSearch(among: Set(waits.keys), on: CycleGround(self, most: .max)).first()
     }
 
     /// D3, D4.
@@ -114,7 +142,7 @@ extension Arbiter {
             return false
         }
         return claim.firstOfStakes { stake in
-            dockets[stake.resource].flatMap { holder(in: $0, keepingOut: claim, asWriter: stake.isWrite) }
+            dockets[stake.resource].flatMap { holder(in: $0, keepingOut: claim, stake) }
         } == nil
     }
 
@@ -159,111 +187,6 @@ extension Arbiter {
         var found = Set(nested[holder] ?? [])
         if let party = parties[holder] { waiterKinship.forEachCounterpart(of: party) { found.insert($0) } }
         return found.filter { claims[$0].map { hangs(claim, on: $0) } ?? false }.sorted()
-    }
-}
-
-/// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
-final class CycleSearch {
-    /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
-    struct Step {
-        let waiting: ClaimID
-        var holder: ClaimID?
-        var claims: [ClaimID] { [waiting] + (holder.map { [$0] } ?? []) }
-    }
-    typealias Cycle = [Step]
-
-    struct Successor {
-        let claim: ClaimID
-        let holder: ClaimID?
-    }
-
-    let claims: Set<ClaimID>
-    private let ground: CycleGround
-    private var arbiter: Arbiter { ground.arbiter }
-    /// Those who wait for a holder, of those claims: all who wait for one thing ask the same of all who hold it.
-    private var waited: [ClaimID: [ClaimID]] = [:]
-    /// Those who hold a thing and hang on any of those claims.
-    private var hanging: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
-
-    init(among claims: Set<ClaimID>, on ground: CycleGround) {
-        self.claims = claims
-        self.ground = ground
-    }
-
-    /// Depth first, lower numbers first.
-    func cycle(through start: ClaimID) -> Cycle? {
-        var path: Cycle = [Step(waiting: start)]
-        var unexplored = [successors(of: start)]
-        var visited: Set<ClaimID> = []
-        while let top = unexplored.indices.last {
-            guard let next = unexplored[top].popLast() else {
-                unexplored.removeLast()
-                path.removeLast()
-                continue
-            }
-            path[top].holder = next.holder
-            if next.claim == start { return path }
-            guard visited.insert(next.claim).inserted else { continue }
-            path.append(Step(waiting: next.claim))
-            unexplored.append(successors(of: next.claim))
-        }
-        return nil
-    }
-
-    /// Those a claim waits for, the lowest number last.
-    func successors(of id: ClaimID) -> [Successor] {
-        guard let claim = arbiter.claims[id], ground.take(1) else { return [] }
-        var found: [ClaimID: ClaimID?] = [:]
-        let note = { [claims] (next: ClaimID, holder: ClaimID?) in
-            guard claims.contains(next) else { return }
-            // One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
-            guard let present = found[next] else { return found[next] = .some(holder) }
-            if let known = present, holder.map({ $0 < known }) ?? true { found[next] = .some(holder) }
-        }
-        for answerer in arbiter.claimsAnswering(for: claim) { note(answerer.waiting, answerer.holder) }
-        forEachObstacle(of: claim) { obstacle in
-            guard obstacle.isHeld else { return obstacle.isIdentified ? note(obstacle.id, nil) : () }
-            for next in waited(by: obstacle.id) { note(next, obstacle.id) }
-        }
-        return found.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
-    }
-
-    /// Everybody who stands in the way of a waiting claim (G4, Q1, Q3, X4, D3), and may be in a cycle.
-    private func forEachObstacle(of claim: Claim, _ body: (Claim) -> Void) {
-        guard claim.nature != .episode else { return }
-        var holdUps = HoldUps(by: arbiter.parties[claim.id])
-        claim.forEachStake { stake in
-            let holders = holders(at: stake.resource)
-            for id in holders.writers + (stake.isWrite ? holders.readers : []) where ground.take(1) {
-                if let holder = arbiter.claims[id], arbiter.isObstacle(holder, of: claim, at: stake) {
-                    body(holder)
-                }
-            }
-            guard claim.nature != .nameChange, !claim.passes else { return }
-            let waiting = ground.waiters(at: stake.resource)
-            for id in waiting.writers + (stake.isWrite ? waiting.readers : [])
-            where id < claim.id && claims.contains(id) && ground.take(1) {
-                if arbiter.isInTheWay(waiter: id, of: claim, at: stake.resource, &holdUps) {
-                    arbiter.claims[id].map(body)
-                }
-            }
-        }
-    }
-
-    private func holders(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
-        if let known = hanging[resource] { return known }
-        let held = arbiter.dockets[resource]?.held
-        let isHanging = { (id: ClaimID) in self.ground.take(1) && !self.waited(by: id).isEmpty }
-        let found = (held?.writers.filter(isHanging) ?? [], held?.readers.filter(isHanging) ?? [])
-        hanging[resource] = found
-        return found
-    }
-
-    private func waited(by holder: ClaimID) -> [ClaimID] {
-        if let known = waited[holder] { return known }
-        let found = arbiter.waited(by: holder).filter { claims.contains($0) }
-        waited[holder] = found
-        return found
     }
 }
 

@@ -34,6 +34,18 @@ struct Docket: Sendable {
     /// Whether a single claim is here, and holds.
     mutating func isOneHolders() -> Bool { held.readers.count + held.writers.count == 1 && waiting.isEmpty }
 
+    /// Enters one who waits. Returns how many there are now.
+    mutating func wait(_ claim: ClaimID, _ kin: Kin, _ isWrite: Bool) -> Int {
+        waiting.insert(claim, kin, isWrite)
+        return waiting.count
+    }
+
+    /// Enters a holder. Returns how many there are now.
+    mutating func hold(_ claim: ClaimID, _ kin: Kin, _ isWrite: Bool) -> Int {
+        held.insert(claim, kin, isWrite)
+        return held.count
+    }
+
     /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
     mutating func enterAlone(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }

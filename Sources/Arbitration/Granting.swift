@@ -66,6 +66,10 @@ extension Arbiter {
         if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
         claim.forEachPart { part in
             guard part.access.isWrite, let docket = dockets[.item(part.item)] else { return }
+            if !throngs.isEmpty, let throng = throngs[.item(part.item)], throng.hasFewKindsOfWriters {
+                passed += self.passed(by: claim, of: throng)
+                return
+            }
             var found = 0
             _ = docket.held.writers.firstStranger(of: claim.kin) { id in
                 guard let other = claims[id], other.id != claim.id, other.isBounded,
@@ -83,6 +87,19 @@ extension Arbiter {
         return Grant(
             basis: basis, passed: Array(passed.prefix(crowd.passed)), passesMore: passed.count > crowd.passed,
             unanswered: unanswered)
+    }
+
+    /// Of very many, the first of each group will do: relatives may be all but one of them.
+    private func passed(by claim: Claim, of throng: Throng) -> [Grant.Passed] {
+        var found: [ClaimID] = []
+        for group in throng.writers.all + throng.pastWriters.all
+        where group.kind.isBounded && group.kind.isWritingPart {
+            guard let one = claims[group.first], !areExempt(one, claim) else { continue }
+            found += group.firstOnes(crowd.passed + 1)
+        }
+        return found.sorted().prefix(crowd.passed + 1).map {
+            Grant.Passed(claim: $0, isClean: claims[$0]?.isClean ?? false)
+        }
     }
 
     /// X2.
@@ -103,7 +120,7 @@ extension Arbiter {
                 reconsider(&effects)
             } else if !newHolders.isEmpty {
                 unsettleRelatives()
-            } else if !shaken.isEmpty {
+            } else if !shaken.isEmpty || !vacancies.isEmpty {
                 reviewContests(&effects)
             } else if !suspects.isEmpty || mayCatchUp {
                 lookForCycles(&effects)
@@ -116,6 +133,7 @@ extension Arbiter {
     /// Grants, in the order of their numbers, those who have nothing in their way; the others watch it.
     private mutating func reconsider(_ effects: inout [Effect]) {
         let round = unsettled.sorted()
+        counter.add(round.count)
         unsettled.removeAll(keepingCapacity: true)
         var previous: ClaimID?
         var late: [ClaimID] = []

@@ -18,9 +18,6 @@ struct HoldUps {
         }
     }
 
-    /// How many holders are looked at one after another.
-    private static let few = 64
-
     private let party: Party?
     private var known: [ClaimID: Bool] = [:]
     /// What the party and its relatives hold.
@@ -115,14 +112,17 @@ struct HoldUps {
         var found = Sides()
         if let held = arbiter.dockets[resource]?.held {
             let isTheirs = { (id: ClaimID) in arbiter.parties[id]?.isExempt(from: party) ?? false }
-            if held.count <= Self.few {
-                found = Sides(writers: held.writers.filter(isTheirs), readers: held.readers.filter(isTheirs))
-            } else {
-                // There are fewer of their own.
-                arbiter.holderKinship.forEachRelative(of: party) { id in
-                    guard let isWrite = arbiter.claims[id]?.isWriting(resource), isTheirs(id) else { return }
-                    if isWrite { found.writers.append(id) } else { found.readers.append(id) }
+            if let throng = arbiter.throngs[resource] {
+                // Those that let all pass hold nobody up, and of those that are alike one will do.
+                for group in throng.active where isTheirs(group.first) {
+                    if group.kind.isWrite {
+                        found.writers.append(group.first)
+                    } else {
+                        found.readers.append(group.first)
+                    }
                 }
+            } else {
+                found = Sides(writers: held.writers.filter(isTheirs), readers: held.readers.filter(isTheirs))
             }
         }
         theirs[resource] = found
@@ -146,7 +146,7 @@ struct EarlierWaiters {
     ) {
         // Q5.
         guard let waiting = arbiter.dockets[stake.resource]?.waiting, !waiting.isEmpty,
-            waiting.count <= arbiter.crowd.queue
+            !arbiter.isCrowded(stake.resource)
         else { return }
         writers[stake.resource] = take(
             from: writers[stake.resource] ?? Array(waiting.writers), before: claim.id, arbiter.claims, body)

@@ -20,14 +20,16 @@ extension Arbiter {
     }
 
     private func checkHolder(_ holder: Claim) {
-        var keepsOutSomebody = false
+        var (keepsOutSomebody, keepsOutWhereIsRoom) = (false, false)
         for other in claims.values where other.id != holder.id {
             holder.forEachStake { stake in
                 guard let isWriting = other.isWriting(stake.resource), isWriting || stake.isWrite else {
                     return
                 }
                 if !other.isHeld {
-                    if keepsOut(holder, other, asWriter: isWriting) { keepsOutSomebody = true }
+                    guard keepsOut(holder, other, asWriter: isWriting) else { return }
+                    keepsOutSomebody = true
+                    if hasRoom(at: stake.resource) { keepsOutWhereIsRoom = true }
                     return
                 }
                 let isExcused = holder.wentOver || other.wentOver || areExempt(holder, other)
@@ -35,7 +37,9 @@ extension Arbiter {
             }
         }
         let isAwaited = keepsOutSomebody || desk.isRelinquished(to: holder.id)
-        assert((contests[holder.id] != nil) == (isAwaited && holder.isBounded), "I3")
+        if contests[holder.id] != nil { return assert(isAwaited && holder.isBounded, "I3") }
+        assert(!holder.isBounded || !desk.isRelinquished(to: holder.id), "I3: relinquished")
+        assert(!holder.isBounded || !keepsOutWhereIsRoom, "I3: keeps out")
     }
 
     private func checkWaiter(_ claim: Claim) {
@@ -60,7 +64,8 @@ extension Arbiter {
         assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
         assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
         assert(
-            unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty && touched.isEmpty,
+            unsettled.isEmpty && shaken.isEmpty && newHolders.isEmpty && suspects.isEmpty && touched.isEmpty
+                && vacancies.isEmpty,
             "I4: something is left to do")
         assert(
             contests.contestants.allSatisfy { waits[$0] != nil }, "I3: contestant")

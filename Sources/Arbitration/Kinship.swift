@@ -88,6 +88,45 @@ struct Kinship: Sendable {
         if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
     }
 
+    /// Calls the body with every claim here that may be exempt from the party's, but for those that are so because they are of
+    /// its process; with some of them twice.
+    func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    func countOfRelatives(of party: Party) -> Int {
+        countOfOthers(than: party) + (party.process.map(countOfClaims) ?? 0)
+    }
+
+    func countOfCounterparts(of party: Party) -> Int {
+        guard let process = party.process, party.thread != 0 else { return countOfRelatives(of: party) }
+        return [party.thread, 0].reduce(countOfOthers(than: party)) {
+            $0 + (threads[ThreadOfProcess(process: process, number: $1)]?.count ?? 0)
+        }
+    }
+
+    /// How many those are.
+    func countOfOthers(than party: Party) -> Int {
+        var count = party.purpose.flatMap { purposes[$0]?.count } ?? 0
+        if let process = party.process { count += countInOtherProcess(of: process, party.ancestors) }
+        if let partner = party.partner, let process = partner.process {
+            count += countOfClaims(of: process) + countInOtherProcess(of: process, partner.ancestors)
+        }
+        return count
+    }
+
+    private func countInOtherProcess(of process: ProcessID, _ ancestors: [ProcessID]) -> Int {
+        ancestors.reduce(below[process]?.count ?? 0) { $0 + (own[$1]?.count ?? 0) }
+    }
+
+    func countOfClaims(of process: ProcessID) -> Int { own[process]?.count ?? 0 }
+    func forEachClaim(of process: ProcessID, _ body: (ClaimID) -> Void) { own[process]?.forEach(body) }
+    func forEachClaim(of process: ProcessID, thread: Int32, _ body: (ClaimID) -> Void) {
+        threads[ThreadOfProcess(process: process, number: thread)]?.forEach(body)
+    }
+
     func hasCounterpart(of party: Party) -> Bool {
         guard let process = party.process, party.thread != 0 else { return hasRelative(of: party) }
         if let purpose = party.purpose, purposes[purpose] != nil { return true }

@@ -65,7 +65,7 @@ extension Arbiter {
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
         // A holder that is entered there may keep out a claim that waits already.
         guard let held = dockets[.contents(of: directory)]?.held else { return }
-        shaken += Array(held.readers) + Array(held.writers)
+        shakeHolders(at: .contents(of: directory), held)
     }
 
     private mutating func enterContents(of subtree: inout Tree.Subtree, _ id: ClaimID) {
@@ -95,6 +95,8 @@ extension Arbiter {
             return
         }
         standoffs[.contents(of: directory)] = nil
+        throngs[.contents(of: directory)] = nil
+        crowded.remove(.contents(of: directory))
         for side in [docket.held, docket.waiting] {
             for id in Array(side.readers) + Array(side.writers) {
                 if let claim = claims[id] {
@@ -147,6 +149,7 @@ extension Arbiter {
         // What it goes on to dispute does not cease to be disputed meanwhile.
         claim.setStakes(wanted)
         dispute(claim)
+        let crowdedBefore = former.stakes.map(\.resource).filter(isCrowded)
         leave(former)
         settleDispute(former)
         // What it no longer disputes nobody stakes to read.
@@ -155,6 +158,10 @@ extension Arbiter {
         if claim.isHeld { claim.wentOver = true }
         claims[id] = claim
         enter(claim)
+        // Q5: it was not away.
+        for resource in crowdedBefore where dockets[resource]?.waiting.count ?? 0 > crowd.queue / 2 {
+            crowded.insert(resource)
+        }
         shakeContested(by: former)
         // D2: whom its program held up may be so no longer.
         if former.isHeld, let party = parties[id] { suspectRelatives(of: party) }

@@ -68,7 +68,7 @@ extension Arbiter {
         let resources = touched.sorted()
         touched = []
         // D2, Q3: whom a claim holds up by way of others may have changed far from here.
-        suspects += hungOn
+        suspectAllHungOn()
         for resource in resources { lookAgain(at: resource) }
         // One who waits for two things carries what happens here over to those who wait for the other (Q3).
         if resources.contains(where: isWaitedForWithOthers) { unsettled += waits.keys }
@@ -82,9 +82,7 @@ extension Arbiter {
                 suspects.append(id)
             }
         }
-        for side in [docket.held.readers, docket.held.writers] {
-            shaken += side
-        }
+        shakeHolders(at: resource, docket.held)
     }
 
     /// Whether somebody waits for it who waits for something else as well.

@@ -15,7 +15,7 @@ extension Arbiter {
         return claim.firstOfStakes { stake in
             guard let docket = dockets[stake.resource] else { return nil }
             return waiter(in: docket, at: stake, inTheWayOf: claim)
-                ?? holder(in: docket, keepingOut: claim, asWriter: stake.isWrite)
+                ?? holder(in: docket, keepingOut: claim, stake)
         }
     }
 
@@ -28,6 +28,11 @@ extension Arbiter {
                     $0.nature == .aware && self.keepsOut($0, claim, asWriter: stake.isWrite)
                 }
                     ?? false
+            }
+            if !throngs.isEmpty, let throng = throngs[stake.resource] {
+                return throng.obstacle(of: claim, asWriter: stake.isWrite) {
+                    $0.kind.nature == .aware && isInTheWay($1)
+                }
             }
             return held.writers.lastStranger(of: claim.kin, where: isInTheWay)
                 ?? (stake.isWrite ? held.readers.lastStranger(of: claim.kin, where: isInTheWay) : nil)
@@ -67,21 +72,22 @@ extension Arbiter {
     }
 
     /// Q5.
-    func isCrowded(_ resource: Resource) -> Bool {
-        dockets[resource].map { $0.waiting.count > crowd.queue } ?? false
-    }
+    func isCrowded(_ resource: Resource) -> Bool { !crowded.isEmpty && crowded.contains(resource) }
 
-    /// Q5: one more waits for something, or one fewer.
-    mutating func noteLength(of resource: Resource, was change: Int) {
-        guard let waiting = dockets[resource]?.waiting, waiting.count == crowd.queue + (change < 0 ? 1 : 0)
-        else {
-            return
+    /// Q5: so many wait for something now.
+    ///
+    /// Very many leave between one change and the next back: for each change all are looked at who wait there.
+    mutating func noteLength(of resource: Resource, _ count: Int) {
+        if count > crowd.queue {
+            guard crowded.insert(resource).inserted else { return }
+            // Those who passed others by way of a third wait for them now.
+            suspectAllHungOn()
+        } else if !crowded.isEmpty, count <= crowd.queue / 2, crowded.remove(resource) != nil {
+            suspectAllHungOn()
+            // Those who are held back by the rule alone may go.
+            guard let waiting = dockets[resource]?.waiting else { return }
+            unsettled += Array(waiting.writers) + Array(waiting.readers)
         }
-        // Those who passed others by way of a third wait for them now.
-        suspects += hungOn
-        guard change > 0 else { return }
-        // Those who are held back by the rule alone may go.
-        unsettled += Array(waiting.writers) + Array(waiting.readers)
     }
 
     /// Whether somebody waits and is earlier whom a claim meets, and passes if it is granted (Q3).
@@ -130,8 +136,14 @@ extension Arbiter {
         } ?? false
     }
 
-    func holder(in docket: Docket, keepingOut claim: Claim, asWriter isWrite: Bool) -> ClaimID? {
-        docket.held.writers.someStranger(of: claim.kin, seed: claim.id) {
+    func holder(in docket: Docket, keepingOut claim: Claim, _ stake: Stake) -> ClaimID? {
+        let isWrite = stake.isWrite
+        if !throngs.isEmpty, let throng = throngs[stake.resource] {
+            return throng.obstacle(of: claim, asWriter: isWrite) { group, id in
+                isInTheWay(holder: id, asWriter: group.kind.isWrite, of: claim, asWriter: isWrite)
+            }
+        }
+        return docket.held.writers.someStranger(of: claim.kin, seed: claim.id) {
             isInTheWay(holder: $0, asWriter: true, of: claim, asWriter: isWrite)
         }
             ?? (isWrite
@@ -144,6 +156,7 @@ extension Arbiter {
     func isInTheWay(waiter id: ClaimID, of claim: Claim, at resource: Resource, _ holdUps: inout HoldUps)
         -> Bool
     {
+        counter.add()
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6.
         guard holdUps.arePossible(in: self) else { return true }
@@ -156,6 +169,7 @@ extension Arbiter {
     func isInTheWay(
         holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
     ) -> Bool {
+        counter.add()
         guard let holder = claims[id], holder.id != claim.id else { return false }
         if keepsOut(holder, claim, asWriter: isWrite) { return true }
         // X4, after G4.

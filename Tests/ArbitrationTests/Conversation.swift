@@ -10,7 +10,9 @@ struct Conversation {
     private(set) var wakes = Wakes()
     var now = Instant(nanoseconds: 0)
 
-    init(_ bounds: Bounds = Bounds()) { arbiter = Arbiter(bounds: bounds) }
+    init(_ bounds: Bounds = Bounds(), _ crowd: Crowd = Crowd()) {
+        arbiter = Arbiter(bounds: bounds, crowd: crowd)
+    }
 
     mutating func tell(_ event: Event) {
         effects = []

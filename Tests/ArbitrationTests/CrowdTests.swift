@@ -90,8 +90,74 @@ struct CrowdTests {
         #expect(isFound())
     }
 
+    /// Two programs, each of which holds a file and waits for the other's.
+    private static func entangle(_ talk: inout Conversation, from number: UInt64) {
+        talk.claim(number, .write(.updating), number, by: .process(50))
+        talk.claim(number + 1, .write(.updating), number + 1, by: .process(51))
+        talk.claim(number + 2, .write(.updating), number + 1, by: .process(50))
+        talk.claim(number + 3, .write(.updating), number, by: .process(51))
+    }
+
+    /// In how many whole seconds a deadlock is found.
+    private static func secondsUntilFound(_ talk: inout Conversation, atMost most: UInt64) -> UInt64? {
+        for second in 1...most {
+            talk.tick(at: Instant(nanoseconds: second * 1_000_000_000))
+            if talk.effects.contains(where: { if case .deadlock = $0 { true } else { false } }) {
+                return second
+            }
+        }
+        return nil
+    }
+
+    /// Rule D5: a program holds its own file ten thousand times, and a thousand programs that it has started wait. Two others wait
+    /// for each other, and that is found within a second.
+    @Test func aFamilyDoesNotKeepOthersFromBeingLookedAt() {
+        var talk = Conversation(Self.patient)
+        talk.now = Instant(nanoseconds: 1)
+        let holds: UInt64 = 10_000
+        for number in 1...holds { talk.claim(number, .read(), Self.wanted, by: .process(10)) }
+        // A stranger has that file as well, and a thousand others.
+        talk.claim(holds + 1, .read(), Self.wanted, by: .process(11))
+        for number in 0..<1_000 as Range<UInt64> {
+            talk.claim(20_000 + number, .write(.updating), 20_000 + number, by: .process(11))
+        }
+        let before = talk.arbiter.looks
+        for number in 0..<1_000 as Range<UInt64> {
+            let item = number == 500 ? Self.wanted : 20_000 + number
+            talk.claim(
+                30_000 + number, .write(.updating), item, by: .process(Int32(1_000 + number), below: 10))
+        }
+        Self.entangle(&talk, from: 40_000)
+        #expect((talk.arbiter.looks - before) / 1_000 < 200)
+        #expect(Self.secondsUntilFound(&talk, atMost: 1) == 1)
+        #expect(talk.arbiter.stepsOfSearch < 2 * Crowd().steps)
+        // What one event of the family takes does not grow with it.
+        let later = talk.arbiter.looks
+        for number in 1...500 as ClosedRange<UInt64> { talk.tell(.ended(ClaimID(number))) }
+        #expect((talk.arbiter.looks - later) / 500 < 50)
+    }
+
+    /// Rule D5: a search that may not look at all goes on in the next second where it was, and keeps what it has found.
+    @Test func aSearchGoesOnWhereItWas() {
+        var crowd = Crowd()
+        (crowd.programs, crowd.steps, crowd.stepsOfRoot) = (1, 300, 50)
+        var talk = Conversation(Self.patient, crowd)
+        talk.now = Instant(nanoseconds: 1)
+        // Each holds a file and waits for the next one's.
+        for number in 1...200 as ClosedRange<UInt64> {
+            talk.claim(number, .write(.updating), number, by: .process(Int32(1_000 + number)))
+        }
+        for number in 1..<200 as Range<UInt64> {
+            talk.claim(1_000 + number, .write(.updating), number + 1, by: .process(Int32(1_000 + number)))
+        }
+        Self.entangle(&talk, from: 5_000)
+        let found = Self.secondsUntilFound(&talk, atMost: 8)
+        #expect(found != nil)
+        #expect(talk.arbiter.stepsOfSearch < 2 * crowd.steps)
+    }
+
     /// Rule Q5: who reads passes the writers that it keeps out, but not in a crowded queue; and it goes on when that is crowded no
-    /// longer.
+    /// longer, which is when half of them have gone.
     @Test func aCrowdedQueueIsNotPassedByReaders() {
         var talk = Conversation(Self.patient)
         talk.claim(1, .read(), Self.wanted, by: .process(10))
@@ -100,10 +166,86 @@ struct CrowdTests {
         }
         talk.claim(258, .read(), Self.wanted, by: .process(10))
         #expect(talk.granted.isEmpty)
-        talk.tell(.withdrawn(ClaimID(100)))
+        for number in 2..<130 as Range<UInt64> { talk.tell(.withdrawn(ClaimID(number))) }
+        #expect(talk.granted.isEmpty)
+        talk.tell(.withdrawn(ClaimID(130)))
         #expect(talk.granted == [ClaimID(258)])
         talk.claim(259, .read(), Self.wanted, by: .process(10))
         #expect(talk.granted == [ClaimID(259)])
+    }
+
+    /// Rule Q5: at the edge of a crowd an event looks at no more than elsewhere, on the average of a few.
+    @Test func theEdgeOfACrowdIsNotLookedAtAgainAndAgain() {
+        var talk = Self.crowd(256, of: 3, Self.patient)
+        let before = talk.arbiter.looks
+        for number in 1_000..<1_100 as Range<UInt64> {
+            talk.claim(number, .write(.updating), Self.wanted, by: Self.thread(number, of: number % 3))
+            talk.tell(.withdrawn(ClaimID(number)))
+        }
+        #expect((talk.arbiter.looks - before) / 200 < 50)
+    }
+
+    /// What one event looks at beside so many holders.
+    private struct Cost {
+        var (coming, going, ending) = (0, 0, 0)
+    }
+
+    /// So many readers hold one item, of so many programs; a writer comes, and is cancelled.
+    private static func cost(of holders: UInt64, in processes: UInt64) -> Cost {
+        var talk = Conversation(patient)
+        for number in 1...holders {
+            talk.tell(.claimed(Request(ClaimID(number), .handle, Request.Part(ItemID(wanted), .read()))))
+        }
+        var (cost, known) = (Cost(), Set<ClaimID>())
+        func spent(_ body: () -> Void) -> Int {
+            let before = talk.arbiter.looks
+            body()
+            return talk.arbiter.looks - before
+        }
+        for number in (holders + 1)...(holders + 10) {
+            cost.coming += spent {
+                talk.claim(number, .write(.updating), wanted, by: .process(5))
+                for case .identify(let id) in talk.effects where known.insert(id).inserted {
+                    talk.tell(.identified(id, .process(Int32(100 + id.rawValue % processes))))
+                }
+            }
+            cost.going += spent { talk.tell(.withdrawn(ClaimID(number))) }
+        }
+        talk.claim(holders + 11, .write(.updating), wanted, by: .process(5))
+        for number in 1...10 as ClosedRange<UInt64> {
+            cost.ending += spent { talk.tell(.ended(ClaimID(number))) }
+        }
+        return cost
+    }
+
+    /// Rule Y11: of ten thousand who hold an item an event looks at no more than four times as many as of a hundred.
+    @Test(arguments: [1, 3, 20_000] as [UInt64])
+    func whatAnEventLooksAtDoesNotGrowWithTheHolders(processes: UInt64) {
+        let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
+        #expect(many.coming <= 4 * few.coming)
+        #expect(many.going <= 4 * few.going)
+        #expect(many.ending <= 4 * max(few.ending, 10))
+    }
+
+    /// Rule Y11: so many are contested at once, the next when one of them goes; and all have the time of the first.
+    @Test func holdersAreContestedInTurn() {
+        var talk = Conversation(Bounds())
+        let most = UInt64(Crowd().holders)
+        for number in 1...(most + 10) { talk.claim(number, .read(), Self.wanted) }
+        talk.claim(1_000, .write(.updating), Self.wanted, by: .process(5))
+        func asked() -> [ClaimID] {
+            talk.effects.compactMap { if case .identify(let id) = $0 { id } else { nil } }.sorted()
+        }
+        talk.tell(.withdrawn(ClaimID(1_000)))
+        talk.claim(1_001, .write(.updating), Self.wanted)
+        #expect(asked() == [ClaimID(1_001)])
+        talk.now = talk.now + .seconds(2)
+        talk.tell(.ended(ClaimID(7)))
+        #expect(asked() == [ClaimID(most + 1)])
+        // At the end of the first one's time all are suspended, those too that were not contested before.
+        talk.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
+        let held = talk.effects.count { if case .suspend(_, .held) = $0 { true } else { false } }
+        #expect(held == Int(most) + 9)
     }
 
     /// Rule Q5: a writer's program passes all that it keeps out, however many those are.

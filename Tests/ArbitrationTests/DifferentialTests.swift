@@ -20,12 +20,13 @@ struct DifferentialTests {
         }
     }
 
-    /// Rules D5, Q5 and G5, as if two were a crowd.
+    /// Rules D5, Q5, G5 and Y11, as if two were a crowd.
     @Test("they agree in small crowds as well")
     func agreesInCrowds() {
         var crowd = Crowd()
-        (crowd.programs, crowd.queue, crowd.passed) = (1, 1, 1)
+        (crowd.programs, crowd.passed) = (1, 1)
         for seed in 1...Self.crowds {
+            (crowd.holders, crowd.queue) = (1 + Int(seed % 3), 1 + Int(seed / 3 % 2))
             var world = RandomWorld(seed: seed, crowd: crowd)
             if let disagreement = world.play(steps: 60) {
                 Issue.record("seed \(seed)\n\(disagreement)")

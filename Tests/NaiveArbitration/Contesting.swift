@@ -5,26 +5,63 @@ import Coordination
 extension NaiveArbiter {
     /// Y1 and the background half of Y3; whether somebody yielded.
     mutating func contest() -> Bool {
+        // What was moved may have contests that began elsewhere.
+        for holder in claims.indices where claims[holder].contestedSince != nil { noteFullness(of: holder) }
+        for holder in claims.indices where !isContested(holder) { claims[holder].contestedSince = nil }
         var hasYielded = false
-        for holder in claims.indices where claims[holder].isHeld {
-            if !isContested(holder) {
-                claims[holder].contestedSince = nil
-                continue
-            }
-            let isLookedAt = claims[holder].nature == .handle
-            if claims[holder].contestedSince == nil {
-                claims[holder].contestedSince = beginning(of: holder)
-                claims[holder].lastChange = now
-                claims[holder].seen = nil
-                claims[holder].outset = now + bounds.outset
-                claims[holder].nextLook = isLookedAt ? now + bounds.glance : nil
-            }
-            if isLookedAt, claims[holder].onlyReads, claims[holder].party?.programClass == .background {
-                suspend(holder, .yielded)
-                hasYielded = true
+        // Y11: those that presenters wait for need no room.
+        for isForced in [true, false] {
+            for holder in claims.indices where isContested(holder) {
+                guard claims[holder].contestedSince != nil || isRelinquished(holder) == isForced,
+                    claims[holder].contestedSince != nil || isForced || hasRoom(holder)
+                else { continue }
+                if claims[holder].contestedSince == nil { beginContest(holder) }
+                let isReading = claims[holder].nature == .handle && claims[holder].onlyReads
+                if isReading, claims[holder].party?.programClass == .background {
+                    suspend(holder, .yielded)
+                    hasYielded = true
+                }
             }
         }
+        fullSince = fullSince.filter { contestants(of: $0.key).count >= crowd.holders }
         return hasYielded
+    }
+
+    private mutating func beginContest(_ holder: Int) {
+        let things = staked(by: holder)
+        let since = things.compactMap { fullSince[$0] }.min()
+        claims[holder].contestedSince = min(beginning(of: holder), since ?? now)
+        claims[holder].lastChange = now
+        claims[holder].seen = nil
+        claims[holder].outset = now + bounds.outset
+        claims[holder].nextLook = claims[holder].nature == .handle ? now + bounds.glance : nil
+        noteFullness(of: holder)
+    }
+
+    private mutating func noteFullness(of holder: Int) {
+        for thing in staked(by: holder) where fullSince[thing] == nil {
+            let all = contestants(of: thing)
+            if all.count >= crowd.holders { fullSince[thing] = all.min() }
+        }
+    }
+
+    /// Since when each of those has a contest that hold a thing.
+    private func contestants(of thing: NaiveThing) -> [Instant] {
+        claims.indices.filter { staked(by: $0).contains(thing) }.compactMap { claims[$0].contestedSince }
+    }
+
+    /// Y11.
+    private func hasRoom(_ holder: Int) -> Bool {
+        claims.indices.contains { waiter in
+            !claims[waiter].isHeld
+                && things(onWhichMeet: holder, waiter).contains { thing in
+                    keepsOut(holder, waiter, on: thing) && contestants(of: thing).count < crowd.holders
+                }
+        }
+    }
+
+    private func isRelinquished(_ holder: Int) -> Bool {
+        turns.contains { claims[holder].turns.contains($0.id) && $0.hasAskedToRelinquish }
     }
 
     /// Y6: with a relative's contest, for whoever came before somebody whom that keeps out.
@@ -51,8 +88,10 @@ extension NaiveArbiter {
 
     private func isContested(_ holder: Int) -> Bool {
         let claim = claims[holder]
-        guard ![.nameChange, .episode].contains(claim.nature), !claim.isFullySuspended else { return false }
-        if turns.contains(where: { claim.turns.contains($0.id) && $0.hasAskedToRelinquish }) { return true }
+        guard claim.isHeld, ![.nameChange, .episode].contains(claim.nature), !claim.isFullySuspended else {
+            return false
+        }
+        if isRelinquished(holder) { return true }
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 

@@ -9,11 +9,13 @@ extension NaiveArbiter {
     }
 
     mutating func goOn() {
+        noteCrowds()
         repeat {
             askWho()
             repeat { goOnWithTurns() } while goOnWithClaims()
             askWho()
         } while contest()
+        askWho()
     }
 
     /// Each claim that nothing is in the way of goes on, in the order of their numbers; whether any did.
@@ -52,9 +54,16 @@ extension NaiveArbiter {
     private mutating func askWho() {
         for waiter in claims.indices where !claims[waiter].isHeld {
             let obstacles = obstacles(of: waiter)
-            for index in obstacles { identify(index) }
+            for index in obstacles where mayBeAsked(index) { identify(index) }
             if !obstacles.isEmpty { identify(waiter) }
         }
+    }
+
+    /// Y11: of holders that can be contested only those that are.
+    private func mayBeAsked(_ index: Int) -> Bool {
+        let claim = claims[index]
+        return !claim.isHeld || claim.contestedSince != nil || claim.isFullySuspended
+            || [.nameChange, .episode].contains(claim.nature)
     }
 
     private mutating func identify(_ index: Int) {
@@ -76,6 +85,7 @@ extension NaiveArbiter {
         let isTold = !claims[index].onlyReads || claims[index].isOfSocket
         let unanswered = isTold ? passOver(index, unanswered(of: index)) : []
         claims[index].isHeld = true
+        noteCrowds()
         for turn in claims[index].turns {
             forgetWants(of: turn)
             if !claims[index].onlyReads { change(turn) { $0.wasWritten = true } }

@@ -17,6 +17,10 @@ package struct NaiveArbiter: Sendable {
     package internal(set) var turns: [NaiveTurn] = []
     /// Those that are open.
     package internal(set) var questions: [Question] = []
+    /// Q5.
+    var crowded: Set<NaiveThing> = []
+    /// Y11: since when so many have a contest there that others cannot.
+    var fullSince: [NaiveThing: Instant] = [:]
     var directories: [ItemID: Directory] = [:]
     var now = Instant(nanoseconds: 0)
     var effects: [Effect] = []
@@ -122,6 +126,7 @@ package struct NaiveArbiter: Sendable {
         leaveTurns(index)
         claims.remove(at: index)
         enter()
+        noteCrowds()
     }
 
     mutating func refuse(_ index: Int, _ refusal: Refusal) {

@@ -41,12 +41,12 @@ extension NaiveArbiter {
         return party.isExempt(from: otherParty)
     }
 
-    func keepsOut(_ holder: Int, _ claimant: Int) -> Bool {
+    func keepsOut(_ holder: Int, _ claimant: Int, on thing: NaiveThing? = nil) -> Bool {
         // G4.
         if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
         if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
         let isForReaders = [.idle, .unchanged].contains(claims[holder].suspension)
-        return meetings(holder, claimant).contains { _, isWrite in !isForReaders || isWrite }
+        return meetings(holder, claimant, on: thing).contains { _, isWrite in !isForReaders || isWrite }
     }
 
     /// X4.
@@ -59,15 +59,26 @@ extension NaiveArbiter {
     }
 
     /// Q5.
-    private func isCrowded(_ thing: NaiveThing) -> Bool {
-        claims.count { claim in
-            !claim.isHeld
-                && claim.stakes.contains { stake in
-                    guard stake.thing == thing else { return false }
-                    guard case .contents(let directory) = thing else { return true }
-                    return stake.isWrite || claim.entered.contains(directory)
-                }
-        } > crowd.queue
+    private func isCrowded(_ thing: NaiveThing) -> Bool { crowded.contains(thing) }
+
+    /// Q5: what more wait for is crowded, until half as many do.
+    mutating func noteCrowds() {
+        if claims.count <= crowd.queue, crowded.isEmpty { return }
+        let waiting = claims.filter { !$0.isHeld }
+        let things = Set(waiting.flatMap { $0.stakes.map(\.thing) }).union(crowded)
+        for thing in things {
+            let count = waiting.count { isThere($0, thing) }
+            if count > crowd.queue { crowded.insert(thing) }
+            if count <= crowd.queue / 2 { crowded.remove(thing) }
+        }
+    }
+
+    private func isThere(_ claim: NaiveClaim, _ thing: NaiveThing) -> Bool {
+        claim.stakes.contains { stake in
+            guard stake.thing == thing else { return false }
+            guard case .contents(let directory) = thing else { return true }
+            return stake.isWrite || claim.entered.contains(directory)
+        }
     }
 
     /// Q3, Q5: whether an earlier waiting claim that it meets need not be waited for, wherever they meet.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 
 /// What claims, presenters and directories cost in the engine.
 ///
-/// Prints, and never fails by time. `Scripts/bench-arbiter` calls it.
+/// Prints, and never fails by time; with `--check` it fails if an event looks at more claims in a large crowd than in a small one.
+/// `Scripts/bench-arbiter` calls it.
 @main
 struct Benchmark {
     static func main() throws {
@@ -16,17 +18,19 @@ struct Benchmark {
             let numbers = arguments.dropFirst().compactMap { Int($0) }
             guard arguments.count == 4, numbers.count == 3 else { usage() }
             try claimsAlone(numbers[0], elsewhere: numbers[1], depth: numbers[2])
-        case "--crowd":
+        case "--crowd", "--check":
             let sizes = arguments.dropFirst().compactMap { Int($0) }
             guard sizes.count == arguments.count - 1 else { usage() }
-            Crowd.measure(sizes: sizes.isEmpty ? Crowd.sizes : sizes)
+            let isFlat = Crowd.measure(sizes: sizes.isEmpty ? Crowd.sizes : sizes)
+            if !isFlat, arguments.first == "--check" { exit(1) }
         default: usage()
         }
     }
 
     private static func usage() -> Never {
         preconditionFailure(
-            "usage: ArbitrationBenchmark [--rounds N | --claims COUNT ELSEWHERE DEPTH | --crowd [SIZE ...]]")
+            "usage: ArbitrationBenchmark [--rounds N | --claims COUNT ELSEWHERE DEPTH | (--crowd | --check) [SIZE ...]]"
+        )
     }
 
     private static func everything(rounds: Int) throws {

@@ -26,28 +26,22 @@ struct Crowd {
     private var now = Instant(nanoseconds: 1)
     private var next: UInt64 = 1
 
-    /// Prints nanoseconds for each event, and how many times as long it takes in the largest crowd as in the smallest.
-    static func measure(sizes: [Int] = sizes) {
+    /// Prints microseconds for each event, and how many claims it looks at. Returns whether it looks at no more than four times as
+    /// many in the largest crowd as in the smallest.
+    @discardableResult
+    static func measure(sizes: [Int] = sizes) -> Bool {
+        var isFlat = true
         for shape in Shape.allCases {
-            print("Waiters on one item, \(shape.rawValue): microseconds for an event")
-            var rows: [(name: String, times: [Duration])] = []
-            for size in sizes {
-                for (place, figure) in Crowd(shape, size).figures().enumerated() {
-                    if place == rows.count { rows.append((figure.name, [])) }
-                    rows[place].times.append(figure.time)
-                }
-            }
-            for row in rows { print(text(row.name, row.times)) }
+            print("Waiters on one item, \(shape.rawValue): microseconds for an event, and claims looked at")
+            let rows = CrowdRows(sizes.map { Crowd(shape, $0).figures() })
+            if !rows.show() { isFlat = false }
         }
-    }
-
-    private static func text(_ name: String, _ times: [Duration]) -> String {
-        let figures = times.map { time in
-            let nanoseconds = Int(time / .nanoseconds(1))
-            return "\(nanoseconds / 1000).\(String(1000 + nanoseconds % 1000).dropFirst())"
+        for shape in HoldingCrowd.Shape.allCases {
+            print("\(shape.rawValue): microseconds for an event, and claims looked at")
+            let rows = CrowdRows(sizes.map { HoldingCrowd(shape, $0).figures() })
+            if !rows.show() { isFlat = false }
         }
-        let shown = figures.map { String(repeating: " ", count: max(0, 12 - $0.count)) + $0 }.joined()
-        return "  " + name + String(repeating: " ", count: max(0, 34 - name.count)) + shown
+        return isFlat
     }
 
     private init(_ shape: Shape, _ count: Int) {
@@ -59,7 +53,7 @@ struct Crowd {
         arbiter = Arbiter(bounds: bounds)
     }
 
-    private func figures() -> [(name: String, time: Duration)] {
+    private func figures() -> [(name: String, figure: CrowdFigure)] {
         var crowd = self
         crowd.gather()
         var figures = [("to arrive and be identified", crowd.arrivals())]
@@ -77,12 +71,12 @@ struct Crowd {
         for _ in 0..<count { arrive() }
     }
 
-    private mutating func arrivals() -> Duration {
+    private mutating func arrivals() -> CrowdFigure {
         time(Self.sample) { crowd in for _ in 0..<Self.sample { crowd.arrive() } }
     }
 
     /// From everywhere in the queue.
-    private mutating func cancellations() -> Duration {
+    private mutating func cancellations() -> CrowdFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
         let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }
         return time(Self.sample) { crowd in
@@ -90,7 +84,7 @@ struct Crowd {
         }
     }
 
-    private mutating func others() -> Duration {
+    private mutating func others() -> CrowdFigure {
         time(Self.sample) { crowd in
             for _ in 0..<Self.sample {
                 let id = crowd.claim(1 << 40, .write(.updating), by: nil)
@@ -99,7 +93,7 @@ struct Crowd {
         }
     }
 
-    private mutating func turns() -> Duration {
+    private mutating func turns() -> CrowdFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
         var ended = 0
         let span = time(waiting) { crowd in
@@ -114,7 +108,7 @@ struct Crowd {
         return span
     }
 
-    private mutating func timeouts() -> Duration {
+    private mutating func timeouts() -> CrowdFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
         now = now + .seconds(20)
         var granted = 0
@@ -134,15 +128,15 @@ struct Crowd {
         return span
     }
 
-    private mutating func ends() -> Duration {
+    private mutating func ends() -> CrowdFigure {
         let held = arbiter.claims(on: ItemID(Self.item))
         return time(held.count) { crowd in
             for claim in held.reversed() { crowd.tell(.ended(claim)) }
         }
     }
 
-    private mutating func time(_ events: Int, _ body: (inout Crowd) -> Void) -> Duration {
-        .nanoseconds(Int64(Figures.cost { body(&self) }) / Int64(max(1, events)))
+    private mutating func time(_ events: Int, _ body: (inout Crowd) -> Void) -> CrowdFigure {
+        CrowdFigure(of: &self, events, looks: { $0.arbiter.looks }, body)
     }
 
     private var holder: ClaimID { ClaimID(1) }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one of several events takes.
+struct CrowdFigure {
+    let nanoseconds: Int
+    /// How many claims are looked at. This is what is checked: it is the same in each run. The time also grows because the claims of a
+    /// large crowd are not in the processor's cache: an event that comes to one by chance takes several times as long.
+    let looks: Double
+
+    init<World>(of world: inout World, _ events: Int, looks: (World) -> Int, _ body: (inout World) -> Void) {
+        let before = looks(world)
+        nanoseconds = Int(Figures.cost { body(&world) }) / max(1, events)
+        self.looks = Double(looks(world) - before) / Double(max(1, events))
+    }
+}
+
+/// What each kind of event takes in crowds of several sizes.
+struct CrowdRows {
+    private static let most = 4.0
+    /// Fewer are as good as none.
+    private static let least = 8.0
+
+    private let rows: [(name: String, figures: [CrowdFigure])]
+
+    init(_ columns: [[(name: String, figure: CrowdFigure)]]) {
+        guard let first = columns.first else {
+            rows = []
+            return
+        }
+        rows = first.indices.map { place in (first[place].name, columns.map { $0[place].figure }) }
+    }
+
+    /// Prints them. Returns whether all are flat.
+    func show() -> Bool {
+        var isFlat = true
+        for row in rows {
+            let ratio = (row.figures.last?.looks ?? 0) / max(Self.least, row.figures.first?.looks ?? 0)
+            let verdict = ratio > Self.most ? "  NOT FLAT" : ""
+            if ratio > Self.most { isFlat = false }
+            let times = row.figures.map { figure in
+                "\(figure.nanoseconds / 1000).\(String(1000 + figure.nanoseconds % 1000).dropFirst())"
+            }
+            let looks = row.figures.map { "\(Int($0.looks.rounded()))" }
+            print(
+                "  " + row.name + String(repeating: " ", count: max(0, 34 - row.name.count))
+                    + Self.columns(times, 12) + " |" + Self.columns(looks, 7) + verdict)
+        }
+        return isFlat
+    }
+
+    private static func columns(_ texts: [String], _ width: Int) -> String {
+        texts.map { String(repeating: " ", count: max(1, width - $0.count)) + $0 }.joined()
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+
+/// What one event costs while very many hold one item.
+struct HoldingCrowd {
+    /// Whose the claims are.
+    enum Shape: String, CaseIterable {
+        case one = "Readers of one process hold one item"
+        case processes = "Readers of different processes hold one item"
+        case family = "One process holds one item, and programs that it has started wait for others"
+    }
+
+    private static let sample = 100
+    private static let item: UInt64 = 1
+    private static let mostChildren = 1_000
+
+    private let shape: Shape
+    private let count: Int
+    private var arbiter: Arbiter
+    private var effects: [Effect] = []
+    private var now = Instant(nanoseconds: 1)
+    private var next: UInt64 = 1
+    private var readers: [ClaimID] = []
+
+    init(_ shape: Shape, _ count: Int) {
+        self.shape = shape
+        self.count = count
+        var bounds = Bounds()
+        (bounds.wait, bounds.hold, bounds.glance) = (.seconds(600), .seconds(600), .seconds(600))
+        (bounds.idle, bounds.readerIdle) = (.seconds(600), .seconds(600))
+        arbiter = Arbiter(bounds: bounds)
+    }
+
+    func figures() -> [(name: String, figure: CrowdFigure)] {
+        var crowd = self
+        crowd.gather()
+        var figures = [
+            ("another reader comes and ends", crowd.time { $0.claim(Self.item, .read()) }.figure)
+        ]
+        var (coming, going): ([CrowdFigure], [CrowdFigure]) = ([], [])
+        for _ in 0..<5 {
+            let (figure, writer) = crowd.time(1) { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
+            coming.append(figure)
+            let end = crowd.time(1) { crowd in
+                crowd.tell(.withdrawn(writer[0]))
+                return writer[0]
+            }
+            going.append(end.figure)
+        }
+        // The first time all who are contested are asked about.
+        figures.append(("a writer comes", coming[2]))
+        figures.append(("it is cancelled", going[2]))
+        let later = crowd.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
+        figures.append(("a writer comes after others", later.figure))
+        figures.append(("another item's claim and end", crowd.others()))
+        figures.append(("a search for cycles, a child's part", crowd.search()))
+        figures.append(("a holder is suspended", crowd.suspensions()))
+        figures.append(("a holder ends", crowd.ends()))
+        return figures
+    }
+
+    private mutating func gather() {
+        for number in 0..<count {
+            let id = claim(Self.item, .read())
+            readers.append(id)
+            tell(.identified(id, Self.party(shape == .processes ? Int32(number) + 1_000 : 10)))
+        }
+        guard shape == .family else { return }
+        // A stranger has the item, too, and what the children wait for.
+        tell(.identified(claim(Self.item, .read()), Self.party(11)))
+        for number in 0..<min(count, Self.mostChildren) {
+            let file = (1 << 20) + UInt64(number)
+            tell(.identified(claim(file, .write(.updating)), Self.party(11)))
+            let child = Party(
+                process: ProcessID(number: Int32(number) + 1_000, started: 1),
+                ancestors: [ProcessID(number: 10, started: 1)])
+            claim(number % 100 == 50 ? Self.item : file, .write(.updating), by: child)
+        }
+    }
+
+    private mutating func others() -> CrowdFigure {
+        time { crowd in
+            let id = crowd.claim(1 << 40, .write(.updating))
+            crowd.tell(.ended(id))
+            return id
+        }.figure
+    }
+
+    /// Of those that are contested; of a hundred all are.
+    private mutating func suspensions() -> CrowdFigure {
+        var left = readers[...]
+        return time(Self.sample / 2) { crowd in
+            let id = left.removeFirst()
+            crowd.tell(.observed(id, .atEnd))
+            return id
+        }.figure
+    }
+
+    private mutating func ends() -> CrowdFigure {
+        let chosen = (0..<Self.sample).map { readers[($0 * 7919) % readers.count] }
+        var left = Set(chosen)
+        return time { crowd in
+            guard let id = left.popFirst() else { return ClaimID(0) }
+            crowd.tell(.ended(id))
+            return id
+        }.figure
+    }
+
+    private mutating func search() -> CrowdFigure {
+        let parts = min(count, Self.mostChildren)
+        var isFirst = true
+        return time(parts) { crowd in
+            guard isFirst else { return ClaimID(0) }
+            isFirst = false
+            crowd.now = crowd.now + .seconds(1)
+            crowd.tell(.tick)
+            return ClaimID(0)
+        }.figure
+    }
+
+    private mutating func time(
+        _ events: Int = sample, _ body: (inout Self) -> ClaimID
+    ) -> (figure: CrowdFigure, claims: [ClaimID]) {
+        var claims: [ClaimID] = []
+        let figure = CrowdFigure(of: &self, events, looks: { $0.arbiter.looks }) { crowd in
+            for _ in 0..<events { claims.append(body(&crowd)) }
+        }
+        return (figure, claims)
+    }
+
+    private static func party(_ number: Int32) -> Party {
+        Party(process: ProcessID(number: number, started: 1), ancestors: [])
+    }
+
+    @discardableResult
+    private mutating func claim(_ item: UInt64, _ access: Access, by party: Party? = nil) -> ClaimID {
+        let id = ClaimID(next)
+        next += 1
+        tell(.claimed(Request(id, .handle, Request.Part(ItemID(item), access))))
+        if let party { tell(.identified(id, party)) }
+        return id
+    }
+
+    private mutating func tell(_ event: Event) {
+        effects.removeAll(keepingCapacity: true)
+        arbiter.handle(event, at: now, into: &effects)
+    }
+}
