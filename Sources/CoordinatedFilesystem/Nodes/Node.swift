@@ -109,6 +109,7 @@ final class Node: DescriptorKeeper {
         let isLocal: Bool
         let threads: SpareThreads
         let renames = RenamesUnderWay()
+        let staleness = Staleness()
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
@@ -214,13 +215,17 @@ final class Node: DescriptorKeeper {
             do throws(Errno) {
                 return try findDescriptor()
             } catch {
-                if isLast { throw .stale }
+                if isLast {
+                    context.staleness.note()
+                    throw .stale
+                }
                 sched_yield()
             }
         }
     }
 
     var renames: RenamesUnderWay { context.renames }
+    var staleness: Staleness { context.staleness }
 
     /// Opens what is closed on the way to it, from above and without recursion: how deep a tree is is its owner's choice.
     private func findDescriptor() throws(Errno) -> SharedDescriptor {

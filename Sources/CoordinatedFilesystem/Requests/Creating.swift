@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
             claim(creation, appearance.fill, after: turn, isForced: isForced, reply: reply)
         } catch {
             if let turn { engine.end(turn) }
-            reply.fail(error)
+            fail(reply, error)
         }
     }
 

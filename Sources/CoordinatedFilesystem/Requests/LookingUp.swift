@@ -14,27 +14,39 @@ extension CoordinatedFilesystem {
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let thread = reply.caller.thread
         do throws(Errno) {
-            let status = try directory.descriptor().descriptor.status(of: name)
+            let below = try directory.descriptor()
+            var file: SharedDescriptor?
+            if mustStayAtHand(for: thread) {
+                file = SharedDescriptor(try below.descriptor.path(of: name), of: directory.budget)
+            }
+            let status =
+                if let file { try file.descriptor.status() } else { try below.descriptor.status(of: name) }
             if look(at: name, in: directory, by: thread) == .passing {
                 finishMaking(of: name.copy(), in: directory, by: thread)
                 endReturn(of: thread, finding: status)
             }
-            introduce(status, as: name.copy(), in: directory, reply: reply)
+            introduce(status, as: name.copy(), in: directory, keeping: file, reply: reply)
         } catch {
             let look = look(at: name, in: directory, by: thread)
             if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
-            // A thread that was sent back to open something does not come to that.
-            if error == .noEntry, !returns.isQuiet, giveUpReturn(of: thread) { return reply.fail(error) }
-            if look == .retry, error == .noEntry {
+            // A thread that was sent back to open something does not come to that, unless the name is filled by the kernel's next look.
+            let isReturn = error == .noEntry && !returns.isQuiet && giveUpReturn(of: thread)
+            if error == .noEntry, isReturn || look == .retry {
                 bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
             }
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
-            guard error == .noEntry, look == .first else { return reply.fail(error) }
+            guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
             guard episodes.isQuiet else { return answerMissing(name.copy(), in: directory, reply: reply) }
             guard isOurs(directory) else { return reply.fail(error) }
             // Not for long, though only programs that were here before the mount can make it without the kernel.
             reply.missing(valid: .brief)
         }
+    }
+
+    /// Whether what a thread finds is kept open until it uses it, since the kernel would not look for it a third time (D214).
+    private func mustStayAtHand(for thread: Int32) -> Bool {
+        if nodes.root.staleness.isRecent || returns[thread] != nil { return true }
+        return !bounces.isQuietForLooks && bounces.isComingBack(thread, at: Engine.now)
     }
 
     /// What a look that was just taken is to its thread.
@@ -66,10 +78,12 @@ extension CoordinatedFilesystem {
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.
-    func introduce(
-        _ status: FileStatus, as name: NameBytes, in directory: Node, reply: consuming Reply
+    private func introduce(
+        _ status: FileStatus, as name: NameBytes, in directory: Node, keeping file: SharedDescriptor?,
+        reply: consuming Reply
     ) {
         let node = nodes.introduce(status, as: name, in: directory, isLocked: false)
+        if let file { _ = node.cache(file) }
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
         let thread = bounces.isQuiet ? 0 : reply.caller.thread

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
     func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let file: SharedDescriptor
-        do throws(Errno) { file = try node.descriptor() } catch { return reply.fail(error) }
+        do throws(Errno) { file = try node.descriptor() } catch { return fail(reply, error) }
         // A log or a database of two names is one still.
         if node.itemClass == .private, let directory = nodes[parent] {
             claimForWriters(of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))

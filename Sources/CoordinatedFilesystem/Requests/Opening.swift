@@ -277,7 +277,7 @@ extension CoordinatedFilesystem {
             }
         } catch {
             endUnopened(handle)
-            reply.fail(error)
+            if handle.state.withLock({ $0.isRetry }) { reply.fail(error) } else { fail(reply, error) }
         }
     }
 
@@ -296,7 +296,6 @@ extension CoordinatedFilesystem {
             if isGone { handle.state.withLock { $0.writesToOrphan = true } }
             return
         }
-        bounces.noteSentBack(handle.thread, at: Engine.now)
         throw .stale
     }
 

@@ -56,6 +56,16 @@ extension CoordinatedFilesystem {
         return sendBack(caller, from: node, reply)
     }
 
+    /// A request is answered with an error. ESTALE has the kernel walk the path again, once: the request that comes then is not
+    /// sent back a second time (D214).
+    func fail(_ reply: consuming Reply, _ error: Errno) {
+        let thread = reply.caller.thread
+        if error == .stale, thread > 0, !ProcessInspection.isKernelThread(thread) {
+            bounces.noteSentBack(thread, at: Engine.now)
+        }
+        reply.fail(error)
+    }
+
     /// What a caller has been sent back for, or might have been, is being done: the next request is another one.
     func arrived(_ caller: Caller) { _ = bounces.hasReturned(caller.thread, at: Engine.now) }
 }

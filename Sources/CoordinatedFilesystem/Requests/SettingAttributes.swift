@@ -97,7 +97,7 @@ extension CoordinatedFilesystem {
             let valid = validity(of: node, to: caller.thread)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
-            reply.fail(error)
+            if handle == nil { fail(reply, error) } else { reply.fail(error) }
         }
     }
 

@@ -211,6 +211,11 @@ final class Bounces: Sendable {
         state.withLock { $0.bounces[thread] == nil && !$0.hasReturned(thread, at: now) }
     }
 
+    /// Whether a thread has used the kernel's one retry for what it is about to do, as far as is known.
+    func isComingBack(_ thread: Int32, at now: Instant) -> Bool {
+        state.withLock { $0.bounces[thread] != nil || $0.hasReturned(thread, at: now) }
+    }
+
     /// Whether the kernel would not retry what a thread does now. Asked once for each request.
     func hasReturned(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
