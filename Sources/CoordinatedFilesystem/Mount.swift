@@ -88,7 +88,7 @@ package final class Mount: StatusSource {
         } catch {
             throw MountError(message: "cannot mount at \(mountpoint): \(error)", errno: error)
         }
-        entry = try Self.made(session.mount, at: mountpoint, of: configuration.sourceName, since: before, log)
+        entry = try Self.made(by: session, at: mountpoint, of: configuration.sourceName, since: before, log)
         do throws(Errno) {
             filesystem = try CoordinatedFilesystem(
                 mirroring: source, engine: engine, connection: session.connection,
@@ -232,13 +232,18 @@ extension Mount {
     /// The new mount, though another may be on it already, which is not to be taken away as if it were ours. What was
     /// mounted elsewhere, because a directory was renamed or became a link meanwhile, is taken away.
     private static func made(
-        _ number: Int?, at mountpoint: String, of source: String, since before: MountTable,
+        by session: borrowing Session, at mountpoint: String, of source: String, since before: MountTable,
         _ log: (String) -> Void
     ) throws(MountError) -> MountEntry {
         let found: MountEntry?
         do throws(Errno) {
             let table = try MountTable.current()
-            found = number.map { table.entry(id: $0) } ?? table.new(from: source, since: before)
+            found =
+                if let number = session.mount { table.entry(id: number) } else {
+                    table.made(
+                        at: Array(mountpoint.utf8), from: Array(source.utf8), by: geteuid(),
+                        connection: session.connection.number, since: before)
+                }
         } catch {
             throw MountError(message: "cannot find the mount at \(mountpoint): \(error)", errno: error)
         }
@@ -261,14 +266,6 @@ extension Mount {
         } catch {
             log("a mount that cannot be served stays: \(error)")
         }
-    }
-}
-
-extension MountTable {
-    /// The last mount of ours of this source that was not there before.
-    fileprivate func new(from source: String, since before: MountTable) -> MountEntry? {
-        let known = Set(before.entries.map(\.id))
-        return entries.last { $0.isTruce && $0.source == Array(source.utf8) && !known.contains($0.id) }
     }
 }
 

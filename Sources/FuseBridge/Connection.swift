@@ -22,6 +22,14 @@ package final class Connection: @unchecked Sendable {
         self.device = try .duplicating(fuse_session_fd(session))
     }
 
+    /// The number that the kernel gives the connection, which is the minor one of its file system's device. Nil if it does not tell.
+    package var number: UInt32? {
+        guard let text = readSmallFile("/proc/self/fdinfo/\(device.rawValue)") else { return nil }
+        let label = "fuse_connection:"
+        let line = String(decoding: text, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(label) }
+        return line.flatMap { UInt32($0.dropFirst(label.count).filter(\.isNumber)) }
+    }
+
     /// Registers the file behind `descriptor`, for which `O_PATH` is enough, while `reply` is owed.
     package func openBacking(
         _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply

@@ -59,6 +59,27 @@ package struct MountTable: Sendable {
 
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
+    /// The mount that `fusermount3` has just made for a user; it does not tell which one that is.
+    ///
+    /// If the kernel tells the connection's number, there is no doubt. Else it is the one that is seen at the mountpoint, or the last
+    /// one elsewhere, and it was not there before. Entries are compared whole: the kernel hands numbers of mounts out again at once.
+    /// Another user may give a mount the same source.
+    package func made(
+        at mountpoint: [UInt8], from source: [UInt8], by user: UInt32, connection: UInt32?,
+        since before: MountTable
+    ) -> MountEntry? {
+        if let connection {
+            let device = clinux_device(connection >> 20, connection & 0xF_FFFF)
+            return entries.last { $0.isTruce && $0.device == device }
+        }
+        let known = Set(before.entries)
+        let isNew = { (entry: MountEntry) in
+            entry.isTruce && entry.source == source && entry.user == user && !known.contains(entry)
+        }
+        if let top = top(at: mountpoint), isNew(top) { return top }
+        return entries.last(where: isNew)
+    }
+
     /// The mount one sees at exactly this path.
     package func top(at mountpoint: [UInt8]) -> MountEntry? {
         containing(mountpoint).flatMap { $0.mountpoint == mountpoint ? $0 : nil }

@@ -105,4 +105,53 @@ struct MountTableTests {
     func current() throws {
         #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
     }
+
+    /// Before and after `fusermount3`: number, device, mountpoint, source and user of each of Truce's mounts.
+    private func made(
+        _ before: [String], _ after: [String], connection: UInt32? = nil
+    ) -> [UInt8]? {
+        let tables = [before, after].map { lines in
+            let text = lines.map { line in
+                let words = line.split(separator: " ")
+                return
+                    "\(words[0]) 22 0:\(words[1]) / \(words[2]) rw - fuse.truce \(words[3]) rw,user_id=\(words[4])"
+            }
+            return MountTable(
+                parsing: Array(
+                    (["22 1 254:1 / / rw - ext4 /dev/root rw"] + text).joined(separator: "\n").utf8))
+        }
+        return tables[1].made(
+            at: Array("/srv/a/m".utf8), from: Array("/srv/a/s".utf8), by: 1000, connection: connection,
+            since: tables[0])?.mountpoint
+    }
+
+    @Test(
+        "a user's new mount is found by its mountpoint, though the kernel has given it the number of one that has gone"
+    )
+    func madeWithFormerNumber() {
+        let (gone, new) = ("40 44 /srv/b/m /srv/b/s 1001", "40 44 /srv/a/m /srv/a/s 1000")
+        #expect(made([gone], [new]) == Array("/srv/a/m".utf8))
+    }
+
+    @Test("nobody else's mount is taken for it, whatever that is called")
+    func madeByOthers() {
+        let (own, others) = ("41 45 /srv/a/m /srv/a/s 1000", "42 46 /srv/b/m /srv/a/s 1001")
+        #expect(made([], [own, others]) == Array("/srv/a/m".utf8))
+        #expect(made([], [others]) == nil)
+        // By one's own, in the same moment.
+        #expect(made([], [own, "42 46 /srv/a/n /srv/a/s 1000"]) == Array("/srv/a/m".utf8))
+    }
+
+    @Test("if its directory was renamed meanwhile, it is found elsewhere")
+    func madeElsewhere() {
+        #expect(made([], ["41 45 /srv/a/moved /srv/a/s 1000"]) == Array("/srv/a/moved".utf8))
+    }
+
+    @Test("the number of the connection leaves no doubt")
+    func madeByConnection() {
+        let (own, second) = ("41 45 /srv/a/moved /srv/a/s 1000", "42 46 /srv/a/m /srv/a/s 1000")
+        #expect(made([], [own, second], connection: 45) == Array("/srv/a/moved".utf8))
+        #expect(made([own, second], [own, second], connection: 46) == Array("/srv/a/m".utf8))
+        #expect(made([own], [own], connection: 47) == nil)
+    }
 }
