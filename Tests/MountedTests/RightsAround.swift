@@ -38,9 +38,55 @@ extension Mounted {
             }
         }
 
+        @Test(
+            "A file is closed to others by a name in a directory that the kernel does not know through the mount"
+        )
+        func closedByAnotherName() throws {
+            guard Lab.isPassthrough, geteuid() == 0 else {
+                return print("shown by root's run with passthrough")
+            }
+            let outside = try Lab.freshDirectory("outside")
+            let prepare = { (source: String) in
+                _ = try Script("echo text >\"$1/file\"; ln \"$1/file\" \"$2/link\"").run(source, outside)
+            }
+            try MountedDirectory.with("allow_other", prepare: prepare) { mount in
+                #expect(try Self.mayRead(mount.path + "/file"))
+                #expect(chmod(outside + "/link", 0o600) == 0)
+                try eventually(within: .seconds(10), "the file to be closed") {
+                    try !Self.mayRead(mount.path + "/file")
+                }
+            }
+        }
+
+        @Test(
+            "A file that is closed and renamed at once is closed to others by the name that the kernel knows")
+        func closedAndRenamed() throws {
+            guard Lab.isPassthrough, geteuid() == 0 else {
+                return print("shown by root's run with passthrough")
+            }
+            let mount = try MountedDirectory(["allow_other"])
+            defer { mount.abandon() }
+            try Script("echo text >\"$1/file\"").run(mount.path)
+            let program =
+                "import os; input(); os.chmod('file', 0o600); os.rename('file', 'renamed'); print('done')"
+            let inside = try Script("cd \"$1\"; exec python3 -c \"$2\"").start(
+                mount.path, program, input: .keyboard)
+            try eventually(within: .seconds(10), "the program to be inside\n\(inside.errorText)") {
+                try Contents.text(of: "/proc/\(inside.pid)/comm") == "python3\n"
+            }
+            try mount.mount()
+            #expect(try Self.mayRead(mount.path + "/file"))
+            try inside.type("\n")
+            try inside.wait(within: .seconds(10)).succeeding()
+            try eventually(within: .seconds(10), "the file to be closed") {
+                try !Self.mayRead(mount.path + "/file")
+            }
+        }
+
+        /// By an open alone: whoever also reads the file or looks at it has the kernel ask for its attributes.
         private static func mayRead(_ path: String) throws -> Bool {
             try Program("setpriv").attempt(
-                "--reuid=12345", "--regid=12345", "--clear-groups", "cat", path
+                "--reuid=12345", "--regid=12345", "--clear-groups", "sh", "-c", ": <\"$1\"", "sh", path
             ).isSuccess
         }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
@@ -11,11 +12,24 @@ import Synchronization
 /// Only where others than the one user who mounted may use the mount, and only of the source's own file system. What cannot
 /// be noticed is believed for a second at most: see ``CoordinatedFilesystem/attributeValidity(of:)``.
 final class RightsAround: Sendable {
+    private enum State: UInt8 {
+        case noticing
+        /// More is changed than the kernel keeps: attributes are believed for a second, and no change is looked at (D215).
+        case overwhelmed
+        case over
+    }
+
     /// What changes in this time is looked at once, so that what the daemon changes itself wakes it less often.
     private static let momentMicroseconds: UInt32 = 1_000
+    /// How often changes are thrown away that are not looked at.
+    private static let pauseMicroseconds: UInt32 = 1_000_000
+    /// If so many were read at once, there are more, and they are read without a pause.
+    private static let many = 256
+    /// A look at all nodes is followed by so many times as long without one.
+    private static let restPerLook: UInt64 = 20
 
     private let watch: ChangeWatch
-    private let isOver = Atomic<Bool>(false)
+    private let state = Atomic<UInt8>(State.noticing.rawValue)
 
     /// Nil where root's rights, or names for directories, are missing.
     init?(of root: borrowing OwnedDescriptor) {
@@ -23,33 +37,145 @@ final class RightsAround: Sendable {
     }
 
     /// Whether changes are noticed.
-    var isAtWork: Bool { !isOver.load(ordering: .relaxed) }
+    var isAtWork: Bool { state.load(ordering: .relaxed) == State.noticing.rawValue }
+
+    private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }
 
     /// For as long as the process lives.
     func run(_ filesystem: CoordinatedFilesystem) {
+        var (pace, gone, nextLook) = (RightsPace(), NamesGone(), Instant(nanoseconds: 0))
         do throws(Errno) {
             while true {
-                _ = watch.wait(until: nil)
-                usleep(Self.momentMicroseconds)
-                take(try watch.read(), filesystem)
+                let due = [pace.calmFrom, gone.isEmpty ? nil : nextLook].compactMap(\.self).min()
+                _ = watch.wait(until: due?.nanoseconds)
+                usleep(pace.calmFrom == nil ? Self.momentMicroseconds : Self.pauseMicroseconds)
+                try take(filesystem, &pace, &gone)
+                let now = Engine.now
+                guard !gone.isEmpty, now >= nextLook else { continue }
+                filesystem.doubtAttributes(ofKnownBy: gone.take())
+                let end = Engine.now
+                nextLook = end + Span(nanoseconds: end.since(now).nanoseconds * Self.restPerLook)
             }
         } catch {
-            isOver.store(true, ordering: .relaxed)
+            become(.over)
             filesystem.doubtAllAttributes()
             filesystem.engine.log("rights that are changed around the mount are seen after 1 s: \(error)")
         }
     }
 
-    private func take(_ changes: ChangeWatch.Changes, _ filesystem: CoordinatedFilesystem) {
-        if changes.hasLost { return filesystem.doubtAllAttributes() }
+    /// Reads what there is.
+    private func take(
+        _ filesystem: CoordinatedFilesystem, _ pace: inout RightsPace, _ gone: inout NamesGone
+    ) throws(Errno) {
+        var changes: ChangeWatch.Changes
+        repeat {
+            changes = try watch.read()
+            switch pace.step(hasLost: changes.hasLost || gone.isFull, at: Engine.now) {
+            case .look:
+                become(.noticing)
+                look(at: changes, filesystem, &gone)
+            case .doubtAll:
+                // First: what the kernel is told from here on it believes for a second only.
+                become(.overwhelmed)
+                _ = gone.take()
+                filesystem.doubtAllAttributes()
+            case .drop: break
+            }
+        } while changes.changes.count >= Self.many
+    }
+
+    private func look(
+        at changes: ChangeWatch.Changes, _ filesystem: CoordinatedFilesystem, _ gone: inout NamesGone
+    ) {
         let own = OwnProcess.id
-        var known: [ChangeWatch.Directory: Node] = [:]
+        var directories = ChangedDirectories(filesystem)
         for change in changes.changes where change.process != own {
-            guard case .handle(let handle) = change.directory,
-                let directory = known[change.directory] ?? filesystem.directory(of: handle, isAttended: false)
-            else { continue }
-            known[change.directory] = directory
-            filesystem.doubtAttributes(of: NameBytes(change.name), in: directory)
+            guard case .handle(let handle) = change.directory, let directory = directories[handle] else {
+                continue
+            }
+            filesystem.doubtAttributes(of: NameBytes(change.name), in: directory, orKnownBy: &gone)
+        }
+    }
+}
+
+/// When changes of rights are looked at, and when there are too many for that.
+///
+/// Who changes very many loses the kernel's news of them. To doubt all attributes then takes a fifth of a second where the kernel knows
+/// 100,000 files, so it is done once; until no more is lost for a while, attributes are believed for a second (D215).
+struct RightsPace: Sendable {
+    enum Step: Sendable { case look, doubtAll, drop }
+
+    private static let calm = Span.seconds(5)
+
+    /// When changes are looked at again, if no more of them are lost; nil if they are looked at.
+    private(set) var calmFrom: Instant?
+
+    /// What becomes of changes that were read.
+    mutating func step(hasLost: Bool, at now: Instant) -> Step {
+        if hasLost {
+            let isFirst = calmFrom == nil
+            calmFrom = now + Self.calm
+            return isFirst ? .doubtAll : .drop
+        }
+        guard let calmFrom, now < calmFrom else {
+            calmFrom = nil
+            return .look
+        }
+        return .drop
+    }
+}
+
+/// Names under which something was changed that is not there any more, by their directories.
+private struct NamesGone {
+    private static let most = 4096
+    private var names: [NodeID: Set<[UInt8]>] = [:]
+    private var count = 0
+
+    var isEmpty: Bool { count == 0 }
+    var isFull: Bool { count >= Self.most }
+
+    mutating func add(_ name: NameBytes, in directory: Node) {
+        if names[directory.id, default: []].insert(name.bytes).inserted { count += 1 }
+    }
+
+    mutating func take() -> [NodeID: Set<[UInt8]>] {
+        defer { (names, count) = ([:], 0) }
+        return names
+    }
+}
+
+/// A directory in which something was changed, which the kernel need not know through the mount: a file may have another name there.
+private final class ChangedDirectory: Sendable {
+    let descriptor: SharedDescriptor
+    let node: Node?
+
+    init(_ handle: FileHandle, _ filesystem: CoordinatedFilesystem) throws(Errno) {
+        let budget = filesystem.nodes.root.budget
+        descriptor = SharedDescriptor(try budget.path(of: handle), of: budget)
+        node = filesystem.nodes[FileKey(try descriptor.descriptor.status())]
+    }
+}
+
+/// Those of one reading, each opened once, whether it is found or not.
+private struct ChangedDirectories {
+    /// So many are open at once.
+    private static let most = 32
+    private let filesystem: CoordinatedFilesystem
+    private var found: [FileHandle: ChangedDirectory?] = [:]
+
+    init(_ filesystem: CoordinatedFilesystem) { self.filesystem = filesystem }
+
+    /// Nil for one that is gone.
+    subscript(handle: FileHandle) -> ChangedDirectory? {
+        mutating get {
+            if let known = found[handle] { return known }
+            if found.count >= Self.most { found.removeAll() }
+            let directory: ChangedDirectory?
+            do throws(Errno) { directory = try ChangedDirectory(handle, filesystem) } catch {
+                directory = nil
+            }
+            found[handle] = .some(directory)
+            return directory
         }
     }
 }
@@ -65,19 +191,44 @@ extension CoordinatedFilesystem {
         return isNoticed ? valid : .brief
     }
 
-    fileprivate func doubtAttributes(of name: NameBytes, in directory: Node) {
-        guard !name.bytes.isEmpty else { return connection.invalidateAttributes(of: directory.id) }
-        do throws(Errno) {
-            let status = try directory.statusAtHand(of: name)
-            if let node = nodes[FileKey(status)] { connection.invalidateAttributes(of: node.id) }
-        } catch {
-            // It is gone from here, and so is the way to it by this name.
+    /// If something else is under the name by now, the file that was changed may still be known by it.
+    fileprivate func doubtAttributes(
+        of name: NameBytes, in directory: ChangedDirectory, orKnownBy gone: inout NamesGone
+    ) {
+        guard !name.bytes.isEmpty else {
+            if let node = directory.node { connection.invalidateAttributes(of: node.id) }
             return
+        }
+        let status: FileStatus?
+        do throws(Errno) {
+            status = try name.withName { (name) throws(Errno) in
+                try directory.descriptor.descriptor.statusAtHand(of: name)
+            }
+        } catch { status = nil }
+        let node = status.flatMap { nodes[FileKey($0)] }
+        if let node { connection.invalidateAttributes(of: node.id) }
+        guard let parent = directory.node, node?.isCalled(name, in: parent) != true else { return }
+        gone.add(name, in: parent)
+    }
+
+    /// A look at each node: no table says what is in a directory.
+    fileprivate func doubtAttributes(ofKnownBy names: [NodeID: Set<[UInt8]>]) {
+        for node in nodes.all where node.isKnown(byOneOf: names) {
+            connection.invalidateAttributes(of: node.id)
         }
     }
 
     /// The kernel has lost changes, or notices none any more.
     fileprivate func doubtAllAttributes() {
         for node in nodes.all where !node.isElsewhere { connection.invalidateAttributes(of: node.id) }
+    }
+}
+
+extension Node {
+    fileprivate func isKnown(byOneOf names: [NodeID: Set<[UInt8]>]) -> Bool {
+        state.withLock { state in
+            if let parent = state.parent, names[parent.id]?.contains(state.name.bytes) == true { return true }
+            return state.otherNames.contains { names[$0.directory.id]?.contains($0.name.bytes) == true }
+        }
     }
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Testing
+
+@testable import CoordinatedFilesystem
+
+/// What is done about changes of rights around a mount of which the kernel has lost some (D215).
+@Suite("Very many changes of rights around a mount")
+struct RightsPaceTests {
+    private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }
+
+    @Test("However often changes are lost in a row, all attributes are doubted once")
+    func once() {
+        var pace = RightsPace()
+        #expect(pace.step(hasLost: false, at: at(0)) == .look)
+        #expect(pace.step(hasLost: true, at: at(1)) == .doubtAll)
+        for second: UInt64 in 2...60 {
+            #expect(pace.step(hasLost: second.isMultiple(of: 4), at: at(second)) == .drop, "\(second)")
+        }
+    }
+
+    @Test("When none is lost for five seconds, changes are looked at again")
+    func calm() {
+        var pace = RightsPace()
+        _ = pace.step(hasLost: true, at: at(1))
+        #expect(pace.calmFrom == at(6))
+        #expect(pace.step(hasLost: false, at: at(5)) == .drop)
+        #expect(pace.step(hasLost: false, at: at(6)) == .look)
+        #expect(pace.calmFrom == nil)
+        #expect(pace.step(hasLost: true, at: at(7)) == .doubtAll)
+    }
+}
