@@ -65,17 +65,6 @@ final class Parking: Sendable {
         case gone
     }
 
-    /// What keeps a requester from running, and waits for its request in turn.
-    private enum Standstill {
-        case stopped
-        /// The freezer waits until all have come to rest, and may give up after a second. One system call can be several
-        /// requests, so each has a part of that.
-        case freezing
-
-        /// How long a request may hold it up.
-        var longest: Span { self == .freezing ? .milliseconds(250) : .seconds(1) }
-    }
-
     /// How many opens of one user may wait. Each keeps a request of the kernel, a claim and what belongs to it, about 4 KB.
     static let share = 1024
     /// The same for all that are neither root nor the user who mounted: one user may have very many user numbers.
@@ -84,7 +73,7 @@ final class Parking: Sendable {
     static let ownShare = 8192
 
     /// How often a request with a harmless signal is looked at again.
-    private static let interval = Span.milliseconds(50)
+    static let interval = Span.milliseconds(50)
     /// How long after its signal a request may come to be parked.
     private static let longestArrival = Span.seconds(1)
 
@@ -203,8 +192,9 @@ final class Parking: Sendable {
         case .gone: spot.leave(.abandoned(.gone))
         case .interrupted: spot.leave(.abandoned(.interrupted))
         case .waitOn(let standstill):
-            let since = standstill.map { _ in stoppedSince ?? Engine.now }
-            if let standstill, let since, Engine.now.since(since) >= standstill.longest {
+            let now = Engine.now
+            let since = standstill.map { _ in stoppedSince ?? now }
+            if let standstill, let since, standstill.isOver(since: since, at: now) {
                 return spot.leave(.forced)
             }
             lookAgain(at: token, stoppedSince: since, after: Engine.now)
@@ -235,4 +225,17 @@ final class Parking: Sendable {
     private static let asking = bit(SIGINT) | bit(SIGTERM) | bit(SIGHUP) | bit(SIGQUIT)
     private static let harmless = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT)
     private static let stopping = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU)
+}
+
+/// What keeps a requester from running, and waits for its request in turn.
+enum Standstill: CaseIterable, Sendable {
+    case stopped
+    /// The freezer waits until all have come to rest, and may give up after a second. One system call can be several
+    /// requests, so each has a part of that.
+    case freezing
+
+    /// Whether a request that was found to hold it up is to be let through.
+    func isOver(since first: Instant, at now: Instant) -> Bool { now.since(first) >= longest }
+
+    private var longest: Span { self == .freezing ? .milliseconds(250) : .seconds(1) }
 }
