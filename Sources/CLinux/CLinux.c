@@ -136,6 +136,12 @@ int clinux_clone_mount(int directory) {
 
 void clinux_release_free_memory(void) { malloc_trim(0); }
 
+void clinux_keep_little_free_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    mallopt(M_TOP_PAD, 256 << 10);
+}
+
 int clinux_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : get_nprocs();

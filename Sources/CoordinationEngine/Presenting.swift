@@ -254,14 +254,22 @@ extension Engine {
 
     /// Gives memory back to the system once very many presenters are gone.
     private func releaseMemory(of removed: Int) {
-        let isEnough = state.withLock { state in
+        let (former, count) = state.withLock { state in
             let former = state.removed
             state.removed += removed
-            return former < Self.many && state.removed >= Self.many
+            return (former, state.removed)
         }
-        guard isEnough else { return }
+        if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count) }
+    }
+
+    private func releaseMemoryWhenQuiet(since count: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
-            state.withLock { $0.removed = 0 }
+            let now = state.withLock { state in
+                let now = state.removed
+                if now == count { state.removed = 0 }
+                return now
+            }
+            guard now == count else { return releaseMemoryWhenQuiet(since: now) }
             workers.run { OwnProcess.releaseFreeMemory() }
         }
     }

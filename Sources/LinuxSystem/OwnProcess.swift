@@ -21,6 +21,12 @@ package enum OwnProcess {
     /// Whoever sets at this moment where it may run is overruled.
     package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
 
+    /// Has glibc give back what is free at the end of each of its heaps, but for 256 KiB (`mallopt(3)`).
+    ///
+    /// Otherwise only the first heap gives it back: ``releaseFreeMemory()`` leaves the ends of the others, and its own bound grows with
+    /// what a program frees.
+    package static func keepLittleFreeMemory() { clinux_keep_little_free_memory() }
+
     /// `malloc_trim(3)`: gives pages back that are free but for what glibc keeps between the blocks in use.
     ///
     /// Takes about a second for each 5 GB, during which other threads may wait for memory.

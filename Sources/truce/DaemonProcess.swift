@@ -95,6 +95,7 @@ struct DaemonProcess: Sendable {
         // It was started as /proc/self/exe, and that would be its name in ps(1) and for killall(1).
         OwnProcess.nameThread("truce")
         for number in Self.ignoredSignals { signal(number, SIG_IGN) }
+        OwnProcess.keepLittleFreeMemory()
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Modes arrive complete; and a relative path must not keep a directory busy.

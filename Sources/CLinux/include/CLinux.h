@@ -72,6 +72,7 @@ int clinux_fchown_path(int descriptor, uint32_t user, uint32_t group);
 extern const int64_t CLINUX_TIME_NOW, CLINUX_TIME_OMIT;
 int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int64_t mn);
 void clinux_release_free_memory(void);                               // malloc_trim(3)
+void clinux_keep_little_free_memory(void);                           // mallopt(3)
 int clinux_processors(void);                                          // those the calling thread may run on
 int clinux_change_processor(void);                                    // the calling thread; 0 if there is no other one
 int clinux_running(int load_average);                                 // threads that run or want to, by /proc/loadavg
