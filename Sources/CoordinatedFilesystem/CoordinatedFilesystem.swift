@@ -30,7 +30,7 @@ final class CoordinatedFilesystem: Filesystem {
     let parking: Parking
     /// A user may have very many opens that wait, and on purpose.
     let crowdLines = Mutex(LineLimit(lines: 1))
-    let openings = OpeningTurns()
+    let openings: OpeningTurns
     let episodes: Episodes
     let removedFiles = RemovedFiles()
     let statLedger: StatLedger
@@ -72,6 +72,9 @@ final class CoordinatedFilesystem: Filesystem {
             using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle, knowing: programs)
         episodes = Episodes(knowing: programs)
         parking = Parking(timers: engine.timers, counters: engine.counters)
+        openings = OpeningTurns { [timers = engine.timers] body in
+            timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
+        }
         statLedger = StatLedger(askAgain: engine.bounds.askAgainStat)
         keeper = Keeper(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {

@@ -251,6 +251,7 @@ extension Engine {
     private static let many = 64
     /// Others of the same client are removed soon, too.
     private static let quiet = Span.seconds(1)
+    private static let mostTries = 10
 
     /// Gives memory back to the system once very many presenters are gone.
     private func releaseMemory(of removed: Int) {
@@ -259,17 +260,20 @@ extension Engine {
             state.removed += removed
             return (former, state.removed)
         }
-        if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count) }
+        if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
     }
 
-    private func releaseMemoryWhenQuiet(since count: Int) {
+    /// Where presenters come and go all the time it is never quiet.
+    private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
             let now = state.withLock { state in
                 let now = state.removed
-                if now == count { state.removed = 0 }
+                if now == count || tries == Self.mostTries { state.removed = 0 }
                 return now
             }
-            guard now == count else { return releaseMemoryWhenQuiet(since: now) }
+            guard now == count || tries == Self.mostTries else {
+                return releaseMemoryWhenQuiet(since: now, tries: tries + 1)
+            }
             workers.run { OwnProcess.releaseFreeMemory() }
         }
     }

@@ -25,6 +25,9 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return Caller(user: context.uid, group: context.gid, thread: context.pid, umask: context.umask)
     }
 
+    /// Whether the requester got a signal since the kernel handed out the request.
+    package var isInterrupted: Bool { fuse_req_interrupted(request) != 0 }
+
     /// Asks to be told by ``Filesystem/interrupted(_:)`` when the requester gets a signal.
     ///
     /// The token is a number and not a reference, because the request may be answered and gone while

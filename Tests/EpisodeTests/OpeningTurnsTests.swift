@@ -27,9 +27,13 @@ import Testing
         let names = Mutex<[String]>([])
     }
 
-    private let turns = OpeningTurns()
+    private let turns: OpeningTurns
     private let threads = Threads()
+    /// What is done after a while.
+    private let timers = Threads()
     private let begun = Begun()
+
+    init() { turns = OpeningTurns { [timers] in timers.run($0) } }
 
     private func add(_ name: String, of user: UInt32, on mount: UInt64 = 0) {
         turns.add(of: user, on: mount) { [begun] in
@@ -59,6 +63,27 @@ import Testing
         let names = begun.names.withLock { $0 }
         #expect(names.last == "other")
         #expect(names.count < 50)
+    }
+
+    @Test("One that takes long keeps back none of those behind it")
+    func goesOn() {
+        for number in 0..<40 {
+            turns.add(of: 1, on: 0) { [begun, timers, threads] in
+                begun.names.withLock { $0.append("\(number)") }
+                guard number == 3 else { return }
+                // It is not over before the others are.
+                timers.takeOne()
+                timers.takeOne()
+                while threads.count > 0 { threads.takeOne() }
+            } by: { [threads] in
+                threads.run($0)
+            }
+        }
+        threads.takeOne()
+        #expect(threads.count == 0)
+        #expect(begun.names.withLock { $0 } == (0..<40).map { "\($0)" })
+        timers.takeOne()
+        #expect(timers.count == 0, "a line that is over is not watched")
     }
 
     @Test("What a hung mount keeps is begun apart from the rest")

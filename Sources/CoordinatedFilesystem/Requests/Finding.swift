@@ -96,12 +96,11 @@ extension CoordinatedFilesystem: DocumentSource {
 
     /// A node may have been moved around the mount, or be known by another of its names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
-        // Its descriptor would stay at hand: of 10,000 files that are presented as many would.
-        guard !node.isCalled(name, in: directory) else { return }
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isFollowed }
         if isAnotherLink { return node.found(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
+            // It stays at hand: where files cannot be opened by handles, the document is found by it after a move around the mount.
             _ = try node.descriptor()
         } catch {
             surroundings?.noteFormerName(of: node, ifOther: name, in: directory)

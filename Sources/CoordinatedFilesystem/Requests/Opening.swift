@@ -34,9 +34,14 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         openings.add(of: user, on: node.isDistant ? node.key.mount : 0) { [self] in
             guard let reply = parked.take() else { return }
+            // Its program does not come to use the file, so the file is not to be cut for it.
+            guard !hasEnded else { return reply.fail(.notConnected) }
+            guard !reply.isInterrupted || !Parking.isGone(reply.caller.thread) else {
+                return reply.fail(.interrupted)
+            }
             begin(node, flags: flags, hasBeenStale: hasBeenStale, reply: reply)
-        } by: { [self] turn in
-            work(on: node, turn)
+        } by: { turn in
+            node.threads(for: .opening).run(turn)
         }
     }
 

@@ -81,8 +81,8 @@ struct BesideVersions: Sendable {
         static let none = Writers([])
 
         /// `found`: one more than are looked at, if there are.
-        init(_ found: [HandleID]) {
-            handles = Array(found.prefix(mostWriters))
+        init(_ found: [any Claimant]) {
+            handles = found.prefix(mostWriters).compactMap { ($0 as? Handle)?.id }
             areMore = found.count > mostWriters
         }
     }
@@ -132,8 +132,8 @@ extension Keeper {
         guard cause == .claim || cause == .suspendedWriter else { return .none }
         let claim = (subject as? Handle).flatMap { $0.hasClaim ? $0.currentClaim : nil }
         guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return .none }
-        let found = engine.suspendedWriters(beside: claim, atMost: BesideVersions.mostWriters + 1)
-        return BesideVersions.Writers(found.compactMap { ($0 as? Handle)?.id })
+        return BesideVersions.Writers(
+            engine.suspendedWriters(beside: claim, atMost: BesideVersions.mostWriters + 1))
     }
 
     /// The version that was kept last for these writers, if a file still is as it was then: nothing is kept anew.

@@ -207,6 +207,12 @@ final class Parking: Sendable {
         }
     }
 
+    /// Whether a thread is no more, or ends as soon as it has its answer.
+    static func isGone(_ thread: Int32) -> Bool {
+        guard let status = ProcessInspection.status(ofThread: thread) else { return true }
+        return (status.pending | status.sharedPending) & bit(SIGKILL) != 0
+    }
+
     private static func verdict(on thread: Int32) -> Verdict {
         guard let status = ProcessInspection.status(ofThread: thread) else { return .gone }
         let pending = (status.pending | status.sharedPending) & ~status.blocked

@@ -58,7 +58,6 @@ final class Processes: Sendable {
     /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
     private static let ancestorMemory = Span.seconds(1)
     private static let rememberedAncestors = 256
-    private let openPositions = OpenPositions()
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
     private let recent = Mutex(Recent())
     private let openers = Mutex(Openers())
@@ -299,23 +298,19 @@ extension Processes {
     }
 
     private func positions(thread: Int32, or known: Int32, of node: Node, mode: Int32? = nil) -> [Int64] {
-        guard let found = (look(thread) ?? look(known))?.found else { return [] }
-        let seen = openPositions.seen(of: found.id, at: Engine.now) {
-            let positions = readPositions(of: found.process)
-            guard positions.isEmpty else { return positions }
-            let other = ProcessInspection.livingThread(of: found.process)
-            return other == found.process ? [:] : readPositions(of: other)
-        }
-        return (seen[node.number] ?? []).filter { mode ?? $0.mode == $0.mode }.map(\.offset)
+        guard let process = (look(thread) ?? look(known))?.found.process else { return [] }
+        let positions = readPositions(of: process, inode: node.number, mode: mode)
+        guard positions.isEmpty else { return positions }
+        let other = ProcessInspection.livingThread(of: process)
+        return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
     }
 
     /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
     /// its owner holds while it is told of events, for as long as the memory for them does not come.
-    private func readPositions(of process: Int32) -> OpenPositions.Seen {
-        var positions: OpenPositions.Seen = [:]
-        forEachDescriptor(of: process, among: Self.longestSearch) { fields, _ in
-            positions[fields.inode, default: []].append(
-                OpenPositions.Position(mode: fields.mode, offset: fields.position))
+    private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
+        var positions: [Int64] = []
+        forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
+            if mode ?? fields.mode == fields.mode { positions.append(fields.position) }
             return true
         }
         return positions
@@ -329,17 +324,16 @@ extension Processes {
         guard let process = (look(thread) ?? look(known))?.found.process else { return false }
         let seen = ProcessInspection.livingThread(of: process)
         var isFound = false
-        forEachDescriptor(of: seen, among: Self.fewDescriptors) { fields, text in
-            guard fields.inode == node.number else { return true }
+        forEachDescriptor(of: seen, ofInode: node.number, among: Self.fewDescriptors) { fields, text in
             isFound = fields.mode != O_RDONLY && FileLocks.areHeld(by: text)
             return !isFound
         }
         return isFound
     }
 
-    /// Calls the body with what is said of each descriptor of a file of the mount, until it returns false.
+    /// Calls the body with what is said of each descriptor of a file, until it returns false.
     private func forEachDescriptor(
-        of process: Int32, among most: Int, _ body: (Fields, [UInt8]) -> Bool
+        of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
     ) {
         guard let stream = opendir("/proc/\(process)/fdinfo") else { return }
         defer { closedir(stream) }
@@ -354,7 +348,7 @@ extension Processes {
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
-            guard fields.mount == mountNumber else { continue }
+            guard fields.inode == inode, fields.mount == mountNumber else { continue }
             if !body(fields, text) { return }
         }
     }

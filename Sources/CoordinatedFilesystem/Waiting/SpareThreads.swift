@@ -21,6 +21,8 @@ package final class SpareThreads: Sendable {
         case readers
         /// Makes files as whoever asked for that.
         case making
+        /// Begins the opens of users of whom many wait, which may wait for a lease or a slow file system in their turn.
+        case opening
     }
 
     private struct Key: Hashable {
