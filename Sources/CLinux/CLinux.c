@@ -139,7 +139,7 @@ void clinux_release_free_memory(void) { malloc_trim(0); }
 void clinux_keep_little_free_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 20);
-    mallopt(M_TOP_PAD, 256 << 10);
+    mallopt(M_TOP_PAD, 64 << 10);
 }
 
 int clinux_processors(void) {

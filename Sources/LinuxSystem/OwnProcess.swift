@@ -21,7 +21,7 @@ package enum OwnProcess {
     /// Whoever sets at this moment where it may run is overruled.
     package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
 
-    /// Has glibc give back what is free at the end of each of its heaps, but for 256 KiB (`mallopt(3)`).
+    /// Has glibc give back what is free at the end of each of its heaps, but for 64 KiB (`mallopt(3)`).
     ///
     /// Otherwise only the first heap gives it back: ``releaseFreeMemory()`` leaves the ends of the others, and its own bound grows with
     /// what a program frees.
