@@ -75,7 +75,11 @@ extension Engine {
         let claimant = state.withLock { state in
             state.arbiter.isContested(claim) ? state.claims[claim]?.claimant : nil
         }
-        let observation = claimant.flatMap { look.aim == .rights ? givingWay(claim, $0) : $0.observe() }
+        var observation: Observation?
+        switch look.aim {
+        case .rights: claimant.map { haveItGiveWay(claim, $0) }
+        case .deeds: observation = claimant?.observe()
+        }
         let due = state.withLock { state in
             state.looks.end(claim)
             if look.aim == .deeds, case .sharesFile = state.claims[claim]?.excess {
@@ -87,20 +91,22 @@ extension Engine {
         if let observation { submit(.observed(claim, observation)) }
     }
 
-    /// What is said of a reader whose user may not write the file: that it has come to the end. Others share the file, and are looked
-    /// at as ever; nil for them.
-    private func givingWay(_ claim: ClaimID, _ claimant: any Claimant) -> Observation? {
+    /// Of a reader whose user may not write the file it is said that it has come to the end. Others share the file, and are looked at as
+    /// ever.
+    private func haveItGiveWay(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.mayItsUserWrite()
         let now = Self.now
         let account: DelayLedger.Account? = state.withLock { state in
             if mayWrite { state.claims[claim]?.excess = .sharesFile }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
+            // Under the same lock: when its contest is over it gives way to none, and would not be asked for its rights again.
+            state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
             state.claims[claim]?.excess = .gaveWay(account)
             return account
         }
-        guard let account else { return nil }
+        guard let account else { return }
         sayEnough(account, claimant.account, at: now)
-        return .atEnd
+        carryOut(nil)
     }
 
     private func sayEnough(_ account: DelayLedger.Account, _ subject: Account, at now: Instant) {

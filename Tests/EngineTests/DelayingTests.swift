@@ -100,6 +100,27 @@ import func TestSupport.eventually
     }
 
     @Test(
+        "a reader that gives way does so for the next writer, too, though the one that waited goes meanwhile")
+    func contestantLeaves() throws {
+        let stage = try Self.stage(allowing: .milliseconds(400))
+        let (cat, first, second) = (StandIn("cat", 101), StandIn("vi", 201), StandIn("vi", 202))
+        let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
+        let leaving = Self.claim(stage, Self.write, 1, by: UserProgram(first, of: Self.owner), first)
+        #expect(!first.isGranted)
+        // The line is written by the thread that has just seen that the time is used up.
+        let engine = stage.engine
+        stage.log.atEach { line in if line.contains("within an hour") { engine.withdraw(leaving) } }
+        try eventually(within: .seconds(10), "the first writer's end") {
+            !stage.engine.census(of: nil).claims.contains { $0.claim == leaving }
+        }
+        let writing = Self.claim(stage, Self.write, 1, by: UserProgram(second, of: Self.owner), second)
+        // What it may hold otherwise is half a minute.
+        try eventually(within: .seconds(10), "the second writer") { second.isGranted }
+        stage.engine.end(writing)
+        stage.engine.end(reading)
+    }
+
+    @Test(
         "an answer of a guest's is waited for as long as its user's time lasts, and then for a moment; under `fail` it has agreed then",
         arguments: Policy.allCases)
     func answers(policy: Policy) throws {

@@ -57,7 +57,13 @@ struct Stage {
 
 final class Lines: Sendable {
     private let state = Mutex<[String]>([])
-    func append(_ line: String) { state.withLock { $0.append(line) } }
+    private let hook = Mutex<@Sendable (String) -> Void>({ _ in })
+    func append(_ line: String) {
+        state.withLock { $0.append(line) }
+        hook.withLock { $0 }(line)
+    }
+    /// Does something on the thread that logs a line, before it goes on.
+    func atEach(_ body: @escaping @Sendable (String) -> Void) { hook.withLock { $0 = body } }
     var all: [String] { state.withLock { $0 } }
 }
 
