@@ -60,6 +60,8 @@ public struct Arbiter: Sendable {
     var hearings: [UInt32: Int] = [:]
     /// The same of what they show themselves: what they were asked and told, and the turns that were kept for them.
     var attentions: [UInt32: Int] = [:]
+    /// The same, of the event at hand alone.
+    var attentionsNow: [UInt32: Int] = [:]
 
     /// Claims that the last event had refused, and what they waited for.
     var refused: [ClaimID: LastWait] = [:]
@@ -90,6 +92,7 @@ public struct Arbiter: Sendable {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
         if !refused.isEmpty { refused = [:] }
+        if !attentionsNow.isEmpty { attentionsNow.removeAll(keepingCapacity: true) }
         switch event {
         case .claimed(let request):
             if claimAlone(request, &effects) { return } else { claim(request, &effects) }
@@ -157,8 +160,17 @@ public struct Arbiter: Sendable {
         return attentions
     }
 
+    /// So little of one event counts to no share: it costs the user that caused it no more than the event itself. Another user
+    /// could have a guest muted by what it does often, else.
+    private static let attentionsForNothing = 16
+
     mutating func countAttention(of presenter: PresenterRecord) {
-        if let share = presenter.presenter.share { attentions[share, default: 0] += 1 }
+        guard let share = presenter.presenter.share else { return }
+        attentionsNow[share, default: 0] += 1
+        let count = attentionsNow[share] ?? 0
+        guard count > Self.attentionsForNothing else { return }
+        // The first ones of such an event count as well.
+        attentions[share, default: 0] += count == Self.attentionsForNothing + 1 ? count : 1
     }
 
     /// One of those that a claim waits for (Q1); nil if there is none.

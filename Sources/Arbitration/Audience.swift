@@ -29,14 +29,14 @@ extension Arbiter {
     func forEachConcerned(
         by part: Request.Part, of claim: Claim, _ body: (PresenterID, Concern) -> Void
     ) {
-        for id in desk.concerned(by: part.item) where isOfThisName(id, part) { body(id, .item) }
+        desk.forEachConcerned(by: part.item, where: { isOfThisName($0, part) }) { body($0, .item) }
         // P18.
         let isDeletion = claim.deletes(part) && desk.agreeingToDeletions > 0
         if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {
                 let concern: Concern = tree.isPackage(directory) ? .package : .directory
                 if concern == .package {
-                    for id in desk.concerned(by: directory) { body(id, concern) }
+                    desk.forEachConcerned(by: directory) { body($0, concern) }
                 } else if isDeletion {
                     for id in desk.attentive(to: directory) where isAgreeing(id) { body(id, concern) }
                 }
@@ -58,7 +58,7 @@ extension Arbiter {
     }
 
     /// P19.
-    private func isOfThisName(_ id: PresenterID, _ part: Request.Part) -> Bool {
+    func isOfThisName(_ id: PresenterID, _ part: Request.Part) -> Bool {
         guard part.access.isStructural else { return true }
         return desk.records[id]?.place.isSameName(as: part.place) ?? false
     }

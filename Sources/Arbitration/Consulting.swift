@@ -25,6 +25,8 @@ extension Arbiter {
         // D2: from now on it waits for answers.
         suspects.append(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }
+        let passedOver = passedOverMuted(by: claim, party)
+        desk.inquiries[claim.id]?.passedOver = passedOver
         var begun: [TurnID] = []
         for (id, wish) in wishes(of: claim, party).sorted(by: { $0.key < $1.key }) {
             if goesOnExcused(party, by: id) || desk.records[id]?.isLeftAlone ?? false {
@@ -72,8 +74,8 @@ extension Arbiter {
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             wishes[id, default: Wish(access: part.access)].add(
                 isAsked ? demands : [], for: part.access, isWitness: isWitness)
-            // P12: a folder's presenter has none of its contents.
-            guard part.access.isWrite, concern != .directory else { continue }
+            // P12: a folder's presenter has none of its contents; and one of the muted ones stands for all.
+            guard part.access.isWrite, concern != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !demands.isEmpty
             if isLeftAlone || (!isSpared && hasNotLetIn(claim, part, record)) {
                 wishes[id]?.passedOver.append(part.item)

@@ -68,10 +68,7 @@ extension Arbiter {
     }
 
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
-    func isOwn(_ party: Party, _ presenter: Party) -> Bool {
-        if let purpose = party.purpose { return purpose == presenter.purpose }
-        return party.isSameProcess(as: presenter)
-    }
+    func isOwn(_ party: Party, _ presenter: Party) -> Bool { party.isOwn(of: presenter) }
 
     /// P6: whether what somebody does is done for a presenter that owes an answer, and so its own.
     ///
@@ -219,8 +216,10 @@ extension Arbiter {
 
     private func passedOver(by claim: Claim) -> [(presenter: PresenterID, item: ItemID)] {
         guard concernsPresenters(claim) else { return [] }
-        let wishes = wishes(of: claim, parties[claim.id] ?? .nobody)
-        return wishes.sorted { $0.key < $1.key }.flatMap { id, wish in wish.passedOver.map { (id, $0) } }
+        let party = parties[claim.id] ?? .nobody
+        let wishes = wishes(of: claim, party).sorted { $0.key < $1.key }
+        return wishes.flatMap { id, wish in wish.passedOver.map { (id, $0) } }
+            + passedOverMuted(by: claim, party)
     }
 
     /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.

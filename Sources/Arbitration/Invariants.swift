@@ -120,6 +120,8 @@ extension Arbiter {
             let listening = all.contains(where: isPaused) ? all.filter { !isPaused($0) } : nil
             assert(desk.pauses.listening[item] == listening, "I5: paused")
         }
+        let speaking = desk.records.values.filter { $0.mute != nil && $0.item != nil && $0.answersWriters }
+        assert(Set(speaking.compactMap(\.item)).count == desk.spokesmen.count, "I5: spokesmen")
         let asked = desk.records.values.flatMap(\.questions)
         assert(Set(asked) == Set(desk.questions.keys) && asked.count == desk.questions.count, "I5: questions")
     }

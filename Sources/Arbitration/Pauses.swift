@@ -11,27 +11,64 @@ struct Pause: Sendable {
     var hasMissedMove = false
 }
 
+/// When something happened last, and by which party: a presenter misses nothing of its own (P5).
+private struct Missed: Sendable {
+    /// So many are told apart.
+    private static let most = 16
+
+    private var deeds: [(doer: Party, moment: UInt64)] = []
+    /// By parties that are not told apart.
+    private var byOthers: UInt64 = 0
+
+    mutating func note(_ moment: UInt64, by doer: Party?) {
+        guard let doer else { return byOthers = moment }
+        if let known = deeds.firstIndex(where: { $0.doer.isAlike(doer) }) {
+            deeds.remove(at: known)
+        } else if deeds.count >= Self.most {
+            byOthers = max(byOthers, deeds.removeFirst().moment)
+        }
+        deeds.append((doer, moment))
+    }
+
+    func hasAnything(since moment: UInt64, but isOwn: (Party) -> Bool) -> Bool {
+        byOthers > moment || deeds.contains { $0.moment > moment && !isOwn($0.doer) }
+    }
+}
+
+extension Party {
+    /// Whether what both do is own to the same presenters (P5).
+    fileprivate func isAlike(_ other: Party) -> Bool {
+        purpose == other.purpose && process == other.process
+            && partner?.process == other.partner?.process
+    }
+}
+
 /// Presenters that are told of no names below what they show (N14); or, in another list of this kind, of nothing that happens to it (N15).
 ///
 /// An event passes them by without a look at each of them: that is what a pause is for.
 struct Pauses: Sendable {
     /// By what is shown, those who are told; only where a paused presenter shows it as well. Sorted.
     private(set) var listening: [ItemID: [PresenterID]] = [:]
-    /// When something last happened below what paused presenters show.
-    private var missed: [ItemID: UInt64] = [:]
+    /// What happened below what paused presenters show.
+    private var missed: [ItemID: Missed] = [:]
     /// Counts what happened below any of them.
     private(set) var clock: UInt64 = 0
 
     var isEmpty: Bool { listening.isEmpty }
     var count: Int { listening.count + missed.count }
 
-    func hasMissed(_ item: ItemID, since moment: UInt64) -> Bool { (missed[item] ?? 0) > moment }
+    /// Whether anything has happened since then that was not the doing of a presenter.
+    func hasMissed(
+        _ item: ItemID, since moment: UInt64, but isOwn: (Party) -> Bool = { _ in false }
+    ) -> Bool {
+        missed[item]?.hasAnything(since: moment, but: isOwn) ?? false
+    }
 
     /// Something happened below an item, or to it.
-    mutating func noteHappening(below item: ItemID) {
+    mutating func noteHappening(below item: ItemID, by doer: Party? = nil) {
         guard listening[item] != nil else { return }
         clock += 1
-        missed[item] = clock
+        missed[item, default: Missed()].note(clock, by: doer)
     }
 
     mutating func entered(
@@ -118,17 +155,17 @@ extension Arbiter {
     }
 
     /// Those who are paused or muted will be told that something happened at a place.
-    mutating func noteMissed(_ item: ItemID, at place: Place) {
+    mutating func noteMissed(_ item: ItemID, at place: Place, by doer: Party) {
         if desk.pauses.isEmpty, desk.mutes.isEmpty { return }
-        desk.mutes.noteHappening(below: item)
-        noteMissed(below: Set(tree.ancestors(of: item, at: place)))
+        desk.mutes.noteHappening(below: item, by: doer)
+        noteMissed(below: Set(tree.ancestors(of: item, at: place)), by: doer)
     }
 
-    mutating func noteMissed(below directories: Set<ItemID>) {
+    mutating func noteMissed(below directories: Set<ItemID>, by doer: Party) {
         if desk.pauses.isEmpty, desk.mutes.isEmpty { return }
         for directory in directories {
             if tree.isPackage(directory) {
-                desk.mutes.noteHappening(below: directory)
+                desk.mutes.noteHappening(below: directory, by: doer)
             } else {
                 desk.pauses.noteHappening(below: directory)
             }

@@ -15,6 +15,8 @@ struct PresenterDesk: Sendable {
     var pauses = Pauses()
     /// Presenters that are neither asked nor told of what they show (N15).
     var mutes = Pauses()
+    /// Those of them for which it is kept what is written (N15).
+    var spokesmen = Spokesmen()
     /// How many presenters agree to deletions in what they show (P18).
     var agreeingToDeletions = 0
     var turns: [TurnID: Turn] = [:]
@@ -62,16 +64,18 @@ struct PresenterDesk: Sendable {
         let isMuted = records[id]?.mute != nil
         if isMuted { records[id]?.mute?.began = mutes.clock }
         mutes.entered(id, at: item, among: presented[item] ?? [], isPaused: isMuted)
+        if isMuted, let record = records[id] { spokesmen.enter(record, at: item) }
     }
 
     mutating func leave(_ id: PresenterID) {
-        guard let item = records[id]?.item else { return }
+        guard let record = records[id], let item = record.item else { return }
         if hasMissed(id) { records[id]?.pause?.hasMissed = true }
         if hasMissedOwn(id) { records[id]?.mute?.hasMissed = true }
         presented[item]?.removeSorted(id)
         if presented[item]?.isEmpty ?? false { presented[item] = nil }
         pauses.left(id, item, among: presented[item] ?? [])
         mutes.left(id, item, among: presented[item] ?? [])
+        spokesmen.leave(record, item)
     }
 
     /// N14: whether something has happened below a presenter of which it was not told because it is paused.
@@ -190,6 +194,12 @@ struct PresenterDesk: Sendable {
 }
 
 extension Party {
+    /// P5: whether what this party does is the doing of a presenter's party.
+    func isOwn(of presenter: Party) -> Bool {
+        if let purpose { return purpose == presenter.purpose }
+        return isSameProcess(as: presenter)
+    }
+
     /// Whether accesses of both belong in one turn: one process, or one an ancestor of the other; between two with a
     /// purpose, if it is the same.
     ///

@@ -39,6 +39,11 @@ struct PresenterRecord: Sendable {
     var id: PresenterID { presenter.id }
     /// P24: whether it implements anything by which it hears that what it shows was written.
     var hearsOfChanges: Bool { !presenter.messages.isDisjoint(with: [.didChange, .subitemDidChange]) }
+    /// Whether it is asked anything on account of a write, and so may have work unsaved (N15).
+    var answersWriters: Bool {
+        !presenter.messages.isDisjoint(
+            with: [.relinquishToWriter, .save, .accommodateDeletion, .accommodateSubitemDeletion])
+    }
     /// P8.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
     /// P8, N15: whether it is not asked.

@@ -173,7 +173,7 @@ extension Arbiter {
                 $0 + $1.passedOver.count + $1.excused.count + $1.savesAsked.count
             }
             + desk.questions.count + desk.inquiries.count + desk.debtors.count + desk.agreeingToDeletions
-            + desk.pauses.count + desk.mutes.count + desk.debts.count
+            + desk.pauses.count + desk.mutes.count + desk.spokesmen.count + desk.debts.count
         return ofClaims + indexes + ofPresenters + alarms.count + disputed.count + tree.count + refused.count
     }
 

@@ -13,7 +13,7 @@ extension Arbiter {
         if !isGoingOn, let id, let told = claims[id]?.toldStamp, told == stamp { return }
         if isGoingOn, let id { claims[id]?.toldStamp = stamp }
         let isPlainDirectory = tree.isPlainDirectory(item)
-        noteMissed(item, at: place)
+        noteMissed(item, at: place, by: cause.party)
         var happening = Happening(cause, [Name(item, at: place)])
         happening.isGoingOn = isGoingOn
         notePassingOver(item, under: id)
@@ -44,7 +44,7 @@ extension Arbiter {
         where desk.records[presenter]?.place.isSameName(as: place) ?? false {
             takeBackDeletion(of: item, to: presenter)
         }
-        noteMissed(item, at: place)
+        noteMissed(item, at: place, by: party)
         let happening = Happening(cause, [Name(item, at: place)])
         tell(witnesses(of: item, at: place), happening, under: claim, &effects) { turn, concern in
             if concern == .item {
@@ -71,13 +71,13 @@ extension Arbiter {
         let own = Happening(cause, [])
         for id in desk.presented[item] ?? [] where desk.records[id]?.place.isSameName(as: move.to) ?? false {
             takeBackDeletion(of: item, to: id)
-            if noteMissedMove(id) { continue }
+            if noteMissedMove(id, by: party, under: claim) { continue }
             tell([(id, .item)], own, under: claim, &effects) { turn, _ in turn.noteMove(of: item, move, cause)
             }
         }
         var below: [(PresenterID, Concern)] = []
         forEachPresenter(below: item) { below.append(($0, .below)) }
-        below.removeAll { noteMissedMove($0.0) }
+        below.removeAll { noteMissedMove($0.0, by: party, under: claim) }
         tell(below.sorted { $0.0 < $1.0 }, own, under: claim, &effects) { turn, _ in
             turn.noteMove(of: item, move, cause)
         }
@@ -89,7 +89,7 @@ extension Arbiter {
         _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let (before, after) = (Set(above(move.from)), Set(above(move.to)))
-        noteMissed(below: before.union(after))
+        noteMissed(below: before.union(after), by: cause.party)
         let arrival: NameNews.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var happening = Happening(cause, [Name(item, at: move.from), Name(move.over ?? item, at: move.to)])
         // N7: what is told later is told with its new path.
@@ -118,7 +118,7 @@ extension Arbiter {
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
         let cause = Cause(party, .write(.forDeleting))
-        noteMissed(item, at: place)
+        noteMissed(item, at: place, by: party)
         let concerned = witnesses(of: item, deletedAt: place)
         for (presenter, _) in concerned { desk.records[presenter]?.passedOver.remove(item) }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -236,10 +236,10 @@ extension Arbiter {
         }
     }
 
-    /// Whether a presenter is muted, and so will be told of a move later (N15).
-    private mutating func noteMissedMove(_ id: PresenterID) -> Bool {
-        guard desk.isMuted(id) else { return false }
-        desk.records[id]?.mute?.hasMissedMove = true
+    /// Whether a presenter is muted, and so will be told later of a move that is not its own (N15).
+    private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
+        guard desk.isMuted(id), let record = desk.records[id] else { return false }
+        if !isSilent(party, under: claim, record) { desk.records[id]?.mute?.hasMissedMove = true }
         return true
     }
 

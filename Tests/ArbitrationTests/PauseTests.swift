@@ -117,6 +117,87 @@ struct PauseTests {
         #expect(talk.asked.count == 3)
     }
 
+    private static func unanswered(_ claim: UInt64, _ talk: Conversation) -> [PresenterID]? {
+        talk.effects.compactMap { effect in
+            if case .grant(ClaimID(claim), let grant) = effect { grant.unanswered } else { nil }
+        }.first
+    }
+
+    /// Rules N15, P12: not for one that is only told, nor for one of the writing program.
+    @Test(
+        "what is written is kept for a muted presenter that may have work unsaved, whichever else shows the item"
+    )
+    func unsavedWork() {
+        var talk = Conversation()
+        talk.present(1, 1, by: .process(50), [.didChange, .relinquishToReader])
+        for number in 2...4 as ClosedRange<UInt64> {
+            talk.present(number, 1, by: .process(Int32(50 + number)), [.relinquishToWriter])
+        }
+        talk.tell(.muted((1...4).map { PresenterID($0) }))
+        talk.claim(1, .write(.updating), 1, by: Self.writer)
+        #expect(Self.unanswered(1, talk) == [PresenterID(2)])
+        talk.tell(.ended(ClaimID(1)))
+        // A program that works for the presenter.
+        talk.claim(2, .write(.updating), 1, by: .process(90, below: 52))
+        #expect(Self.unanswered(2, talk) == [PresenterID(3)])
+        let cause = Cause(Self.writer, .write(.updating))
+        talk.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(2), stamp: 1))
+        talk.tell(.ended(ClaimID(2)))
+        // It was kept for this one already.
+        talk.claim(3, .write(.updating), 1, by: .process(52))
+        #expect(Self.unanswered(3, talk) == [])
+        talk.tell(.ended(ClaimID(3)))
+        talk.tell(.removed(PresenterID(2)))
+        talk.tell(.unmuted([PresenterID(3)]))
+        talk.claim(4, .write(.updating), 1, by: Self.writer)
+        talk.tell(.answered(QuestionID(1), by: PresenterID(3), .done))
+        #expect(Self.unanswered(4, talk) == [PresenterID(4)])
+    }
+
+    /// Rules N15, P12, P19.
+    @Test("of a name that is deleted it is kept for a muted presenter that shows this name")
+    func namesOfMuted() {
+        var talk = Conversation()
+        let (one, other) = (Place(in: ItemID(10), link: LinkID(1)), Place(in: ItemID(10), link: LinkID(2)))
+        for (number, place) in [(1, one), (2, other)] as [(UInt64, Place)] {
+            talk.tell(
+                .presented(
+                    Presenter(
+                        PresenterID(number), of: ItemID(1), at: place, by: .process(Int32(number)), .all))
+            )
+        }
+        talk.tell(.muted([PresenterID(1), PresenterID(2)]))
+        let part = Request.Part(ItemID(1), .write(.forDeleting), at: other)
+        talk.tell(.claimed(Request(ClaimID(1), .nameChange, part)))
+        talk.tell(.identified(ClaimID(1), Self.writer))
+        #expect(Self.unanswered(1, talk) == [PresenterID(2)])
+    }
+
+    /// Rules N15, P5.
+    @Test("a muted presenter is not told of what it did itself, but of what another program did besides")
+    func ownDoings() {
+        var talk = Self.world()
+        let (editor, place) = (Party.process(53), Place(in: ItemID(10)))
+        talk.present(4, 20, in: 10, by: editor)
+        talk.present(5, 20, in: 10, by: .process(54))
+        talk.tell(.muted([PresenterID(4), PresenterID(5)]))
+        func change(by party: Party) {
+            let cause = Cause(party, .write(.updating))
+            talk.tell(.changed(ItemID(20), at: place, cause, under: nil, stamp: 1))
+        }
+        change(by: editor)
+        let move = Move(from: place, to: Place(in: ItemID(11)))
+        talk.tell(.moved(ItemID(20), move, by: editor, under: nil))
+        talk.tell(.unmuted([PresenterID(4), PresenterID(5)]))
+        #expect(Self.told(talk).map(\.presenter) == [PresenterID(5), PresenterID(5)])
+        talk.tell(.muted([PresenterID(4)]))
+        change(by: editor)
+        change(by: Self.writer)
+        change(by: editor)
+        talk.tell(.unmuted([PresenterID(4)]))
+        #expect(Self.told(talk).map(\.kind) == [.didChange])
+    }
+
     @Test("a muted presenter hears of moves at the end, and nothing is left of it when it is gone")
     func mutedMoves() {
         var talk = Self.world()
@@ -170,5 +251,20 @@ struct PauseTests {
         }
         #expect(arbiter.takeHearings() == [7: 5])
         #expect(arbiter.takeHearings().isEmpty)
+    }
+
+    @Test("of what presenters show themselves only an event counts that many of one share hear of")
+    func attentions() {
+        for (count, counted) in [(16, [:]), (17, [7: 17])] as [(UInt64, [UInt32: Int])] {
+            var talk = Conversation()
+            for number in 1...count {
+                let guest = Presenter(PresenterID(number), of: ItemID(1), by: .process(50), .all, share: 7)
+                talk.tell(.presented(guest))
+            }
+            let cause = Cause(Self.writer, .write(.updating))
+            talk.tell(.changed(ItemID(1), at: Place(), cause, under: nil, stamp: 1))
+            var arbiter = talk.arbiter
+            #expect(arbiter.takeAttentions() == counted)
+        }
     }
 }

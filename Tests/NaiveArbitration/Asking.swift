@@ -8,6 +8,8 @@ extension NaiveArbiter {
         guard let party = claims[index].party else { return }
         claims[index].isPut = true
         noteOwnReading(index, party)
+        let passesOver = passedOverMuted(by: index, party)
+        claims[index].passesOver = passesOver
         for presenter in presenters {
             guard let isWriting = writes(index, to: presenter) else { continue }
             claims[index].passesOver += passedOver(by: index, presenter, party)

@@ -7,11 +7,27 @@ extension NaiveArbiter {
 
     /// P1: whether its maker has to be known.
     func isPresented(_ claim: Int) -> Bool {
-        claims[claim].nature != .episode
-            && presenters.contains { presenter in
-                if let party = claims[claim].party, presenter.isOwn(party) { return false }
-                return claims[claim].parts.contains { asks($0, of: presenter, in: claims[claim]) != nil }
+        if claims[claim].nature == .episode { return false }
+        if let party = claims[claim].party, !passedOverMuted(by: claim, party).isEmpty { return true }
+        return presenters.contains { presenter in
+            if let party = claims[claim].party, presenter.isOwn(party) { return false }
+            return claims[claim].parts.contains { asks($0, of: presenter, in: claims[claim]) != nil }
+        }
+    }
+
+    /// P12, N15: of the muted presenters of one item one is listed.
+    func passedOverMuted(by index: Int, _ party: Party) -> [(PresenterID, ItemID)] {
+        let claim = claims[index]
+        return claim.parts.filter(\.access.isWrite).flatMap { part in
+            let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+            let muted = presenters.filter { presenter in
+                let position = place(of: presenter, for: part)
+                let isMeant = position == .packageAbove || position == .same && !isCreation
+                return presenter.isMuted && isMeant && presenter.answersWriters && !presenter.isSpared(party)
             }
+            let items = Set(muted.compactMap(\.item))
+            return items.compactMap { item in muted.first { $0.item == item } }.map { ($0.id, part.item) }
+        }
     }
 
     /// P16, P17, P18, P19, P21.
@@ -19,8 +35,11 @@ extension NaiveArbiter {
         let position = place(of: presenter, for: part)
         // N15.
         guard presenter.isMuted else { return position }
-        let isSpoken = position == .same || position == .packageAbove
-        return isSpoken && speaksForMuted(presenter) ? position : nil
+        let isConcerned = position == .same || position == .packageAbove
+        let first = presenters.first {
+            $0.isMuted && $0.item == presenter.item && place(of: $0, for: part) != nil
+        }
+        return isConcerned && first?.id == presenter.id ? position : nil
     }
 
     private func place(of presenter: NaivePresenter, for part: Request.Part) -> Position? {
@@ -113,9 +132,9 @@ extension NaiveArbiter {
     func passedOver(
         by index: Int, _ presenter: NaivePresenter, _ party: Party
     ) -> [(PresenterID, ItemID)] {
-        if presenter.isOwn(party) || presenter.isSpared(party) { return [] }
+        if presenter.isOwn(party) || presenter.isSpared(party) || presenter.isMuted { return [] }
         let claim = claims[index]
-        let isLeftAlone = presenter.isDemoted || presenter.isMuted || isExcused(party, presenter)
+        let isLeftAlone = presenter.isDemoted || isExcused(party, presenter)
         let written = claim.parts.filter { part in
             guard part.access.isWrite, position(of: presenter, for: part) != .directoryAbove,
                 asks(part, of: presenter, in: claim) != nil

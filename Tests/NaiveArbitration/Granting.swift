@@ -128,7 +128,8 @@ extension NaiveArbiter {
         let party = claim.party ?? .nobody
         let passed =
             claim.isPut || claim.nature == .episode
-            ? claim.passesOver : presenters.flatMap { passedOver(by: index, $0, party) }
+            ? claim.passesOver
+            : presenters.flatMap { passedOver(by: index, $0, party) } + passedOverMuted(by: index, party)
         var all = Set(unanswered)
         for (id, item) in passed {
             let presenter = presenters.first { $0.id == id }

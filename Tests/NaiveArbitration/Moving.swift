@@ -85,7 +85,7 @@ extension NaiveArbiter {
     private mutating func tellMove(_ item: ItemID, _ move: Move, _ cause: Cause, _ claim: ClaimID?) {
         let old = chain(from: move.from.directory)
         let new = chain(from: move.to.directory)
-        noteMissed(above: old + new)
+        noteMissed(above: old + new, by: cause.party)
         let losing = presenters.filter { presenter in
             presenter.item.map { old.contains($0) && !new.contains($0) } ?? false && isTold(presenter)
         }
@@ -95,7 +95,7 @@ extension NaiveArbiter {
             if shown == item {
                 guard presenter.place.isSameName(as: move.from) else { continue }
                 takeBackDeletion(of: item, to: presenter.id)
-                if noteMissedMove(presenter) { continue }
+                if noteMissedMove(presenter, cause.party, claim) { continue }
                 note(.moved(item, move), to: presenter, cause, claim)
             } else if old.contains(shown) || new.contains(shown), !isTold(presenter) {
                 continue
@@ -105,15 +105,18 @@ extension NaiveArbiter {
                     isToInside: new.contains(shown), isOfDirectory: directories[item] != nil)
                 note(.below(.moved(seen)), to: presenter, cause, claim)
             } else if directories[item] != nil, ancestors(of: shown, at: presenter.place).contains(item) {
-                if noteMissedMove(presenter) { continue }
+                if noteMissedMove(presenter, cause.party, claim) { continue }
                 note(.moved(item, move), to: presenter, cause, claim)
             }
         }
     }
 
     /// N15.
-    private mutating func noteMissedMove(_ presenter: NaivePresenter) -> Bool {
+    private mutating func noteMissedMove(
+        _ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?
+    ) -> Bool {
         guard presenter.isMuted else { return false }
+        if isItsOwn(presenter, party, claim) { return true }
         for index in presenters.indices where presenters[index].id == presenter.id {
             presenters[index].hasMissedMove = true
         }

@@ -42,20 +42,20 @@ extension NaiveArbiter {
     }
 
     /// A presenter that is not told of something below what it shows is told later that something happened.
-    mutating func noteMissed(above directories: [ItemID]) {
+    mutating func noteMissed(above directories: [ItemID], by party: Party) {
         for index in presenters.indices where !isTold(presenters[index]) {
             guard let item = presenters[index].item, directories.contains(item) else { continue }
             if isPackage(item) {
-                presenters[index].hasMissedOwn = true
+                if !presenters[index].isOwn(party) { presenters[index].hasMissedOwn = true }
             } else {
                 presenters[index].hasMissed = true
             }
         }
     }
 
-    mutating func noteMissed(of item: ItemID) {
+    mutating func noteMissed(of item: ItemID, by party: Party) {
         for index in presenters.indices where presenters[index].item == item && presenters[index].isMuted {
-            presenters[index].hasMissedOwn = true
+            if !presenters[index].isOwn(party) { presenters[index].hasMissedOwn = true }
         }
     }
 
@@ -88,11 +88,6 @@ extension NaiveArbiter {
     ) {
         guard presenter.implements(kind) else { return }
         effects.append(.tell(Notice(kind, to: presenter.id, in: newTurn(), Cause(.nobody, .write(option)))))
-    }
-
-    /// N15: of those who are muted and show the same, the first stands for all.
-    func speaksForMuted(_ presenter: NaivePresenter) -> Bool {
-        presenter.id == presenters.first { $0.isMuted && $0.item == presenter.item }?.id
     }
 
     private func isPausable(_ item: ItemID) -> Bool { directories[item] != nil && !isPackage(item) }

@@ -107,6 +107,14 @@ package struct NaivePresenter: Sendable {
     /// P8.
     var isDemoted: Bool { forfeits >= 3 }
 
+    /// N15.
+    var answersWriters: Bool {
+        let requests: [PresenterRequest] = [
+            .relinquishToWriter, .save, .accommodateDeletion, .accommodateSubitemDeletion,
+        ]
+        return requests.contains { implements($0) }
+    }
+
     func implements(_ request: PresenterRequest) -> Bool {
         presenter.messages.contains(PresenterMessages(request))
     }

@@ -29,8 +29,8 @@ extension NaiveArbiter {
                 presenters[index].passedOver.insert(item)
             }
         }
-        noteMissed(above: ancestors(of: item, at: place))
-        noteMissed(of: item)
+        noteMissed(above: ancestors(of: item, at: place), by: cause.party)
+        noteMissed(of: item, by: cause.party)
         let all = [item] + ancestors(of: item, at: place)
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
             let isShown = presenters[index].item == item && !presenters[index].isMuted
@@ -60,8 +60,8 @@ extension NaiveArbiter {
     /// N6.
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
-        noteMissed(above: ancestors(of: item, at: place))
-        noteMissed(of: item)
+        noteMissed(above: ancestors(of: item, at: place), by: cause.party)
+        noteMissed(of: item, by: cause.party)
         for presenter in presenters {
             guard let shown = presenter.item else { continue }
             if shown == item {
@@ -89,8 +89,8 @@ extension NaiveArbiter {
     /// N6, N9, P19.
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
-        noteMissed(above: ancestors(of: item, at: place))
-        noteMissed(of: item)
+        noteMissed(above: ancestors(of: item, at: place), by: cause.party)
+        noteMissed(of: item, by: cause.party)
         for index in presenters.indices {
             let isItsName =
                 presenters[index].item == item && !presenters[index].isMuted
@@ -234,7 +234,7 @@ extension NaiveArbiter {
     }
 
     /// P5, P6: of an access that was put to its presenters it was known then.
-    private func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
+    func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].isPut else {
             let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }
             return isOwn(presenter, party, answering: answering)
