@@ -61,23 +61,25 @@ package struct MountTable: Sendable {
 
     /// The mount that `fusermount3` has just made for a user; it does not tell which one that is.
     ///
-    /// If the kernel tells the connection's number, there is no doubt. Else it is the one that is seen at the mountpoint, or the last
-    /// one elsewhere, and it was not there before. Entries are compared whole: the kernel hands numbers of mounts out again at once.
-    /// Another user may give a mount the same source.
+    /// If the kernel tells the connection's number, all mounts of that connection are this one and its copies: where mounts are passed
+    /// on, the kernel copies it to other places, and lists the copies later. So it is the one that is seen at the mountpoint, or the first
+    /// one elsewhere.
+    ///
+    /// Else it is the one that is seen at the mountpoint, or the last one elsewhere, and it was not there before. Entries are compared
+    /// whole: the kernel hands numbers of mounts out again at once. Another user may give a mount the same source.
     package func made(
         at mountpoint: [UInt8], from source: [UInt8], by user: UInt32, connection: UInt32?,
         since before: MountTable
     ) -> MountEntry? {
-        if let connection {
-            let device = clinux_device(connection >> 20, connection & 0xF_FFFF)
-            return entries.last { $0.isTruce && $0.device == device }
-        }
+        let device = connection.map { clinux_device($0 >> 20, $0 & 0xF_FFFF) }
         let known = Set(before.entries)
-        let isNew = { (entry: MountEntry) in
-            entry.isTruce && entry.source == source && entry.user == user && !known.contains(entry)
+        let isMade = { (entry: MountEntry) in
+            guard entry.isTruce else { return false }
+            if let device { return entry.device == device }
+            return entry.source == source && entry.user == user && !known.contains(entry)
         }
-        if let top = top(at: mountpoint), isNew(top) { return top }
-        return entries.last(where: isNew)
+        if let top = top(at: mountpoint), isMade(top) { return top }
+        return device == nil ? entries.last(where: isMade) : entries.first(where: isMade)
     }
 
     /// The mount one sees at exactly this path.

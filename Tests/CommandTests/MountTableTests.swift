@@ -154,4 +154,19 @@ struct MountTableTests {
         #expect(made([own, second], [own, second], connection: 46) == Array("/srv/a/m".utf8))
         #expect(made([own], [own], connection: 47) == nil)
     }
+
+    /// The kernel lists copies of a mount after it.
+    @Test(
+        "where mounts are passed on, no copy of it is taken for it", arguments: [45, nil] as [UInt32?])
+    func madeWithCopies(connection: UInt32?) {
+        let (own, copy) = ("41 45 /srv/a/m /srv/a/s 1000", "42 45 /data/a/m /srv/a/s 1000")
+        #expect(made([], [own, copy], connection: connection) == Array("/srv/a/m".utf8))
+        if connection != nil {
+            let moved = "41 45 /srv/a/moved /srv/a/s 1000"
+            #expect(made([], [moved, copy], connection: connection) == Array("/srv/a/moved".utf8))
+        }
+        // The mountpoint may be where the copy is, or lead there: that is what is seen there.
+        let (elsewhere, here) = ("41 45 /data/a/m /srv/a/s 1000", "42 45 /srv/a/m /srv/a/s 1000")
+        #expect(made([], [elsewhere, here], connection: connection) == Array("/srv/a/m".utf8))
+    }
 }
