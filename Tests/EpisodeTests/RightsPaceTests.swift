@@ -29,4 +29,19 @@ struct RightsPaceTests {
         #expect(pace.calmFrom == nil)
         #expect(pace.step(hasLost: true, at: at(7)) == .doubtAll)
     }
+
+    @Test(
+        "However many changes there are to read, a pause comes after 16 readings, or after all that the kernel keeps",
+        arguments: [false, true])
+    func pauses(isOverwhelmed: Bool) {
+        var pace = RightsPace()
+        _ = pace.step(hasLost: isOverwhelmed, at: at(1))
+        for reading in 1...1280 {
+            pace.noteReading(of: RightsPace.many)
+            #expect(pace.readsOn != reading.isMultiple(of: isOverwhelmed ? 128 : 16), "\(reading)")
+        }
+        pace.noteReading(of: RightsPace.many)
+        pace.noteReading(of: RightsPace.many - 1)
+        #expect(!pace.readsOn)
+    }
 }

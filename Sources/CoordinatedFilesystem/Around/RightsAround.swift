@@ -23,10 +23,6 @@ final class RightsAround: Sendable {
     private static let momentMicroseconds: UInt32 = 1_000
     /// How often changes are thrown away that are not looked at.
     private static let pauseMicroseconds: UInt32 = 1_000_000
-    /// If so many were read at once, there are more, and they are read without a pause.
-    private static let many = 256
-    /// A look at all nodes is followed by so many times as long without one.
-    private static let restPerLook: UInt64 = 20
 
     private let watch: ChangeWatch
     private let state = Atomic<UInt8>(State.noticing.rawValue)
@@ -43,18 +39,15 @@ final class RightsAround: Sendable {
 
     /// For as long as the process lives.
     func run(_ filesystem: CoordinatedFilesystem) {
-        var (pace, gone, nextLook) = (RightsPace(), NamesGone(), Instant(nanoseconds: 0))
+        var (pace, gone) = (RightsPace(), NamesGone())
         do throws(Errno) {
             while true {
-                let due = [pace.calmFrom, gone.isEmpty ? nil : nextLook].compactMap(\.self).min()
-                _ = watch.wait(until: due?.nanoseconds)
-                usleep(pace.calmFrom == nil ? Self.momentMicroseconds : Self.pauseMicroseconds)
-                try take(filesystem, &pace, &gone)
-                let now = Engine.now
-                guard !gone.isEmpty, now >= nextLook else { continue }
-                filesystem.doubtAttributes(ofKnownBy: gone.take())
-                let end = Engine.now
-                nextLook = end + Span(nanoseconds: end.since(now).nanoseconds * Self.restPerLook)
+                if !pace.readsOn { pause(pace, gone) }
+                let changes = try watch.read()
+                pace.noteReading(of: changes.changes.count)
+                take(changes, filesystem, &pace, &gone)
+                // Also while more is read without a pause: those that change very much are not to put this off.
+                look(for: &gone, filesystem)
             }
         } catch {
             become(.over)
@@ -63,25 +56,35 @@ final class RightsAround: Sendable {
         }
     }
 
-    /// Reads what there is.
+    /// Until there is something to read or to do.
+    private func pause(_ pace: RightsPace, _ gone: NamesGone) {
+        let due = [pace.calmFrom, gone.dueFrom].compactMap(\.self).min()
+        _ = watch.wait(until: due?.nanoseconds)
+        usleep(pace.calmFrom == nil ? Self.momentMicroseconds : Self.pauseMicroseconds)
+    }
+
     private func take(
-        _ filesystem: CoordinatedFilesystem, _ pace: inout RightsPace, _ gone: inout NamesGone
-    ) throws(Errno) {
-        var changes: ChangeWatch.Changes
-        repeat {
-            changes = try watch.read()
-            switch pace.step(hasLost: changes.hasLost || gone.isFull, at: Engine.now) {
-            case .look:
-                become(.noticing)
-                look(at: changes, filesystem, &gone)
-            case .doubtAll:
-                // First: what the kernel is told from here on it believes for a second only.
-                become(.overwhelmed)
-                _ = gone.take()
-                filesystem.doubtAllAttributes()
-            case .drop: break
-            }
-        } while changes.changes.count >= Self.many
+        _ changes: ChangeWatch.Changes, _ filesystem: CoordinatedFilesystem, _ pace: inout RightsPace,
+        _ gone: inout NamesGone
+    ) {
+        switch pace.step(hasLost: changes.hasLost || gone.isFull, at: Engine.now) {
+        case .look:
+            become(.noticing)
+            look(at: changes, filesystem, &gone)
+        case .doubtAll:
+            // First: what the kernel is told from here on it believes for a second only.
+            become(.overwhelmed)
+            _ = gone.take()
+            filesystem.doubtAllAttributes()
+        case .drop: break
+        }
+    }
+
+    private func look(for gone: inout NamesGone, _ filesystem: CoordinatedFilesystem) {
+        let began = Engine.now
+        guard let due = gone.dueFrom, began >= due else { return }
+        filesystem.doubtAttributes(ofKnownBy: gone.take())
+        gone.noteLook(from: began, to: Engine.now)
     }
 
     private func look(
@@ -106,9 +109,26 @@ struct RightsPace: Sendable {
     enum Step: Sendable { case look, doubtAll, drop }
 
     private static let calm = Span.seconds(5)
+    /// After a reading of so many there may be more: that many fit into one, however long their names are.
+    static let many = 128
+    /// So many readings follow each other without a pause, or else the thread might take a processor for itself.
+    private static let mostInARow = 16
+    /// The same while changes are dropped: all that the kernel keeps.
+    private static let mostDroppedInARow = 128
+
+    private var readingsInARow = 0
+    /// Whether more is read at once, without a pause.
+    var readsOn: Bool { readingsInARow > 0 }
 
     /// When changes are looked at again, if no more of them are lost; nil if they are looked at.
     private(set) var calmFrom: Instant?
+
+    /// So many changes were read at once.
+    mutating func noteReading(of changes: Int) {
+        let most = calmFrom == nil ? Self.mostInARow : Self.mostDroppedInARow
+        let isLast = changes < Self.many || readingsInARow + 1 >= most
+        readingsInARow = isLast ? 0 : readingsInARow + 1
+    }
 
     /// What becomes of changes that were read.
     mutating func step(hasLost: Bool, at now: Instant) -> Step {
@@ -125,14 +145,22 @@ struct RightsPace: Sendable {
     }
 }
 
-/// Names under which something was changed that is not there any more, by their directories.
+/// Names under which something was changed that is not there any more, by their directories: 4096 and those of one reading at most.
 private struct NamesGone {
     private static let most = 4096
+    /// A look at all nodes is followed by so many times as long without one.
+    private static let restPerLook: UInt64 = 20
     private var names: [NodeID: Set<[UInt8]>] = [:]
     private var count = 0
+    private var nextLook = Instant(nanoseconds: 0)
 
-    var isEmpty: Bool { count == 0 }
     var isFull: Bool { count >= Self.most }
+    /// When all nodes are to be looked at; nil if there are no names.
+    var dueFrom: Instant? { count == 0 ? nil : nextLook }
+
+    mutating func noteLook(from began: Instant, to end: Instant) {
+        nextLook = end + Span(nanoseconds: end.since(began).nanoseconds * Self.restPerLook)
+    }
 
     mutating func add(_ name: NameBytes, in directory: Node) {
         if names[directory.id, default: []].insert(name.bytes).inserted { count += 1 }
