@@ -78,16 +78,24 @@ extension Mounted {
             #expect(try Self.mayRead(mount.path + "/file"))
             try inside.type("\n")
             try inside.wait(within: .seconds(10)).succeeding()
+            // The kernel knows the file by this name still. A look at the name would find nothing, and shows no right.
             try eventually(within: .seconds(10), "the file to be closed") {
-                try !Self.mayRead(mount.path + "/file")
+                try Self.isRefused(mount.path + "/file")
             }
         }
 
+        private static func mayRead(_ path: String) throws -> Bool { try opening(path).isSuccess }
+
+        /// Whether the file is there and may not be read.
+        private static func isRefused(_ path: String) throws -> Bool {
+            try opening(path).errorText.contains("Permission denied")
+        }
+
         /// By an open alone: whoever also reads the file or looks at it has the kernel ask for its attributes.
-        private static func mayRead(_ path: String) throws -> Bool {
+        private static func opening(_ path: String) throws -> Outcome {
             try Program("setpriv").attempt(
-                "--reuid=12345", "--regid=12345", "--clear-groups", "sh", "-c", ": <\"$1\"", "sh", path
-            ).isSuccess
+                "--reuid=12345", "--regid=12345", "--clear-groups", "env", "LC_ALL=C",
+                "sh", "-c", ": <\"$1\"", "sh", path)
         }
     }
 }
