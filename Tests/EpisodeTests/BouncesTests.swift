@@ -19,7 +19,11 @@ struct BouncesTests {
     }
 
     private func look(by thread: Int32 = 100, in directory: NodeID = NodeID(7)) -> Bounces.Look {
-        bounces.look(at: name, in: directory, by: thread, at: now)
+        bounces.look(at: name, in: directory, by: caller(thread), at: now)
+    }
+
+    private func caller(_ thread: Int32 = 100, of user: UInt32 = 1000) -> Caller {
+        Caller(user: user, group: user, thread: thread, umask: 0)
     }
 
     @Test(
@@ -108,25 +112,25 @@ struct BouncesTests {
 
     @Test("Who is sent back to walk the path again is on its way to something else, and not for long")
     func walking() {
-        bounces.noteSentBack(thread, at: now)
+        bounces.noteSentBack(caller(), at: now)
         #expect(look() == .passing)
         #expect(look(by: 101) == .first)
         #expect(!bounces.mayReturn(thread, at: now))
         #expect(bounces.hasReturned(thread, at: now))
         #expect(look() == .first)
         #expect(bounces.isQuietForLooks)
-        bounces.noteSentBack(thread, at: now)
+        bounces.noteSentBack(caller(), at: now)
         let later = now + .seconds(2)
-        #expect(bounces.look(at: name, in: directory, by: thread, at: later) == .first)
+        #expect(bounces.look(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!bounces.hasReturned(thread, at: later))
         // Who has found nothing does what it is about to do at once.
-        bounces.noteSentBack(thread, at: now)
+        bounces.noteSentBack(caller(), at: now)
         bounces.noteMissing(by: thread, at: now)
         #expect(look() == .passing)
         let soon = now + .milliseconds(500)
-        #expect(bounces.look(at: name, in: directory, by: thread, at: soon) == .first)
+        #expect(bounces.look(at: name, in: directory, by: caller(), at: soon) == .first)
         // Who has come back to a name waits there as others do.
-        bounces.noteReturn(of: thread, at: now)
+        bounces.noteReturn(of: caller(), at: now)
         #expect(look() == .first)
     }
 
@@ -146,13 +150,54 @@ struct BouncesTests {
         #expect(bounces.awaitsQuestion(of: thread, about: directory))
         _ = bounces.settle(serial, by: thread)
         #expect(look() == .retry)
-        bounces.noteNothing(at: name, in: directory, by: thread, at: now)
+        bounces.noteNothing(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
         #expect(look() == .retry)
         #expect(look() == .first)
-        bounces.noteNothing(at: name, in: directory, by: thread, at: now)
+        bounces.noteNothing(at: name, in: directory, by: caller(), at: now)
         let later = now + .seconds(1)
-        #expect(bounces.look(at: name, in: directory, by: thread, at: later) == .first)
+        #expect(bounces.look(at: name, in: directory, by: caller(), at: later) == .first)
+    }
+
+    /// If each open and each new mark looks at all marks, this takes minutes.
+    @Test("An open and a look cost the same beside 20,000 threads that were sent back")
+    func many() {
+        let took = ContinuousClock().measure {
+            for thread: Int32 in 1...20_000 {
+                bounces.noteSentBack(caller(thread, of: UInt32(thread) / 2000), at: now)
+            }
+            let known = (20_001...40_000).filter { (thread: Int32) in
+                bounces.hasReturned(thread, at: now) || bounces.isComingBack(thread, at: now)
+            }
+            #expect(known.isEmpty)
+        }
+        #expect(took < .seconds(10))
+        #expect(look(by: 19_999) == .passing)
+        // Once their time is over they all go.
+        #expect(!bounces.hasReturned(1, at: now + .seconds(2)))
+        #expect(bounces.isQuietForLooks)
+    }
+
+    @Test("A user has so many marks at most, and those of others have theirs")
+    func mostOfUser() {
+        let most = Int32(ReturnMarks.mostOfUser)
+        for thread in 1...most + 10 { bounces.noteSentBack(caller(thread), at: now) }
+        #expect(bounces.isComingBack(most, at: now))
+        #expect(!bounces.isComingBack(most + 1, at: now))
+        bounces.noteSentBack(caller(most + 1, of: 1001), at: now)
+        #expect(bounces.isComingBack(most + 1, at: now))
+        // A thread that has one has it renewed, and one that is taken makes room for another.
+        let later = now + .milliseconds(500)
+        bounces.noteSentBack(caller(1), at: later)
+        #expect(bounces.isComingBack(1, at: now + .milliseconds(1400)))
+        #expect(bounces.hasReturned(2, at: later))
+        bounces.noteSentBack(caller(most + 2), at: later)
+        #expect(bounces.isComingBack(most + 2, at: later))
+        bounces.noteSentBack(caller(most + 3), at: later)
+        #expect(!bounces.isComingBack(most + 3, at: later))
+        // The time of the first is over.
+        bounces.noteSentBack(caller(most + 3), at: now + .seconds(1))
+        #expect(bounces.isComingBack(most + 3, at: now + .seconds(1)))
     }
 
     @Test("Who opens something does not come back to a look")

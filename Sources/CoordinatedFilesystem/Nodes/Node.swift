@@ -80,6 +80,8 @@ final class Node: DescriptorKeeper {
         /// Whether data may bypass us at all; nil until it was looked at.
         var mayBypass: Bool?
         var itemClass: ItemClass?
+        /// Of a directory: when one of its names was last lost.
+        var staleness = Staleness()
         /// Names that it has besides the one that it is known by, as far as the kernel has asked for them.
         var otherNames: [OtherName] = []
 
@@ -109,7 +111,6 @@ final class Node: DescriptorKeeper {
         let isLocal: Bool
         let threads: SpareThreads
         let renames = RenamesUnderWay()
-        let staleness = Staleness()
 
         init(
             budget: DescriptorBudget, connection: Connection, departed: DepartedDirectories,
@@ -198,8 +199,9 @@ final class Node: DescriptorKeeper {
     /// Throws ESTALE if what is found under the node's name is another file by now.
     func descriptor() throws(Errno) -> SharedDescriptor {
         if let cached = state.withLock({ $0.descriptor }) { return cached }
+        var stale: Node?
         do throws(Errno) {
-            return try findDescriptor()
+            return try findDescriptor(unless: &stale)
         } catch {
             // A rename may have come between reading the name and opening it; a second look sees the new one.
             guard error == .noEntry || error == .stale else { throw error }
@@ -210,13 +212,14 @@ final class Node: DescriptorKeeper {
     /// Looks again until no rename through the mount is under way: the file below has its new name before its node has.
     private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
         let end = MonotonicClock.nanoseconds + RenamesUnderWay.longest
+        var stale: Node?
         while true {
             let isLast = context.renames.isEmpty || MonotonicClock.nanoseconds >= end
             do throws(Errno) {
-                return try findDescriptor()
+                return try findDescriptor(unless: &stale)
             } catch {
                 if isLast {
-                    context.staleness.note()
+                    stale?.state.withLock { $0.staleness.note(at: MonotonicClock.nanoseconds) }
                     throw .stale
                 }
                 sched_yield()
@@ -225,11 +228,14 @@ final class Node: DescriptorKeeper {
     }
 
     var renames: RenamesUnderWay { context.renames }
-    var staleness: Staleness { context.staleness }
+    /// Whether a name of the directory was lost a moment ago.
+    var isStaleBelow: Bool { state.withLock { $0.staleness.isRecent(at: MonotonicClock.nanoseconds) } }
 
     /// Opens what is closed on the way to it, from above and without recursion: how deep a tree is is its owner's choice.
-    private func findDescriptor() throws(Errno) -> SharedDescriptor {
-        var way: [(node: Node, name: NameBytes)] = []
+    ///
+    /// If it fails, `stale` is the directory in which a name leads to this no more.
+    private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
+        var way: [(node: Node, name: NameBytes, directory: Node)] = []
         var next = self
         var opened: SharedDescriptor
         while true {
@@ -240,11 +246,15 @@ final class Node: DescriptorKeeper {
                 opened = found
                 break
             }
+            stale = parent
             guard let parent, hasName else { throw .stale }
-            way.append((next, name))
+            way.append((next, name, parent))
             next = parent
         }
-        while let (node, name) = way.popLast() { opened = try node.open(name, in: opened) }
+        while let (node, name, directory) = way.popLast() {
+            stale = directory
+            opened = try node.open(name, in: opened)
+        }
         return opened
     }
 

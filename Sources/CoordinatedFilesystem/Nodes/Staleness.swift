@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-import LinuxSystem
-import Synchronization
 
-/// When a file was last not found under its name, because another program had taken that away around the mount.
+/// When a name of a directory was last found to be gone or another file's, because a program had taken it away around the mount.
 ///
-/// The kernel walks the path of such a request a second time, and not a third (D214): what a look finds in the time after that is
-/// kept open, so that the request finds it, whatever becomes of the name.
-final class Staleness: Sendable {
+/// The kernel walks the path of such a request a second time, and not a third (D214). What a look finds in this directory in the
+/// time after that is kept open, so that the request finds it, whatever becomes of the name. Looks in other directories cost what they
+/// did: a program that has names of its own taken away all the time slows down no others.
+struct Staleness: Sendable {
     /// How long the kernel's second walk may take.
-    private static let period: UInt64 = 1_000_000_000
-    private let last = Atomic<UInt64>(0)
+    private static let period: UInt32 = 1_000
+    /// In milliseconds of the monotonic clock, or 0. After 49 days it comes round, and one more look or less keeps a file open.
+    private var last: UInt32 = 0
 
-    func note() { last.store(MonotonicClock.nanoseconds, ordering: .relaxed) }
+    mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }
 
     /// Costs nothing where nothing was stale.
-    var isRecent: Bool {
-        let noted = last.load(ordering: .relaxed)
-        return noted > 0 && MonotonicClock.nanoseconds < noted + Self.period
+    func isRecent(at nanoseconds: @autoclosure () -> UInt64) -> Bool {
+        last > 0 && Self.milliseconds(nanoseconds()) &- last < Self.period
+    }
+
+    private static func milliseconds(_ nanoseconds: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: nanoseconds / 1_000_000)
     }
 }

@@ -19,13 +19,13 @@ extension CoordinatedFilesystem {
     private static let interval = Span.milliseconds(1)
 
     /// The request that a thread was sent back with, if this is the one that comes again.
-    func returned(_ kind: ClaimedRequest.Kind, by thread: Int32) -> ClaimedRequest? {
+    func returned(_ kind: ClaimedRequest.Kind, by caller: Caller) -> ClaimedRequest? {
         guard !bounces.isQuiet else { return nil }
-        let bounce = bounces.finish(by: thread) { $0.cause.request?.mayComeAgain(as: kind) ?? false }
+        let bounce = bounces.finish(by: caller.thread) { $0.cause.request?.mayComeAgain(as: kind) ?? false }
         guard let bounce, let request = bounce.cause.request else { return nil }
         guard bounce.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
         // Its turn is over. The kernel does not come a second time all the same.
-        bounces.noteReturn(of: thread, at: Engine.now)
+        bounces.noteReturn(of: caller, at: Engine.now)
         return nil
     }
 

@@ -12,27 +12,28 @@ extension CoordinatedFilesystem {
         guard !name.isSelfOrParent else { return recall(parent, asksForParent: name == "..", reply: reply) }
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
-        let thread = reply.caller.thread
+        let caller = reply.caller
+        let thread = caller.thread
         do throws(Errno) {
             let below = try directory.descriptor()
             var file: SharedDescriptor?
-            if mustStayAtHand(for: thread) {
+            if mustStayAtHand(in: directory, for: thread) {
                 file = SharedDescriptor(try below.descriptor.path(of: name), of: directory.budget)
             }
             let status =
                 if let file { try file.descriptor.status() } else { try below.descriptor.status(of: name) }
-            if look(at: name, in: directory, by: thread) == .passing {
-                finishMaking(of: name.copy(), in: directory, by: thread)
+            if look(at: name, in: directory, by: caller) == .passing {
+                finishMaking(of: name.copy(), in: directory, by: caller)
                 endReturn(of: thread, finding: status)
             }
             introduce(status, as: name.copy(), in: directory, keeping: file, reply: reply)
         } catch {
-            let look = look(at: name, in: directory, by: thread)
+            let look = look(at: name, in: directory, by: caller)
             if look == .passing, error == .noEntry { noteMissing(name.copy(), in: directory, by: thread) }
             // A thread that was sent back to open something does not come to that, unless the name is filled by the kernel's next look.
             let isReturn = error == .noEntry && !returns.isQuiet && giveUpReturn(of: thread)
             if error == .noEntry, isReturn || look == .retry {
-                bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
+                bounces.noteNothing(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
             }
             // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
             guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
@@ -44,26 +45,26 @@ extension CoordinatedFilesystem {
     }
 
     /// Whether what a thread finds is kept open until it uses it, since the kernel would not look for it a third time (D214).
-    private func mustStayAtHand(for thread: Int32) -> Bool {
-        if nodes.root.staleness.isRecent || returns[thread] != nil { return true }
+    private func mustStayAtHand(in directory: Node, for thread: Int32) -> Bool {
+        if directory.isStaleBelow || returns[thread] != nil { return true }
         return !bounces.isQuietForLooks && bounces.isComingBack(thread, at: Engine.now)
     }
 
     /// What a look that was just taken is to its thread.
-    private func look(at name: borrowing FileName, in directory: Node, by thread: Int32) -> Bounces.Look {
+    private func look(at name: borrowing FileName, in directory: Node, by caller: Caller) -> Bounces.Look {
         guard !bounces.isQuietForLooks else { return .first }
-        return bounces.look(at: name.copy().bytes, in: directory.id, by: thread, at: Engine.now)
+        return bounces.look(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
     }
 
     /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.
-    private func finishMaking(of name: NameBytes, in directory: Node, by thread: Int32) {
-        let bounce = bounces.finish(by: thread) { bounce in
+    private func finishMaking(of name: NameBytes, in directory: Node, by caller: Caller) {
+        let bounce = bounces.finish(by: caller.thread) { bounce in
             guard case .making(let change)? = bounce.cause.request?.kind else { return false }
             return change.directory === directory && change.name == name
         }
         guard let bounce else { return }
         giveUp(bounce.cause.request)
-        bounces.noteReturn(of: thread, at: Engine.now)
+        bounces.noteReturn(of: caller, at: Engine.now)
     }
 
     /// Who was sent back has found nothing on its way, so most likely its request ends here. What was to be taken away cannot be any

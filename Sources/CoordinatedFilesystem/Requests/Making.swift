@@ -116,7 +116,7 @@ extension CoordinatedFilesystem {
     /// The kernel retries a request that is sent back, and then what it finds under the name may be something else
     /// already. So its turn ends when it has come, and it makes what it came for in the next, which is at once.
     func whenNameIsFree(_ change: NameChange, reply: consuming Reply, then step: @escaping NameStep) {
-        let former = returned(.making(change), by: change.caller.thread)
+        let former = returned(.making(change), by: change.caller)
         guard let part = awaited(by: change) ?? changeOfPackage(by: change) else {
             giveUp(former)
             return step(nil, false, reply)

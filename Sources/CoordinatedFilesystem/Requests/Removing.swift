@@ -18,7 +18,7 @@ extension CoordinatedFilesystem {
         guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = sendBack(change.caller, from: directory, reply) else { return }
-        let former = returned(.removing(change), by: change.caller.thread)
+        let former = returned(.removing(change), by: change.caller)
         // What was in it went first.
         if isDirectory { putRemovals(in: directory, name) }
         let status: FileStatus

@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
         guard bounces.mayReturn(caller.thread, at: Engine.now),
             !ProcessInspection.isKernelThread(caller.thread)
         else { return reply }
-        bounces.noteSentBack(caller.thread, at: Engine.now)
+        bounces.noteSentBack(caller, at: Engine.now)
         reply.fail(.stale)
         return nil
     }
@@ -59,9 +59,9 @@ extension CoordinatedFilesystem {
     /// A request is answered with an error. ESTALE has the kernel walk the path again, once: the request that comes then is not
     /// sent back a second time (D214).
     func fail(_ reply: consuming Reply, _ error: Errno) {
-        let thread = reply.caller.thread
-        if error == .stale, thread > 0, !ProcessInspection.isKernelThread(thread) {
-            bounces.noteSentBack(thread, at: Engine.now)
+        let caller = reply.caller
+        if error == .stale, caller.thread > 0, !ProcessInspection.isKernelThread(caller.thread) {
+            bounces.noteSentBack(caller, at: Engine.now)
         }
         reply.fail(error)
     }

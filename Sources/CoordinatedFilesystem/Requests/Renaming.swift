@@ -23,7 +23,7 @@ extension CoordinatedFilesystem {
         let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
         guard let reply = sendBack(from.caller, from: directory, reply) else { return }
         guard let reply = sendBack(to.caller, from: newDirectory, reply) else { return }
-        let former = returned(.renaming(from, to: to), by: from.caller.thread)
+        let former = returned(.renaming(from, to: to), by: from.caller)
         let move: Rename
         do throws(Errno) {
             move = try makeMove(from, to, flags: flags)

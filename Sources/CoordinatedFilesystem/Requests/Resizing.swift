@@ -12,13 +12,13 @@ import VersionStore
 /// The kernel holds the file's lock meanwhile, so the wait is a bounce.
 extension CoordinatedFilesystem {
     func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
-        let thread = reply.caller.thread
+        let caller = reply.caller
         let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
         let part = Request.Part(
             node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
         let request = ClaimedRequest(
-            kind, Request(engine.makeClaimID(), .request, part), by: thread, processes: processes)
-        coordinate(request, after: returned(kind, by: thread), reply: reply) { [self] request, grant, reply in
+            kind, Request(engine.makeClaimID(), .request, part), by: caller.thread, processes: processes)
+        coordinate(request, after: returned(kind, by: caller), reply: reply) { [self] request, grant, reply in
             carryOut(change, on: node, request, grant, reply: reply)
         }
     }

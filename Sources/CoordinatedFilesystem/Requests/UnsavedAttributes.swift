@@ -143,7 +143,7 @@ extension CoordinatedFilesystem {
         let now = Engine.now
         engine.counters.stale.count()
         engine.journal.note(.stale, at: now, claim: save.claim, by: save)
-        bounces.noteSentBack(save.thread, at: now)
+        bounces.noteSentBack(reply.caller, at: now)
         statLedger.noteSentBack(save.thread, to: save.item, at: now)
         reply.fail(.stale)
     }

@@ -61,28 +61,10 @@ final class Bounces: Sendable {
         let token: UInt
     }
 
-    private struct Return {
-        let until: Instant
-        /// It has still to walk the path again.
-        let isOnItsWay: Bool
-        /// It has found nothing under this name. The kernel looks once more, with the directory's lock, before it says so.
-        var missing: Place?
-    }
-
-    private struct Place: Equatable {
-        let directory: NodeID
-        let name: [UInt8]
-    }
-
     private struct State {
         var bounces: [Int32: Bounce] = [:]
         var nextSerial: UInt64 = 1
-        /// Threads that came back to a name, and until when what they do there counts as the same request.
-        var returned: [Int32: Return] = [:]
-
-        func hasReturned(_ thread: Int32, at now: Instant) -> Bool {
-            returned[thread].map { now < $0.until } ?? false
-        }
+        var returned = ReturnMarks()
     }
 
     /// How soon the request comes for which the kernel looked a name up again, unless its thread does not
@@ -137,41 +119,37 @@ final class Bounces: Sendable {
     ///
     /// To be told after the look: once the wait is over, whoever is to take the name away waits for that
     /// (``isLookupReturning(to:in:)``).
-    func look(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) -> Look {
+    func look(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant) -> Look {
+        let thread = caller.thread
         guard let bounce = finish(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
-            if isLastLook(at: Place(directory: directory, name: name), by: thread, at: now) { return .retry }
+            if isLastLook(at: ReturnMarks.Place(directory: directory, name: name), by: thread, at: now) {
+                return .retry
+            }
             return notePassing(of: thread, at: now) ? .passing : .first
         }
         // The kernel also looks without the directory's lock, at a name that it knows and that an unlink is just taking away.
         // If that fails it looks again with the lock, without having asked, and has retried nothing.
         guard bounce.hasAsked else { return .first }
-        noteReturn(of: thread, at: now)
+        noteReturn(of: caller, at: now)
         return .retry
     }
 
     /// A thread that came back to a name has found nothing there.
-    func noteNothing(at name: [UInt8], in directory: NodeID, by thread: Int32, at now: Instant) {
-        let mark = Return(
-            until: now + Self.arrival, isOnItsWay: false, missing: Place(directory: directory, name: name))
-        note(mark, of: thread, at: now)
+    func noteNothing(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant) {
+        let place = ReturnMarks.Place(directory: directory, name: name)
+        note(.came(nothingAt: place), until: now + Self.arrival, of: caller, at: now)
     }
 
     /// Whether a thread that came back to a name and found nothing looks at it for the last time. Asked once.
-    private func isLastLook(at place: Place, by thread: Int32, at now: Instant) -> Bool {
-        state.withLock { state in
-            guard let mark = state.returned[thread], now < mark.until, mark.missing == place else {
-                return false
-            }
-            state.returned[thread]?.missing = nil
-            return true
-        }
+    private func isLastLook(at place: ReturnMarks.Place, by thread: Int32, at now: Instant) -> Bool {
+        state.withLock { $0.returned.takeMissing(place, by: thread, at: now) }
     }
 
     /// Whether a thread that looks at a name is on its way to another.
     private func notePassing(of thread: Int32, at now: Instant) -> Bool {
         state.withLock { state in
             guard state.bounces[thread] != nil else {
-                return state.hasReturned(thread, at: now) && state.returned[thread]?.isOnItsWay ?? false
+                return state.returned.isOnItsWay(thread, at: now)
             }
             state.bounces[thread]?.hasWalked = true
             return true
@@ -179,28 +157,24 @@ final class Bounces: Sendable {
     }
 
     /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
-    func noteReturn(of thread: Int32, at now: Instant) {
-        note(Return(until: now + Self.arrival, isOnItsWay: false), of: thread, at: now)
+    func noteReturn(of caller: Caller, at now: Instant) {
+        note(.came(nothingAt: nil), until: now + Self.arrival, of: caller, at: now)
     }
 
     /// A thread is sent back so that the kernel walks the path again, and nothing else: its one retry is used up.
-    func noteSentBack(_ thread: Int32, at now: Instant) {
-        note(Return(until: now + Self.walk, isOnItsWay: true), of: thread, at: now)
+    func noteSentBack(_ caller: Caller, at now: Instant) {
+        note(.isOnItsWay, until: now + Self.walk, of: caller, at: now)
     }
 
     /// Who was sent back to walk the path again has found nothing: it does what it is about to do at once, if anything.
     func noteMissing(by thread: Int32, at now: Instant) {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return }
-        state.withLock { state in
-            guard let mark = state.returned[thread], mark.isOnItsWay else { return }
-            state.returned[thread] = Return(until: min(mark.until, now + Self.arrival), isOnItsWay: true)
-        }
+        state.withLock { $0.returned.expect(thread, until: now + Self.arrival) }
     }
 
-    private func note(_ mark: Return, of thread: Int32, at now: Instant) {
+    private func note(_ stage: ReturnMarks.Stage, until end: Instant, of caller: Caller, at now: Instant) {
         state.withLock { state in
-            state.returned = state.returned.filter { now < $0.value.until }
-            state.returned[thread] = mark
+            state.returned.mark(caller, as: stage, until: end, at: now)
             returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
         }
     }
@@ -208,12 +182,12 @@ final class Bounces: Sendable {
     /// Whether a thread can be sent back: not if it was, or if it has come back to a name and has not done there yet what it
     /// is about to do.
     func mayReturn(_ thread: Int32, at now: Instant) -> Bool {
-        state.withLock { $0.bounces[thread] == nil && !$0.hasReturned(thread, at: now) }
+        state.withLock { $0.bounces[thread] == nil && !$0.returned.has(thread, at: now) }
     }
 
     /// Whether a thread has used the kernel's one retry for what it is about to do, as far as is known.
     func isComingBack(_ thread: Int32, at now: Instant) -> Bool {
-        state.withLock { $0.bounces[thread] != nil || $0.hasReturned(thread, at: now) }
+        state.withLock { $0.bounces[thread] != nil || $0.returned.has(thread, at: now) }
     }
 
     /// Whether the kernel would not retry what a thread does now. Asked once for each request.
@@ -221,8 +195,7 @@ final class Bounces: Sendable {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()
         return state.withLock { state in
-            state.returned = state.returned.filter { now < $0.value.until }
-            let hasReturned = state.returned.removeValue(forKey: thread) != nil
+            let hasReturned = state.returned.take(thread, at: now)
             returnedCount.store(state.returned.count, ordering: .sequentiallyConsistent)
             return hasReturned
         }
