@@ -159,7 +159,7 @@ struct BouncesTests {
         #expect(bounces.look(at: name, in: directory, by: caller(), at: later) == .first)
     }
 
-    /// If each open and each new mark looks at all marks, this takes minutes.
+    /// If each open and each new mark looks at all marks, this takes more than a minute.
     @Test("An open and a look cost the same beside 20,000 threads that were sent back")
     func many() {
         let took = ContinuousClock().measure {
