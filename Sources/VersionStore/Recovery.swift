@@ -6,15 +6,49 @@ import Synchronization
 /// Makes files and log agree again after a kill, when a store is opened.
 extension KeptFiles {
     private struct Census {
-        var live: [KeptID: KeptEntry?] = [:]
+        var live: [KeptID: Listed] = [:]
         var dropped: Set<KeptID> = []
         var last: KeptID?
         var unreadable = 0
         var lines = 0
-        /// The last moment that a line tells of.
-        var latest: Int64?
+        var passed: PassedTime
 
         mutating func count(_ id: KeptID) { last = max(last ?? id, id) }
+    }
+
+    private struct Listed {
+        let entry: KeptEntry?
+        /// How much time had passed by its line.
+        let moment: Int64
+    }
+
+    /// How much time has passed from line to line, by times of day that may have been set in between (D211).
+    private struct PassedTime {
+        /// A longer step is one of the clock.
+        let longest: Int64
+        private(set) var sum: Int64 = 0
+        private(set) var last: Int64?
+
+        init(longest: Int64) { self.longest = longest }
+
+        /// Returns false if the clock was set since the line before.
+        @discardableResult
+        mutating func go(to time: Int64) -> Bool {
+            guard let last else {
+                self.last = time
+                return true
+            }
+            let (step, overflow) = time.subtractingReportingOverflow(last)
+            guard !overflow, step >= -longest, step <= longest else {
+                self.last = time
+                return false
+            }
+            // Some lines are written late. What comes after them is measured from the line before.
+            guard step > 0 else { return true }
+            self.last = time
+            sum = sum.addingReportingOverflow(step).overflow ? .max : sum + step
+            return true
+        }
     }
 
     func recover() throws(StoreError) {
@@ -26,16 +60,16 @@ extension KeptFiles {
         state.withLock { [last = census.last, lines = census.lines] state in
             (state.lastID, state.lines) = (last, lines)
         }
-        let ages = ages(upTo: census.latest)
+        let ages = ages(by: census.passed)
         if census.unreadable > 0 { report("kept.log: \(census.unreadable) torn or unknown lines skipped") }
         try sweep(names)
         for id in files.sorted() {
             if census.dropped.contains(id) {
                 try remove(id.description)
-            } else if let entry = census.live[id] {
-                if let entry { enter(entry, ages) }
+            } else if let listed = census.live[id] {
+                if let entry = listed.entry { enter(entry, bornAt: ages.moment(listed.moment)) }
             } else {
-                try adopt(id, ages)
+                try adopt(id)
             }
         }
         reportMissing(Set(census.live.keys).subtracting(files))
@@ -44,36 +78,36 @@ extension KeptFiles {
 
     /// How old versions are when the store is opened (D211). From then on a clock counts that does not jump.
     private struct Ages {
-        /// What is the same moment by the clock of what was written, and by the one that does not jump.
-        let now: Int64
+        /// What is the same moment: the time that has passed by the log, and the clock that does not jump.
+        let passed: Int64
         let steadyNow: Int64
 
-        /// What has a later time has no age: the clock was ahead then.
-        func moment(of time: Int64) -> Int64 {
-            let (age, overflow) = now.subtractingReportingOverflow(time)
-            return steadyNow &- max(overflow ? 0 : age, 0)
-        }
+        func moment(_ moment: Int64) -> Int64 { steadyNow &- (passed - moment) }
     }
 
-    /// A clock that is far ahead of the last line may not have been set. Then the time since that line does not count.
-    private func ages(upTo latest: Int64?) -> Ages {
-        let now = clock()
-        let most = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
-        guard let latest, latest >= Self.leastTime, now > latest, !most.overflow,
-            now - latest > most.partialValue
-        else { return Ages(now: now, steadyNow: steadyClock()) }
-        report("the clock is far ahead of the last version: the time since then is not counted")
-        return Ages(now: latest, steadyNow: steadyClock())
+    /// A clock that is far from the last line was set, or is yet to be set. Then the time since that line does not count.
+    private func ages(by census: PassedTime) -> Ages {
+        var passed = census
+        if !passed.go(to: clock()), census.last ?? 0 >= Self.leastTime {
+            report("the clock is far from the time of the last version: the time since then is not counted")
+        }
+        return Ages(passed: passed.sum, steadyNow: steadyClock())
     }
 
     /// 30 days.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
+    /// The longest time between two lines that is believed.
+    private var longestStep: Int64 {
+        let sum = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
+        return sum.overflow ? .max : sum.partialValue
+    }
+
     /// A version that cannot be looked at takes no room as far as is known; it may be seen the next time.
-    private func enter(_ entry: KeptEntry, _ ages: Ages) {
+    private func enter(_ entry: KeptEntry, bornAt moment: Int64) {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
-            let item = item(entry, status, bornAt: ages.moment(of: entry.time))
+            let item = item(entry, status, bornAt: moment)
             state.withLock { state in state.ledger.insert(entry.id, item) }
         } catch {
             report("kept/\(entry.id) could not be looked at (\(error))")
@@ -88,13 +122,15 @@ extension KeptFiles {
     }
 
     private func takeCensus() throws(StoreError) -> Census {
-        var census = Census()
+        var census = Census(passed: PassedTime(longest: longestStep))
         census.unreadable = try forEachLine { line in
             guard let id = KeptID(line.id) else { return }
             census.count(id)
             census.lines += 1
-            census.latest = max(census.latest ?? line.nanoseconds, line.nanoseconds)
-            if line.event == .kept { census.live[id] = .some(line.entry) }
+            census.passed.go(to: line.nanoseconds)
+            if line.event == .kept {
+                census.live[id] = Listed(entry: line.entry, moment: census.passed.sum)
+            }
             if line.isDrop {
                 census.live[id] = nil
                 census.dropped.insert(id)
@@ -117,8 +153,8 @@ extension KeptFiles {
     /// Writes the line a kill came before.
     ///
     /// A linked file has its owner, and so has a copy. Nobody else gets to read it: in which
-    /// directories it lay is not known any more, and these may have been closed to others.
-    private func adopt(_ id: KeptID, _ ages: Ages) throws(StoreError) {
+    /// directories it lay is not known any more, and these may have been closed to others. It is as old as its line.
+    private func adopt(_ id: KeptID) throws(StoreError) {
         let entry = try storing { () throws(Errno) in
             let file = try directory.path(of: id.description)
             let status = try file.status()
@@ -126,7 +162,7 @@ extension KeptFiles {
                 id: id, path: [], cause: .recovered, time: id.nanoseconds,
                 rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
-            let item = item(entry, status, bornAt: ages.moment(of: entry.time))
+            let item = item(entry, status, bornAt: steadyClock())
             state.withLock { state in state.ledger.insert(id, item) }
             return entry
         }
