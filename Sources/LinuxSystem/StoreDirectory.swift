@@ -58,9 +58,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     }
 
-    /// `openat2(2)` with `O_CREAT | O_APPEND`, to read and to append, mode 0600.
-    package borrowing func openAppending(_ name: String) throws(Errno) -> OwnedDescriptor {
-        try open(name, flags: O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, mode: 0o600)
+    /// `openat2(2)` with `O_APPEND`, to read and to append; and with `O_CREAT`, mode 0600, if it `mayMake` the file.
+    package borrowing func openAppending(
+        _ name: String, mayMake: Bool = true
+    ) throws(Errno) -> OwnedDescriptor {
+        let flags = O_RDWR | O_APPEND | O_NOFOLLOW
+        return try open(name, flags: mayMake ? flags | O_CREAT : flags, mode: mayMake ? 0o600 : 0)
     }
 
     /// `openat2(2)` with `O_PATH`: enough to ask about a file that may not be read.

@@ -82,6 +82,7 @@ package struct StoreLayout: ~Copyable {
         _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
+        try joinLogs(of: home, takeLock)
         let names = try storing { () throws(Errno) in try home.names() }
         if names.contains(marker) || names.contains(newMarker) {
             return try openEarlier(home, names, takeLock, report)
@@ -89,15 +90,18 @@ package struct StoreLayout: ~Copyable {
         let store = try openStore(in: home, names)
         try checkMarker(store)
         var isReadOnly = false
-        let log = try openLog(in: store, isReadOnly: &isReadOnly, takeLock)
-        return try furnished(home, store, log, isReadOnly: isReadOnly, isNew: isNew, report)
+        let log = try openLog(in: store, mayMake: true, isReadOnly: &isReadOnly, takeLock)
+        let place = try subdirectory(".", of: store)
+        return try furnished(home, store, place, log, isReadOnly: isReadOnly, isNew: isNew, report)
     }
 
+    /// `place` is what `kept` is in, which is `store` but for a store that is not moved yet.
     private static func furnished(
-        _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory, _ log: consuming OwnedDescriptor,
-        isReadOnly: Bool, isNew: Bool, _ report: (String) -> Void
+        _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory,
+        _ place: consuming StoreDirectory, _ log: consuming OwnedDescriptor, isReadOnly: Bool, isNew: Bool,
+        _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
-        let kept = try subdirectory(Self.kept, of: store)
+        let kept = try subdirectory(Self.kept, of: place)
         if !isReadOnly {
             try storing { () throws(Errno) in
                 try remove(newLog, from: store)
@@ -121,41 +125,109 @@ package struct StoreLayout: ~Copyable {
     }
 
     /// A store of an earlier release has everything in `.truce` itself. It is moved, the marker last: where that is, a kill may have left
-    /// some in either directory. No other daemon moves anything, for this one has the lock of the log by then.
+    /// some in either directory. No other daemon moves anything, for this one has the lock of the log by then. What cannot be moved
+    /// now, because the disk is full, is used where it is; the next opening tries again.
     private static func openEarlier(
         _ home: borrowing StoreDirectory, _ names: [String], _ takeLock: LockTaking,
         _ report: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
         try check(home, hasMode: names.contains(marker) ? [0o700, 0o755] : [0o700])
         try checkMarker(home)
-        let isMoved = !names.contains(Self.log) && names.contains(inner)
-        let place = try subdirectory(isMoved ? inner : ".", of: home)
         var isReadOnly = false
-        let log = try openLog(in: place, isReadOnly: &isReadOnly, takeLock)
-        if isReadOnly {
-            return try furnished(home, place, log, isReadOnly: true, isNew: false, report)
+        let log = try openLog(
+            in: place(of: Self.log, in: home), mayMake: !names.contains(Self.log), isReadOnly: &isReadOnly,
+            takeLock)
+        if !isReadOnly {
+            do throws(StoreError) {
+                try move(from: home)
+            } catch {
+                if case .foreign = error { throw error }
+                report("what is kept stays where an earlier release has put it (\(error))")
+            }
         }
+        return try furnished(
+            home, place(of: Self.log, in: home), place(of: kept, in: home), log, isReadOnly: isReadOnly,
+            isNew: false, report)
+    }
+
+    /// The directory that has something of the store of an earlier release.
+    private static func place(
+        of name: String, in home: borrowing StoreDirectory
+    ) throws(StoreError) -> StoreDirectory {
+        let names = try storing { () throws(Errno) in try home.names() }
+        let isMoved = !names.contains(name) && names.contains(inner)
+        return try subdirectory(isMoved ? inner : ".", of: home)
+    }
+
+    /// Earlier releases refuse a directory with another mode. So it has that before anything is moved, and as long as anything is.
+    private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
         try storing { () throws(Errno) in
-            // Another daemon may have moved the log just before this one looked for it, and made it anew.
-            let hasLog = try store.names().contains(Self.log)
-            guard isMoved || !hasLog else { throw Errno.exists }
-            try move(from: home, to: store)
+            for name in [newLog, newMarker] { try remove(name, from: home) }
+            let mode = try home.status().mode & 0o777
+            try home.changeMode(to: 0o755)
+            try home.synchronise()
+            let names = try home.names()
+            do throws(Errno) {
+                try move(names, from: home, to: store)
+            } catch {
+                let moved = try store.names()
+                if moved.isEmpty { try home.changeMode(to: mode) }
+                throw error
+            }
         }
-        return try furnished(home, store, log, isReadOnly: false, isNew: false, report)
     }
 
     private static func move(
-        from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
+        _ names: [String], from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
     ) throws(Errno) {
-        for name in [newLog, newMarker] { try remove(name, from: home) }
-        let names = try home.names()
-        for name in [kept, log] where names.contains(name) { try home.move(name, to: store) }
+        if names.contains(kept) { try moveKept(from: home, to: store) }
+        if names.contains(log) { try home.move(log, to: store) }
         try store.synchronise()
         try home.synchronise()
         try home.move(marker, to: store)
         try store.synchronise()
+    }
+
+    /// Both may have files: an earlier release has kept some after the directory was moved. No two have the same ID.
+    private static func moveKept(
+        from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
+    ) throws(Errno) {
+        guard try store.names().contains(kept) else { return try home.move(kept, to: store) }
+        let former = try home.subdirectory(kept)
+        let later = try store.subdirectory(kept)
+        for name in try former.names() { try former.move(name, to: later) }
+        try later.synchronise()
+        try home.remove(kept, isDirectory: true)
+    }
+
+    /// Of two logs one is made: the one that has been moved goes on with what an earlier release has written since to one of its own, or a
+    /// daemon that looked for the log when it was being moved.
+    private static func joinLogs(
+        of home: borrowing StoreDirectory, _ takeLock: LockTaking
+    ) throws(StoreError) {
+        let names = try storing { () throws(Errno) in try home.names() }
+        guard names.contains(log), names.contains(inner) else { return }
+        let isWhole = try hasMarker(home, names)
+        guard isWhole || names.contains(marker) else { return }
+        try check(home, hasMode: [0o700, 0o755])
+        let store = try subdirectory(inner, of: home)
+        try check(store, hasMode: [0o700])
+        guard try storing({ () throws(Errno) in try store.names().contains(log) }) else { return }
+        var isReadOnly = false
+        let former = try openLog(in: home, mayMake: false, isReadOnly: &isReadOnly, takeLock)
+        let later = try openLog(in: store, mayMake: false, isReadOnly: &isReadOnly, takeLock)
+        guard !isReadOnly else { return }
+        do throws(Errno) {
+            let text = try former.read(at: 0, count: Int(former.status().size))
+            var joined = try KeptLog(later) { file throws(Errno) in try file.synchronise() }
+            if !text.isEmpty { try joined.append(text) }
+            try home.remove(log)
+            try home.synchronise()
+        } catch {
+            throw StoreError(error)
+        }
     }
 
     private static func subdirectory(
@@ -199,6 +271,8 @@ package struct StoreLayout: ~Copyable {
     private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
         do throws(Errno) {
             let names = try home.names()
+            // An earlier release's, which could not be moved.
+            guard !names.contains(marker) else { return }
             for notice in Notice.all where !names.contains(notice.name) {
                 try remove(notice.newName, from: home)
                 let file = try home.create(notice.newName)
@@ -216,15 +290,18 @@ package struct StoreLayout: ~Copyable {
 
     /// The log, locked, and open for reading only; see `KeptLog.append`.
     private static func openLog(
-        in home: borrowing StoreDirectory, isReadOnly: inout Bool, _ takeLock: LockTaking
+        in home: borrowing StoreDirectory, mayMake: Bool, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
-        isReadOnly = try !makeLog(in: home)
+        isReadOnly = try !canWriteLog(in: home, mayMake: mayMake)
         let log = try storing { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
-            // Its last holder may have taken the store away again.
-            guard try log.status().linkCount > 0 else { throw Errno.busy }
+            // Its last holder may have taken the store away again, or moved it.
+            let there = try home.path(of: Self.log).status()
+            guard try log.status().inode == there.inode else { throw Errno.busy }
             return log
+        } catch .noEntry {
+            throw .inUse
         } catch .busy {
             throw .inUse
         } catch .badDescriptor {
@@ -237,11 +314,16 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Whether the log can be written.
-    private static func makeLog(in home: borrowing StoreDirectory) throws(StoreError) -> Bool {
+    /// Whether the log can be written. It is made if it `mayMake` one.
+    private static func canWriteLog(
+        in home: borrowing StoreDirectory, mayMake: Bool
+    ) throws(StoreError) -> Bool {
         do throws(Errno) {
-            _ = try home.openAppending(Self.log)
+            _ = try home.openAppending(Self.log, mayMake: mayMake)
             return true
+        } catch .noEntry {
+            // Another daemon has moved it just now.
+            throw .inUse
         } catch {
             guard error == .readOnly else { throw StoreError(error) }
             return false
@@ -342,7 +424,8 @@ private struct Notice {
                     truce kept PATH --restore ID -     writes one version to standard output
 
                 What is kept goes by itself: when it is 30 days old, or takes too much room. What is in
-                "store" is for the daemon only. It may be removed while nothing is mounted here.
+                "store" is for the daemon only. While nothing is mounted here, this folder may be removed
+                as a whole, with all that is kept.
 
                 """),
     ]

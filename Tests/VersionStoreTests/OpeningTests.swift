@@ -249,6 +249,83 @@ struct ForeignStoreTests {
         }
     }
 
+    /// An earlier release's, in `.truce` or in the place to which it is moved.
+    private func plant(_ id: String, _ text: String, in home: String, of sandbox: Sandbox) throws {
+        if !sandbox.exists(home) { try sandbox.makeDirectory(home) }
+        try sandbox.makeDirectory(home + "/kept")
+        try sandbox.write(text, to: home + "/kept/" + id)
+        try sandbox.write(
+            #"{"cause":"claim","event":"kept","group":0,"id":"\#(id)","method":"copy","mode":33188,"#
+                + #""nanoseconds":10000000,"pathBytes":"YQ==","time":"","user":0}"# + "\n",
+            to: home + "/kept.log")
+    }
+
+    @Test("what an earlier release kept after a kill in the middle of the move is joined with the rest")
+    func inBothPlaces() throws {
+        for isMoved in [false, true] {
+            let sandbox = try Sandbox()
+            try plant("00000000000b0000", "later", in: ".truce", of: sandbox)
+            try plant("00000000000a0000", "former", in: ".truce/store", of: sandbox)
+            try sandbox.write("truce store 1\n", to: ".truce/version")
+            if isMoved {
+                // A daemon made it that looked for the log when that was being moved.
+                try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/kept")
+                try sandbox.write("", to: ".truce/kept.log")
+            }
+            let expected = ["former"] + (isMoved ? [] : ["later"])
+            for _ in 0..<2 {
+                let store = try sandbox.store()
+                let texts = try store.list(under: bytes("a")).map { try contents(store, $0.id) }
+                #expect(texts == expected)
+            }
+            #expect(try sandbox.names(".truce") == [".gitignore", "CACHEDIR.TAG", "README", "store"])
+            #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
+            #expect(sandbox.log == [])
+        }
+    }
+
+    @Test("a log that another daemon has moved meanwhile is in use, and no other one is made")
+    func movedMeanwhile() throws {
+        let sandbox = try Sandbox()
+        try plant("00000000000a0000", "text", in: ".truce", of: sandbox)
+        try sandbox.write("truce store 1\n", to: ".truce/version")
+        #expect(throws: StoreError.inUse) {
+            _ = try VersionStore(in: try sandbox.root(), log: { _ in }) { _ throws(Errno) in
+                mkdir("\(sandbox.path)/.truce/store", 0o700)
+                rename("\(sandbox.path)/.truce/kept.log", "\(sandbox.path)/.truce/store/kept.log")
+                return true
+            }
+        }
+        #expect(try sandbox.names(".truce") == ["kept", "store", "version"])
+        #expect(try sandbox.store().list(under: bytes("a")).count == 1)
+    }
+
+    @Test(
+        "the store of an earlier release that cannot be moved on a full disk is used where it is",
+        .enabled(if: geteuid() == 0, "only root can make a file system"))
+    func earlierOnFullDisk() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeDirectory("disk")
+        let disk = sandbox.path + "/disk"
+        // One inode less than a directory more would need.
+        try #require(mount("none", disk, "tmpfs", 0, "nr_inodes=6") == 0)
+        defer { umount2(disk, Int32(MNT_DETACH)) }
+        try sandbox.makeDirectory("disk/.truce")
+        try plant("00000000000a0000", "text", in: "disk/.truce", of: sandbox)
+        try sandbox.write("truce store 1\n", to: "disk/.truce/version")
+        let root = try OwnedDescriptor.openPath(disk)
+        func check(isMoved: Bool) throws {
+            let store = try VersionStore(in: root, log: { _ in })
+            #expect(try contents(store, try #require(KeptID("00000000000a0000"))) == "text")
+            #expect(try store.list(under: bytes("a")).count == 1)
+            #expect(try sandbox.names("disk/.truce").contains("store") == isMoved)
+            #expect(try sandbox.status("disk/.truce").mode & 0o777 == (isMoved ? 0o755 : 0o700))
+        }
+        try check(isMoved: false)
+        try #require(mount("none", disk, "tmpfs", UInt(MS_REMOUNT), "nr_inodes=100") == 0)
+        try check(isMoved: true)
+    }
+
     @Test("the store of an earlier release that another daemon uses stays as it is")
     func earlierInUse() throws {
         let sandbox = try Sandbox()
