@@ -44,6 +44,11 @@ package struct Occasion: Sendable {
         (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
     }
 
+    /// The same by another user.
+    func by(_ user: UInt32?) -> Occasion {
+        Occasion(path: path, cause: cause, closed: closed, user: user)
+    }
+
     init(_ entry: KeptEntry) {
         self.init(path: entry.path, cause: entry.cause, closed: entry.closed, user: entry.user)
     }

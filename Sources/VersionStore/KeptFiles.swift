@@ -22,6 +22,7 @@ final class KeptFiles: Sendable {
         var grown = GrownFiles()
         var recent = RecentCopies()
         var ledger = Ledger()
+        var vain = VainWishes()
         /// How long the log was when it was written anew.
         var bytesRenewed = 0
         var logName = LogName.onDisk
@@ -104,7 +105,7 @@ final class KeptFiles: Sendable {
             report("kept/\(id) may not outlive a power cut (\(error))")
         }
         let entry = KeptEntry(id, contents, occasion, method: .link, at: time)
-        appendOrOwe(LogLine(entry), owner: RoomOwner(contents.rights))
+        appendOrOwe(LogLine(entry), owner: writer(entry.rights, entry.user))
         enter(entry, as: contents.status)
         return id
     }
@@ -140,8 +141,8 @@ final class KeptFiles: Sendable {
                 let body = Ledger.Body(try storing { () throws(Errno) in try same.status() })
                 let reservation = try reserve(Ledger.leastRoom, for: tenant, sharing: body)
                 return UnfinishedCopy(
-                    id: id, time: time, contents: contents, method: .shared, reservation: reservation,
-                    file: same)
+                    id: id, time: time, contents: contents, user: occasion.user, method: .shared,
+                    reservation: reservation, file: same)
             } catch {
                 undo(name)
                 throw error
@@ -150,8 +151,8 @@ final class KeptFiles: Sendable {
         var making = Making()
         let target = try fill(name, from: source, of: contents, for: tenant, limit: limit, &making)
         return UnfinishedCopy(
-            id: id, time: time, contents: contents, method: making.method, reservation: making.reservation,
-            file: target)
+            id: id, time: time, contents: contents, user: occasion.user, method: making.method,
+            reservation: making.reservation, file: target)
     }
 
     func finish(
@@ -176,11 +177,10 @@ final class KeptFiles: Sendable {
 
     /// Copies without waiting for the disk. Who is killed now has no line for it, and the next opening adopts it.
     func copyInHurry(
-        _ file: borrowing OwnedDescriptor, _ occasion: Occasion?, limit: Int
+        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, _ need: CopyNeed, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
         let copy = try beginCopying(
-            file, occasion ?? Occasion(path: [], cause: .suspendedWriter),
-            occasion == nil ? .nothing : .oldVersions, limit: limit)
+            file, occasion, need == .certain ? .oldVersions : .nothing, limit: limit)
         let incomplete = copy.id.description + Self.incomplete
         do throws(Errno) {
             try directory.rename(incomplete, to: copy.id.description)
@@ -192,18 +192,23 @@ final class KeptFiles: Sendable {
         return copy
     }
 
-    /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does.
+    /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does. No other step counts on it
+    /// then. What was counted as a stranger's while it might be needed stays that.
     func record(_ copy: consuming UnfinishedCopy, _ occasion: Occasion) -> KeptID {
+        var use = Ledger.Use.one
         do throws(Errno) {
             try synchronise(copy.file)
             try directory.synchronise(by: synchronise)
         } catch {
+            use = .none
             report("kept/\(copy.id) may not outlive a power cut (\(error))")
         }
-        let entry = KeptEntry(copy.id, copy.contents, occasion, method: copy.method, at: copy.time)
-        appendOrOwe(LogLine(entry), owner: RoomOwner(copy.contents.rights))
-        enter(entry, as: lookAt(copy.file) ?? copy.contents.status)
-        state.withLock { $0.recent.insert(entry) }
+        let user = copy.reservation?.causer == .stranger ? copy.user : occasion.user
+        let entry = KeptEntry(
+            copy.id, copy.contents, occasion.by(user), method: copy.method, at: copy.time)
+        if !appendOrOwe(LogLine(entry), owner: writer(entry.rights, user)) { use = .none }
+        enter(entry, as: lookAt(copy.file) ?? copy.contents.status, for: use)
+        if use != .none { state.withLock { $0.recent.insert(entry) } }
         release(copy.reservation)
         return copy.id
     }
@@ -366,7 +371,7 @@ extension KeptFiles {
     private func record(_ entry: KeptEntry) throws(StoreError) {
         do throws(StoreError) {
             try storing { () throws(Errno) in try directory.synchronise(by: synchronise) }
-            try append(LogLine(entry), owner: RoomOwner(entry.rights))
+            try append(LogLine(entry), owner: writer(entry.rights, entry.user))
         } catch {
             undo(entry.id.description)
             throw error
@@ -392,10 +397,12 @@ extension KeptFiles {
         }
     }
 
-    /// For the line of a file that is there and stays.
-    func appendOrOwe(_ line: LogLine, owner: RoomOwner = .root) {
+    /// For the line of a file that is there and stays. Returns whether it is written.
+    @discardableResult
+    func appendOrOwe(_ line: LogLine, owner: RoomOwner = .root) -> Bool {
         do throws(StoreError) {
             try append(line, owner: owner)
+            return true
         } catch {
             let isOwed: Bool = state.withLock { state in
                 guard state.owed.count < Self.mostOwed else { return false }
@@ -403,6 +410,7 @@ extension KeptFiles {
                 return true
             }
             report("kept/\(line.id) has no line in kept.log\(isOwed ? " yet" : "") (\(error))")
+            return false
         }
     }
 
@@ -465,11 +473,20 @@ extension Ledger.Body {
     init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
 }
 
+/// Whether a copy will be recorded.
+package enum CopyNeed: Sendable {
+    case certain
+    /// It may never be needed, so no other version goes for it.
+    case possible
+}
+
 /// Contents that were copied, but may not be on the disk yet.
 package struct UnfinishedCopy: ~Copyable, Sendable {
     let id: KeptID
     let time: Int64
     let contents: KeptFiles.Contents
+    /// The user whose step it was made for.
+    let user: UInt32?
     let method: KeepMethod
     /// The room that is held free for it until it is entered.
     let reservation: Reservation?

@@ -22,6 +22,8 @@ struct Ledger: Sendable {
 
     /// How many steps count on a version.
     enum Use: Sendable {
+        /// None may: its contents or its line may not be on the disk.
+        case none
         case one
         case several
     }
@@ -65,6 +67,8 @@ struct Ledger: Sendable {
         var room = 0
         /// Whether its blocks are another file's as well, as far as known.
         var isCloned = false
+        /// When it was seen last that it has names outside the store.
+        var elsewhere: Int64?
 
         /// What is charged beyond its names.
         var excess: Int { max(room - Ledger.leastRoom, 0) }
@@ -101,6 +105,7 @@ struct Ledger: Sendable {
     subscript(id: KeptID) -> Item? { items[id] }
     var count: Int { items.count }
     func count(of path: [UInt8]) -> Int { documents[path]?.count ?? 0 }
+    func has(_ body: Body) -> Bool { bodies[body] != nil }
 
     /// What an owner's versions take, with those that are being made.
     func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
@@ -146,7 +151,7 @@ struct Ledger: Sendable {
 
     /// Whether a version was kept after a moment, so that a step may count on it. It stays then as if it were kept `now`.
     mutating func spare(_ id: KeptID, keptAfter moment: Int64, for use: Use, at now: Int64) -> Bool {
-        guard let item = items[id], item.born > moment else { return false }
+        guard let item = items[id], item.born > moment, item.use != .none else { return false }
         items[id]?.since = now
         if use == .several { items[id]?.use = use }
         return true
@@ -196,7 +201,13 @@ struct Ledger: Sendable {
 struct Reservation: Sendable {
     let owner: UInt32
     let causer: Ledger.Causer
-    let bytes: Int
+    var bytes: Int
+}
+
+extension Ledger.Item {
+    fileprivate func mayGo(_ wish: Ledger.Wish, before moment: Int64) -> Bool {
+        owner == wish.owner && since < moment && (causer == .stranger || !wish.onlyStrangers)
+    }
 }
 
 /// What goes first.
@@ -227,71 +238,110 @@ extension Ledger {
         var spared: Body?
     }
 
-    /// The oldest versions, as many as fulfil a wish, those in conflict last; nil if these do not.
+    enum Found {
+        case enough([KeptID])
+        /// All that may go frees no more than that.
+        case tooLittle(Int)
+    }
+
+    /// The oldest versions, as many as fulfil a wish, those in conflict last. Each is looked at once.
     ///
-    /// What frees nothing does not go: a name whose file another version holds as well goes only if names alone have to do.
-    func oldest(
-        _ wish: Wish, sparing isSpared: Choice,
-        isStoresAlone: (KeptID, _ names: Int) -> Bool = { _, _ in true }
-    ) -> [KeptID]? {
-        guard wish.room > 0 else { return [] }
-        guard let line = wish.path.map({ documents[$0] }) ?? owners[wish.owner] else { return nil }
-        func mayGo(_ id: KeptID, before time: Int64) -> Bool {
-            guard let item = items[id], item.owner == wish.owner, item.since < time,
-                item.body != wish.spared, !isSpared(id)
-            else { return false }
-            return !wish.onlyStrangers || item.causer == .stranger
-        }
-        let plain = line.plain.filter { mayGo($0, before: wish.before) }
-        if let chosen = choose(from: plain, wish, isStoresAlone) { return chosen }
-        let conflicts = line.conflicts.filter { mayGo($0, before: wish.conflictsBefore) }
-        return conflicts.isEmpty ? nil : choose(from: plain + conflicts, wish, isStoresAlone)
-    }
-
-    private func choose(
-        from ids: [KeptID], _ wish: Wish, _ isStoresAlone: (KeptID, _ names: Int) -> Bool
-    ) -> [KeptID]? {
-        let files = wholeFiles(from: ids, wish, isStoresAlone)
-        if let files { return files }
-        guard wish.measure == .charges else { return nil }
-        return names(from: ids, wish)
-    }
-
-    /// Versions with which their files go.
-    private func wholeFiles(
-        from ids: [KeptID], _ wish: Wish, _ isStoresAlone: (KeptID, _ names: Int) -> Bool
-    ) -> [KeptID]? {
-        var chosen: [Body: [KeptID]] = [:]
-        var gone: [KeptID] = []
-        var freed = 0
-        for id in ids {
-            guard let item = items[id], let shared = bodies[item.body] else { continue }
-            chosen[item.body, default: []].append(id)
-            guard let names = chosen[item.body], names.count == shared.names else { continue }
-            switch wish.measure {
-            case .charges: freed += shared.excess + names.reduce(0) { $0 + (items[$1]?.nameRoom ?? 0) }
-            case .blocks:
-                guard !shared.isCloned, item.isCopy || isStoresAlone(id, shared.names) else { continue }
-                freed += shared.room
+    /// What frees nothing does not go: a name whose file another version holds as well goes only if names alone have to do. `names`
+    /// says how many names files have that are not the store's alone, as far as that was seen.
+    func oldest(_ wish: Wish, sparing isSpared: Choice, names: [Body: Int] = [:]) -> Found {
+        guard wish.room > 0 else { return .enough([]) }
+        guard let line = line(of: wish) else { return .tooLittle(0) }
+        var search = Search(wish)
+        for (ids, moment) in [(line.plain, wish.before), (line.conflicts, wish.conflictsBefore)] {
+            for id in ids {
+                guard let item = items[id], let shared = bodies[item.body],
+                    item.mayGo(wish, before: moment), !isSpared(id)
+                else { continue }
+                let isStoresAlone = item.isCopy || names[item.body] == shared.names
+                search.add(id, item, shared, isStoresAlone)
+                if search.hasEnoughFiles { return .enough(search.files.sorted()) }
             }
-            gone += names
-            if freed >= wish.room { return gone.sorted() }
+            if search.hasEnoughNames { return .enough(search.names) }
         }
-        return nil
+        return .tooLittle(search.most)
     }
 
-    private func names(from ids: [KeptID], _ wish: Wish) -> [KeptID]? {
-        var left: [Body: Int] = [:]
-        var gone: [KeptID] = []
-        var freed = 0
-        for id in ids {
-            guard let item = items[id], let shared = bodies[item.body] else { continue }
-            gone.append(id)
-            left[item.body, default: shared.names] -= 1
-            freed += item.nameRoom + (left[item.body] == 0 ? shared.excess : 0)
-            if freed >= wish.room { return gone }
+    private func line(of wish: Wish) -> Line? {
+        if let path = wish.path { documents[path] } else { owners[wish.owner] }
+    }
+
+    /// The oldest files that may go, and of which the caller has to see first how many names they have. Those that were seen to have others
+    /// since a moment are left out.
+    func unseen(
+        _ wish: Wish, sparing isSpared: Choice, since moment: Int64, most: Int
+    ) -> [Body: KeptID] {
+        guard wish.room > 0, let line = line(of: wish) else { return [:] }
+        var found: [Body: KeptID] = [:]
+        for (ids, limit) in [(line.plain, wish.before), (line.conflicts, wish.conflictsBefore)] {
+            for id in ids {
+                if found.count >= most { return found }
+                guard let item = items[id], !item.isCopy, let shared = bodies[item.body], !shared.isCloned,
+                    shared.elsewhere ?? .min < moment, item.mayGo(wish, before: limit), !isSpared(id)
+                else { continue }
+                if found[item.body] == nil { found[item.body] = id }
+            }
         }
-        return nil
+        return found
+    }
+
+    /// How many names files were seen to have.
+    mutating func note(_ names: [Body: Int], at now: Int64) {
+        for (body, count) in names {
+            guard let shared = bodies[body], count > shared.names else { continue }
+            bodies[body]?.elsewhere = now
+        }
+    }
+
+    /// A search for versions that fulfil a wish.
+    private struct Search {
+        private struct Names {
+            var ids: [KeptID] = []
+            var room = 0
+        }
+
+        private let wish: Wish
+        private var found: [Body: Names] = [:]
+        private(set) var files: [KeptID] = []
+        private var freedByFiles = 0
+        private(set) var names: [KeptID] = []
+        private var freedByNames = 0
+        /// What is spared this time.
+        private var withheld = 0
+
+        init(_ wish: Wish) { self.wish = wish }
+
+        var hasEnoughFiles: Bool { freedByFiles >= wish.room }
+        var hasEnoughNames: Bool { wish.measure == .charges && freedByNames >= wish.room }
+        var most: Int { max(freedByFiles, freedByNames) + withheld }
+
+        mutating func add(_ id: KeptID, _ item: Item, _ shared: Shared, _ isStoresAlone: Bool) {
+            guard item.body != wish.spared else {
+                withheld += item.nameRoom + shared.room
+                return
+            }
+            var chosen = found[item.body] ?? Names()
+            chosen.ids.append(id)
+            chosen.room += item.nameRoom
+            found[item.body] = chosen
+            let isWhole = chosen.ids.count == shared.names
+            if wish.measure == .charges, !hasEnoughNames {
+                names.append(id)
+                freedByNames += item.nameRoom + (isWhole ? shared.excess : 0)
+            }
+            guard isWhole else { return }
+            switch wish.measure {
+            case .charges: freedByFiles += shared.excess + chosen.room
+            case .blocks:
+                guard !shared.isCloned, isStoresAlone else { return }
+                freedByFiles += shared.room
+            }
+            files += chosen.ids
+        }
     }
 
     /// Those kept before a moment.
@@ -318,6 +368,44 @@ extension Ledger {
     /// Owners whose versions take more room.
     func owners(beyond room: Int) -> [UInt32] {
         owners.filter { $0.value.room > room }.map(\.key)
+    }
+}
+
+/// Wishes that were in vain a moment ago. To look through all versions of an owner for each refused open would keep others waiting.
+struct VainWishes: Sendable {
+    private struct Kind: Hashable, Sendable {
+        let owner: UInt32
+        let measure: Ledger.Wish.Measure
+        let path: [UInt8]?
+        let onlyStrangers: Bool
+
+        init(_ wish: Ledger.Wish) {
+            (owner, measure) = (wish.owner, wish.measure)
+            (path, onlyStrangers) = (wish.path, wish.onlyStrangers)
+        }
+    }
+
+    private struct Answer: Sendable {
+        /// What could go then.
+        let most: Int
+        let moment: Int64
+    }
+
+    /// For a second.
+    private static let validity = Int64(1_000_000_000)
+    private static let most = 256
+    private var answers: [Kind: Answer] = [:]
+
+    func contains(_ wish: Ledger.Wish, at now: Int64) -> Bool {
+        guard let answer = answers[Kind(wish)], (0..<Self.validity).contains(now &- answer.moment) else {
+            return false
+        }
+        return wish.room > answer.most
+    }
+
+    mutating func insert(_ wish: Ledger.Wish, most: Int, at now: Int64) {
+        if answers.count >= Self.most { answers = [:] }
+        answers[Kind(wish)] = Answer(most: most, moment: now)
     }
 }
 

@@ -60,10 +60,15 @@ extension KeptFiles {
     {
         let owner = owner(of: rights)
         let causer = causer(occasion.user, owner)
-        let writer = causer == .stranger && rights.user == 0 ? occasion.user ?? 0 : rights.user
         return Tenant(
-            owner: owner, causer: causer, writer: RoomOwner(user: writer, group: rights.group),
-            path: occasion.path, lettingGo: lettingGo, line: Self.line(of: occasion, rights))
+            owner: owner, causer: causer, writer: writer(rights, occasion.user), path: occasion.path,
+            lettingGo: lettingGo, line: Self.line(of: occasion, rights))
+    }
+
+    /// In whose name a version and its line are written.
+    func writer(_ rights: FileRights, _ user: UInt32?) -> RoomOwner {
+        let isRoots = rights.user == 0 && causer(user, owner(of: rights)) == .stranger
+        return RoomOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
     /// Root may do what it wants with what users have.
@@ -83,14 +88,15 @@ extension KeptFiles {
     /// Holds room free for a version, for which the owner's oldest ones go if need be.
     ///
     /// What strangers cause takes half of the room at most, and pushes out versions of the same document only.
-    /// `body` is a file that the version is to share.
+    /// `body` is a file that the version is to share. If another version has it, the new one takes no more than a name.
     func reserve(_ room: Int, for tenant: Tenant, sharing body: Ledger.Body? = nil) throws(StoreError)
         -> Reservation
     {
         let limit = try limit()
-        let reservation = Reservation(owner: tenant.owner, causer: tenant.causer, bytes: room + tenant.line)
+        var reservation = Reservation(owner: tenant.owner, causer: tenant.causer, bytes: room + tenant.line)
         var bound = limit
         let isFree = try free(because: "the limit of \(limit) bytes is reached") { ledger in
+            if let body, ledger.has(body) { reservation.bytes = Ledger.leastRoom + tenant.line }
             var excess = ledger.room(of: tenant.owner) + reservation.bytes - limit
             var isStrangers = false
             if tenant.causer == .stranger {
@@ -126,9 +132,9 @@ extension KeptFiles {
             return try step()
         } catch .noSpace {
             guard tenant.lettingGo == .oldVersions else { throw .noSpace }
-            let isFree = try free(because: "the disk or the quota is full") { _ in
-                wish(tenant, room, .blocks, before: steadyClock() &- Self.youth)
-            }
+            let wish = wish(tenant, room, .blocks, before: steadyClock() &- Self.youth)
+            let names = lookAtNames(wish)
+            let isFree = try free(because: "the disk or the quota is full", names: names) { _ in wish }
             guard isFree else { throw .noSpace }
             return try step()
         }
@@ -156,14 +162,19 @@ extension KeptFiles {
     /// Lets the oldest of an owner's versions go, those in conflict last. Nil for a wish: it is in vain.
     /// Nothing goes if all that may go is not enough.
     private func free(
-        because reason: String, _ wish: (Ledger) -> Ledger.Wish?,
+        because reason: String, names: [Ledger.Body: Int] = [:], _ wish: (Ledger) -> Ledger.Wish?,
         then step: (inout Ledger) -> Void = { _ in }
     ) throws(StoreError) -> Bool {
-        let written = writers.all
+        let (written, now) = (writers.all, steadyClock())
         let gone: Gone? = state.withLock { state in
-            guard let wish = wish(state.ledger) else { return nil }
-            let chosen = state.ledger.oldest(wish, sparing: written.contains) { linkCount($0) == $1 }
-            guard let chosen else { return nil }
+            guard let wish = wish(state.ledger), !state.vain.contains(wish, at: now) else { return nil }
+            let chosen: [KeptID]
+            switch state.ledger.oldest(wish, sparing: written.contains, names: names) {
+            case .enough(let ids): chosen = ids
+            case .tooLittle(let most):
+                state.vain.insert(wish, most: most, at: now)
+                return nil
+            }
             var conflicts = 0
             for id in chosen where state.ledger[id]?.isConflict ?? false { conflicts += 1 }
             for id in chosen { state.ledger.remove(id) }
@@ -186,20 +197,40 @@ extension KeptFiles {
         }
     }
 
-    /// How many names the file of a version has, anywhere. Nil if that cannot be seen.
-    private func linkCount(_ id: KeptID) -> Int? {
-        do throws(Errno) {
-            return Int(clamping: try directory.path(of: id.description).status().linkCount)
-        } catch {
-            return nil
+    /// At how many files is looked for one step.
+    private static let mostLooks = 1024
+    /// A file that had names elsewhere is looked at again after that.
+    private static let lookAgain = Int64(10_000_000_000)
+
+    /// How many names those files have, anywhere, that are not the store's alone and may go. Not under the lock: each look is a call
+    /// of the file system.
+    private func lookAtNames(_ wish: Ledger.Wish) -> [Ledger.Body: Int] {
+        let (written, now) = (writers.all, steadyClock())
+        let files = state.withLock { state -> [Ledger.Body: KeptID] in
+            if state.vain.contains(wish, at: now) { return [:] }
+            return state.ledger.unseen(
+                wish, sparing: written.contains, since: now &- Self.lookAgain, most: Self.mostLooks)
         }
+        var names: [Ledger.Body: Int] = [:]
+        for (body, id) in files {
+            do throws(Errno) {
+                let status = try directory.path(of: id.description).status()
+                if Ledger.Body(status) == body { names[body] = Int(clamping: status.linkCount) }
+            } catch {
+                // It was let go of, or cannot be seen. It does not go for this step.
+                continue
+            }
+        }
+        state.withLock { [names] in $0.ledger.note(names, at: now) }
+        return names
     }
 
     /// Lets versions go that are too old, or too many; then those that exceed the room. Call it now and then.
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
-        let moment = steadyClock() &- Int64(clamping: limits.age.nanoseconds)
+        // The time for which they are certain to stay counts first.
+        let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
         let old: [KeptID] = state.withLock { state in
             let old = state.ledger.all(before: moment, sparing: written.contains)
             for id in old { state.ledger.remove(id) }
@@ -242,10 +273,13 @@ extension KeptFiles {
         drop(ids, because: reason)
     }
 
-    /// What nobody needs to hear of. A version stays on which another step counts as well.
-    func letGo(ofKnown ids: [KeptID], because reason: String) {
+    /// What is not logged. A version stays on which another step counts as well, or one has counted since a moment.
+    func letGo(ofKnown ids: [KeptID], because reason: String, unlessNeededSince moment: Int64?) {
         let known: [KeptID] = state.withLock { state in
-            let known = ids.filter { state.ledger[$0]?.use == .one }
+            let known = ids.filter { id in
+                guard let item = state.ledger[id], item.use != .several else { return false }
+                return moment.map { item.since < $0 } ?? true
+            }
             for id in known { state.ledger.remove(id) }
             return known
         }
@@ -292,8 +326,9 @@ extension KeptFiles {
 /// What the ledger knows.
 extension KeptFiles {
     /// Enters a version that is there. What is too much of its document goes.
-    func enter(_ entry: KeptEntry, as status: FileStatus) {
-        let item = item(entry, status, bornAt: steadyClock())
+    func enter(_ entry: KeptEntry, as status: FileStatus, for use: Ledger.Use = .one) {
+        var item = item(entry, status, bornAt: steadyClock())
+        item.use = use
         state.withLock { $0.ledger.insert(entry.id, item) }
         if state.withLock({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
     }

@@ -99,12 +99,12 @@ package final class VersionStore: Sendable {
 
     /// Copies the contents of a file as ``keepByCopying(_:path:cause:)`` does, but waits for no disk: for what somebody writes all
     /// the time, and that is about to be overwritten. Either ``record(_:path:cause:)`` or ``discard(_:)`` is to follow; of who is
-    /// killed before, the next opening finds the contents, and not whose they were. For a copy without an occasion, which may never be
-    /// needed, no other version goes.
+    /// killed before, the next opening finds the contents, and not whose they were.
     package func copyInHurry(
-        _ file: borrowing OwnedDescriptor, for occasion: Occasion? = nil
+        _ file: borrowing OwnedDescriptor,
+        for occasion: Occasion = Occasion(path: [], cause: .suspendedWriter), need: CopyNeed = .possible
     ) throws(StoreError) -> UnfinishedCopy {
-        try present().copyInHurry(file, occasion, limit: largestCopy)
+        try present().copyInHurry(file, occasion, need, limit: largestCopy)
     }
 
     /// What was copied is on the disk when this returns, and listed, or the log has heard why not.
@@ -136,8 +136,8 @@ package final class VersionStore: Sendable {
     /// that was. Under its ID it can be read as before, out of the one that holds it; it is listed no more.
     package func letGoOfGrown() -> [KeptID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
-    /// Whether a version may stand for contents that are to be kept now: it is there, and no older than a minute. Then it stays as long
-    /// as if it were kept now. An older one is to be kept again, which costs a name.
+    /// Whether a version may stand for contents that are to be kept now: it is on the disk, and no older than a minute. Then it stays as
+    /// long as if it were kept now. An older one is to be kept again, which costs a name.
     package func spare(_ id: KeptID) -> Bool { files?.spare(id, for: .one) ?? false }
 
     /// Lets go of a kept file that turned out not to be needed.
@@ -145,8 +145,13 @@ package final class VersionStore: Sendable {
         try present().drop(id, reason: reason)
     }
 
-    /// Lets go of several, as far as they are there.
-    package func letGo(of ids: [KeptID], reason: String) { files?.letGo(ofKnown: ids, because: reason) }
+    /// Lets go of several, as far as they are there, and no step has counted on them since a moment.
+    package func letGo(of ids: [KeptID], reason: String, unlessNeededSince moment: Int64? = nil) {
+        files?.letGo(ofKnown: ids, because: reason, unlessNeededSince: moment)
+    }
+
+    /// The time by the clock by which versions grow old.
+    package func moment() -> Int64 { files?.steadyClock() ?? 0 }
 
     /// Gives a link contents of its own, so that what is written to its file from now on does not change them. A kill leaves
     /// the link or the copy under the ID, and both hold the same.

@@ -99,6 +99,30 @@ struct KeptFileTests {
         #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
     }
 
+    @Test("a version on which another step counts is the newest in the lists that have it (D213)")
+    func renewed() throws {
+        var versions = BesideVersions()
+        let (writer, other) = (HandleID(1), HandleID(2))
+        func leave(_ number: Int) throws -> [KeptID] {
+            versions.insert(try Self.version(number), from: .others, for: [writer])
+        }
+        func renew(_ number: Int, _ origin: BesideVersions.Origin, for writers: [HandleID]) throws -> [KeptID]
+        {
+            versions.renew(try #require(Self.id(number)), from: origin, for: writers)
+        }
+        for number in 0..<2 { #expect(try leave(number) == []) }
+        // It is left once more.
+        #expect(try renew(0, .others, for: [writer]) == [] && leave(2) == [] && leave(3) == [Self.id(1)])
+        // Others go over it: the suspended writer has not written it.
+        #expect(try renew(0, .writer, for: [writer]) == [] && leave(4) == [Self.id(2)])
+        #expect(try leave(5) == [Self.id(3)] && leave(6) == [Self.id(0)])
+        // It is kept for another suspended writer as well.
+        #expect(try renew(4, .writer, for: [writer, other]) == [] && leave(7) == [Self.id(5)])
+        #expect(try leave(8) == [Self.id(6)] && leave(9) == [])
+        // What is in no list comes into none.
+        #expect(try renew(0, .others, for: [writer]) == [] && leave(10) == [Self.id(7)])
+    }
+
     private static func id(_ number: Int) -> KeptID? { KeptID("00000000000000" + String(10 + number)) }
 
     private static func version(_ number: Int) throws -> BesideVersions.Version {

@@ -244,6 +244,40 @@ extension Mounted {
             }
         }
 
+        @Test("What others leave beside an unchanged writer takes their half of the room (D212)")
+        func leftByStrangers() throws {
+            guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script(
+                    """
+                    for name in one two three; do echo text >"$1/$name"; done
+                    head -c 300000 /dev/urandom >"$1/mine"
+                    chown -R 65534:65534 "$1"
+                    chmod 666 "$1/one" "$1/two" "$1/three"
+                    """
+                ).run(source)
+            }
+            let options = "allow_other,keep-share=100%,keep-room=1M,"
+            try MountedDirectory.with(options + Self.bounds, prepare: prepare) { mount in
+                let (holder, stranger) = (try Self.user(12_345), try Self.user(12_345))
+                for name in ["one", "two", "three"] {
+                    let path = mount.path + "/" + name
+                    try holder.must("open", name, path, "O_RDWR")
+                    try stranger.must("open", "s", path, "O_WRONLY|O_TRUNC")
+                    try stranger.must("size", "s", "300000")
+                    try stranger.must("close", "s")
+                }
+                let (owner, other, mine) = (try Self.user(), try Self.user(), mount.path + "/mine")
+                try owner.must("open", "h", mine, "O_WRONLY|O_APPEND")
+                try owner.must("write", "h", "x")
+                try other.must("open", "o", mine, "O_WRONLY|O_TRUNC")
+                #expect(try mount.kept("mine").count == 1)
+                for name in ["one", "two", "three"] { try holder.must("close", name) }
+                checkForced(try mount.status(), except: [.suspended])
+            }
+        }
+
         /// Acts as a user who is not root.
         private static func user(_ number: Int = 65534) throws -> Actor {
             try Actor(

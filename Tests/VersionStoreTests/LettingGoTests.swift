@@ -139,6 +139,45 @@ struct VainTests {
         #expect(try store.list(under: []).map(\.id) == [second, third])
     }
 
+    @Test("a second link to a file that is kept takes no room but a name's")
+    func linkedTwice() throws {
+        let store = try small.open(12)
+        let old = try small.keep(0, blocks: 2, as: "old", in: store)
+        small.clock.pass(hours: 2)
+        try small.write(1, blocks: 8)
+        let links = try ["a", "b"].map { path in
+            try store.keepByLinking(try small.sandbox.file("a"), path: bytes(path), cause: .claim)
+        }
+        #expect(try small.ids(store) == [old] + links)
+    }
+
+    /// Their blocks stay when the version goes.
+    @Test(
+        "on a full disk a file that has other names does not go",
+        .enabled(if: geteuid() == 0, "only root can make a file system"))
+    func otherNames() throws {
+        let path = small.sandbox.path + "/disk"
+        #expect(mkdir(path, 0o700) == 0)
+        try #require(mount("none", path, "tmpfs", 0, "size=112k") == 0)
+        defer { umount2(path, Int32(MNT_DETACH)) }
+        let limits = SmallStore.limits(blocks: 1 << 20)
+        let store = try VersionStore(
+            in: try OwnedDescriptor.openPath(path), limits: limits, clock: small.clock.now, log: { _ in })
+        func file(_ name: String) throws -> OwnedDescriptor {
+            let file = OwnedDescriptor(
+                adopting: open("\(path)/\(name)", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600))
+            try file.writeAll(bytes(String(repeating: name, count: 16384)))
+            return file
+        }
+        let kept = try ["1", "2", "3", "4"].map { name in
+            try store.keepByLinking(try file(name), path: bytes(name), cause: .claim)
+        }
+        #expect(unlink(path + "/3") == 0)
+        small.clock.pass(seconds: 61)
+        let next = try store.keepByCopying(try file("a"), path: bytes("a"), cause: .claim)
+        #expect(try store.list(under: []).map(\.id) == [kept[0], kept[1], kept[3], next])
+    }
+
     @Test("what the file of a removed link grows to is counted, also if it had two names")
     func growing() throws {
         let store = try small.open(8)
@@ -199,6 +238,56 @@ struct JumpingClockTests {
         small.clock.pass(hours: 31 * 24)
         store.prune()
         #expect(try small.ids(store) == [])
+    }
+
+    @Test("a store that is opened again while the clock is still ahead loses nothing")
+    func aheadTwice() throws {
+        var kept: [KeptID] = []
+        do {
+            let store = try small.open()
+            kept = [try small.keep(0, .presenter, in: store), try small.keep(1, in: store)]
+        }
+        small.clock.pass(hours: Self.years)
+        kept.append(try small.keep(2, in: try small.open()))
+        small.clock.pass(hours: 1)
+        #expect(try small.ids(try small.open()) == kept)
+        small.clock.pass(hours: -Self.years)
+        kept.append(try small.keep(3, in: try small.open()))
+        small.clock.pass(hours: 1)
+        #expect(try small.ids(try small.open()) == kept)
+    }
+
+    @Test("what was kept before the clock was set for the first time is as old as it is")
+    func behind() throws {
+        var kept: [KeptID] = []
+        small.clock.pass(hours: -Self.years / 7)
+        do {
+            let store = try small.open()
+            kept.append(try small.keep(0, in: store))
+            small.clock.pass(hours: Self.years / 7)
+            kept.append(try small.keep(1, in: store))
+        }
+        small.clock.pass(hours: 24)
+        #expect(try small.ids(try small.open()) == kept)
+        small.clock.pass(hours: 31 * 24)
+        #expect(try small.ids(try small.open()) == [])
+    }
+
+    @Test("a line that is written late does not make the others older")
+    func lateLine() throws {
+        var kept: [KeptID] = []
+        do {
+            let store = try small.open()
+            kept.append(try small.keep(0, in: store))
+            try small.write(1)
+            let late = try store.copyInHurry(try small.sandbox.file("a"))
+            small.clock.pass(hours: 20 * 24)
+            let last = try small.keep(2, in: store)
+            kept.append(try store.record(late, path: bytes("late"), cause: .claim))
+            small.clock.pass(hours: 1)
+            kept += [last, try small.keep(3, in: store)]
+        }
+        #expect(try small.ids(try small.open()) == kept)
     }
 
     @Test("while a store is open, only the time that passes counts")
@@ -290,6 +379,26 @@ struct ChargingTests {
         #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
     }
 
+    @Test("what a stranger leaves, and what may be needed of that, takes the room of strangers")
+    func possible() throws {
+        let store = try small.open(8)
+        var kept = try (0..<3).map { try small.keep($0, as: "other", in: store) }
+        small.clock.pass(hours: 2)
+        let occasion = Occasion(path: bytes("shared"), cause: .suspendedWriter, user: stranger)
+        func copy(_ number: Int) throws -> UnfinishedCopy {
+            try small.write(number)
+            return try store.copyInHurry(try small.sandbox.file("a"), for: occasion, need: .possible)
+        }
+        let needed = try copy(3)
+        for number in 4..<7 { _ = try copy(number) }
+        #expect(throws: StoreError.overLimit(4 * 4096)) { _ = try copy(7) }
+        kept.append(try small.keep(8, as: "mine", in: store))
+        #expect(try small.ids(store) == kept)
+        // The owner's own program goes over it. It was a stranger that left it.
+        let id = try store.record(needed, path: bytes("shared"), cause: .suspendedWriter, by: geteuid())
+        #expect(try store.entry(id).user == stranger)
+    }
+
     @Test("what a stranger has caused is known after a restart")
     func reopened() throws {
         var kept: [KeptID] = []
@@ -354,6 +463,35 @@ struct SparingTests {
         let other = try small.keep(1, in: store)
         store.letGo(of: [other], reason: "three later ones are kept")
         #expect(try small.ids(store) == [first])
+        let last = try small.keep(2, in: store)
+        small.clock.pass(seconds: 1)
+        let moment = store.moment()
+        #expect(store.spare(last))
+        store.letGo(of: [last], reason: "three later ones are kept", unlessNeededSince: moment)
+        #expect(try small.ids(store) == [first, last])
+        small.clock.pass(seconds: 1)
+        store.letGo(of: [last], reason: "three later ones are kept", unlessNeededSince: store.moment())
+        #expect(try small.ids(store) == [first])
+    }
+
+    @Test("no step counts on a late copy that did not reach the disk")
+    func notOnDisk() throws {
+        let isFull = Atomic<Bool>(false)
+        let store = try VersionStore(
+            in: try small.sandbox.root(),
+            synchronisingBy: { file throws(Errno) in
+                if isFull.load(ordering: .relaxed), try !file.status().isDirectory {
+                    throw Errno(rawValue: EIO)
+                }
+                try file.synchronise()
+            }, log: { _ in })
+        try small.write(0)
+        let copy = try store.copyInHurry(try small.sandbox.file("a"))
+        isFull.store(true, ordering: .relaxed)
+        let id = try store.record(copy, path: bytes("a"), cause: .claim)
+        #expect(!store.spare(id))
+        isFull.store(false, ordering: .relaxed)
+        #expect(try small.keep(0, in: store) != id)
     }
 }
 

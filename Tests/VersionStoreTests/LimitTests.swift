@@ -166,6 +166,18 @@ struct LimitTests {
         #expect(try sandbox.kept() == [])
     }
 
+    @Test("what is certain to stay is not too old")
+    func certainLonger() throws {
+        let store = try store(Self.limits { ($0.age, $0.certain) = (.seconds(3600), .seconds(3 * 3600)) })
+        let kept = try keep(0, in: store)
+        clock.pass(hours: 2)
+        store.prune()
+        #expect(try ids(store) == [kept])
+        clock.pass(hours: 2)
+        store.prune()
+        #expect(try ids(store) == [])
+    }
+
     @Test("what a link's file has grown to is counted when its last writer has closed it")
     func growing() throws {
         let store = try store(Self.limits(blocks: 4))

@@ -56,9 +56,9 @@ extension CoordinatedFilesystem {
     }
 
     /// What another writer leaves in the file is what these are measured by. Whoever writes from here on is found to have.
-    func leave(_ node: Node, to unchanged: [Handle]) {
+    func leave(_ node: Node, to unchanged: [Handle], by subject: any JournalSubject) {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
-        let left = keeper.left(in: node)
+        let left = keeper.left(in: node, by: subject)
         for writer in unchanged {
             noteBaseline(of: writer, status)
             let former = writer.state.withLock { state in

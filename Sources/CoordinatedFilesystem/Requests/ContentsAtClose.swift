@@ -57,7 +57,7 @@ extension CoordinatedFilesystem {
         guard handle.leaves(status, isSure: isSure, hasWritten: hasWritten) else { return answer() }
         let still = hasWritten || handle.truncates ? unchanged.filter(isStillUnchanged) : []
         work(on: node, for: .keeping) { [self] in
-            leave(node, to: still)
+            leave(node, to: still, by: handle)
             if hasWritten, writesBesideOthers(handle) { keepVersion(leftBy: handle) }
             answer()
         }

@@ -385,7 +385,7 @@ extension CoordinatedFilesystem {
             let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
             guard !still.isEmpty else { return leave(handle) }
             work(on: handle.node, for: .keeping) { [self] in
-                leave(handle.node, to: still)
+                leave(handle.node, to: still, by: handle)
                 leave(handle)
             }
         }

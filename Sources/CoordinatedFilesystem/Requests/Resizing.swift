@@ -62,7 +62,7 @@ extension CoordinatedFilesystem {
             } catch {
                 return refuse(parked)
             }
-            leave(node, to: unchanged.filter(isStillUnchanged))
+            leave(node, to: unchanged.filter(isStillUnchanged), by: request)
             if isBesideChanged(claim, taking: { _ in true }) { keeper.keepLeft(in: node, by: request) }
         }
     }

@@ -31,33 +31,46 @@ struct BesideVersions: Sendable {
         var left: [Version] = []
 
         /// The same contents were kept once more.
-        mutating func replace(_ former: KeptID, by version: Version) -> Bool {
-            let isFirst = first?.id == former
-            if isFirst { first = version }
-            let hasWritten = Self.replace(former, by: version, in: &written)
-            let hasLeft = Self.replace(former, by: version, in: &left)
-            return isFirst || hasWritten || hasLeft
+        mutating func replace(_ former: KeptID, by version: Version) {
+            if first?.id == former { first = version }
+            Self.replace(former, by: version, in: &written)
+            Self.replace(former, by: version, in: &left)
         }
 
-        private static func replace(_ former: KeptID, by version: Version, in list: inout [Version]) -> Bool {
-            guard let index = list.firstIndex(where: { $0.id == former }) else { return false }
+        private static func replace(_ former: KeptID, by version: Version, in list: inout [Version]) {
+            guard let index = list.firstIndex(where: { $0.id == former }) else { return }
             list[index] = version
+        }
+
+        /// A version stands for contents that would be kept now: it counts as the newest in each list that has it. What others leave is in
+        /// their list, too. Returns those that make way.
+        mutating func renew(_ version: Version, from origin: Origin) -> [Version] {
+            let (hasWritten, hasLeft) = (
+                Self.moveToEnd(version, of: &written), Self.moveToEnd(version, of: &left)
+            )
+            switch origin {
+            case .writer where hasWritten || hasLeft || first?.id == version.id: return []
+            case .writer: return Self.insert(version, into: &written).map { [$0] } ?? []
+            case .others where hasLeft: return []
+            case .others: return Self.insert(version, into: &left).map { [$0] } ?? []
+            }
+        }
+
+        private static func moveToEnd(_ version: Version, of list: inout [Version]) -> Bool {
+            guard let index = list.firstIndex(where: { $0.id == version.id }) else { return false }
+            list.append(list.remove(at: index))
             return true
         }
 
         var all: [Version] { (first.map { [$0] } ?? []) + written + left }
 
-        /// Returns the one that makes way for another one.
-        mutating func insert(_ version: Version, from origin: Origin) -> Version? {
-            // It may have been kept a moment ago.
-            if all.contains(where: { $0.id == version.id }) { return nil }
-            switch origin {
-            case .writer where first == nil:
-                first = version
-                return nil
-            case .writer: return Self.insert(version, into: &written)
-            case .others: return Self.insert(version, into: &left)
-            }
+        /// Returns those that make way for another one.
+        mutating func insert(_ version: Version, from origin: Origin) -> [Version] {
+            // One that was kept a moment ago is not the first.
+            let isKnown = all.contains { $0.id == version.id }
+            guard first == nil, origin == .writer, !isKnown else { return renew(version, from: origin) }
+            first = version
+            return []
         }
 
         private static func insert(_ version: Version, into list: inout [Version]) -> Version? {
@@ -104,9 +117,20 @@ struct BesideVersions: Sendable {
     ) -> [KeptID] {
         var gone: Set<KeptID> = []
         for handle in handles {
-            if let former, writers[handle]?.replace(former, by: version) ?? false { continue }
+            if let former { writers[handle]?.replace(former, by: version) }
             let former = writers[handle, default: Kept()].insert(version, from: origin)
-            if let former { gone.insert(former.id) }
+            gone.formUnion(former.map(\.id))
+        }
+        return gone.filter { !isNeeded($0) }.sorted()
+    }
+
+    /// A version that is in a list stands for contents that would be kept now. Returns those that may go.
+    mutating func renew(_ id: KeptID, from origin: Origin, for handles: [HandleID]) -> [KeptID] {
+        let version = writers.values.lazy.compactMap { kept in kept.all.first { $0.id == id } }.first
+        guard let version else { return [] }
+        var gone: Set<KeptID> = []
+        for handle in handles {
+            gone.formUnion(writers[handle, default: Kept()].renew(version, from: origin).map(\.id))
         }
         return gone.filter { !isNeeded($0) }.sorted()
     }
@@ -158,6 +182,7 @@ extension Keeper {
     ) {
         guard !writers.handles.isEmpty, let store else { return }
         let gone: [KeptID]
+        let moment = store.moment()
         do throws(StoreError) {
             let rights = try Self.rights(of: try Self.descriptor(of: node))
             let version = BesideVersions.Version(id: id, path: node.path, rights: rights)
@@ -168,10 +193,28 @@ extension Keeper {
             // It stays, no more.
             return
         }
-        guard !gone.isEmpty, !writers.areMore else { return }
+        letGo(of: gone, chosenAt: moment, for: writers)
+    }
+
+    /// Whether a version may stand for contents that would be kept now. If so, it counts as the newest.
+    func countsOn(
+        _ id: KeptID, of node: Node, from origin: BesideVersions.Origin, for writers: BesideVersions.Writers
+    ) -> Bool {
+        guard let store, store.spare(id) else { return false }
+        let moment = store.moment()
+        let gone = node.state.withLock { $0.besides.renew(id, from: origin, for: writers.handles) }
+        letGo(of: gone, chosenAt: moment, for: writers)
+        // Another step may have chosen it to go before that. From here on that step leaves it.
+        return store.spare(id)
+    }
+
+    private func letGo(of gone: [KeptID], chosenAt moment: Int64, for writers: BesideVersions.Writers) {
+        guard !gone.isEmpty, !writers.areMore, let store else { return }
         // No program waits for that.
         engine.workers.run { [engine] in
-            store.letGo(of: gone, reason: "three later ones are kept for the same suspended writer")
+            store.letGo(
+                of: gone, reason: "three later ones are kept for the same suspended writer",
+                unlessNeededSince: moment)
             for id in gone { engine.journal.note(.dropped, at: Engine.now, by: nil, "\(id)") }
         }
     }

@@ -47,7 +47,7 @@ final class Keeper: Sendable {
         let writers = writers(beside: subject, because: cause)
         let last = try lastVersion(of: node, for: writers)
         // An old one may go at any moment. It is kept again, which costs a name (D213).
-        if let id = last, store.spare(id) {
+        if let id = last, countsOn(id, of: node, from: origin, for: writers) {
             let account = subject?.account ?? Account { node.path }
             engine.say("went over contents that were kept as \(id) before (\(cause.rawValue))", account)
             return id
@@ -118,7 +118,9 @@ final class Keeper: Sendable {
                 seen = now
                 let isFormer = former.map { store.holds($0, descriptor.descriptor) } ?? false
                 var copy: UnfinishedCopy?
-                if !isFormer { copy = try store.copyInHurry(descriptor.descriptor, for: occasion) }
+                if !isFormer {
+                    copy = try store.copyInHurry(descriptor.descriptor, for: occasion, need: .certain)
+                }
                 if let former = late.take() { store.discard(former) }
                 late = copy.take()
             }
@@ -145,7 +147,10 @@ final class Keeper: Sendable {
         from origin: BesideVersions.Origin = .others
     ) -> KeptID? {
         do throws(StoreError) {
-            if let former, let store, try holds(node, former), store.spare(former) { return former }
+            if let former, try holds(node, former) {
+                let writers = writers(beside: subject, because: .suspendedWriter)
+                if countsOn(former, of: node, from: origin, for: writers) { return former }
+            }
             return try keep(node, because: .suspendedWriter, by: subject, from: origin)
         } catch {
             let account = subject?.account ?? Account { node.path }

@@ -28,14 +28,16 @@ final class LeftContents: Sendable {
 }
 
 extension Keeper {
-    /// Copies what a file holds, without waiting for the disk.
-    func left(in node: Node) -> LeftContents {
+    /// Copies what a file holds, without waiting for the disk. If the one that leaves it is not the owner, it takes the room of others.
+    func left(in node: Node, by subject: any JournalSubject) -> LeftContents {
         do throws(StoreError) {
             let descriptor = try Self.descriptor(of: node)
             guard let store, try Self.status(of: descriptor).size > 0 else {
                 return LeftContents(nil, in: nil)
             }
-            return LeftContents(try store.copyInHurry(descriptor.descriptor), in: store)
+            let occasion = Occasion(path: node.path, cause: .suspendedWriter, user: subject.requester)
+            let copy = try store.copyInHurry(descriptor.descriptor, for: occasion, need: .possible)
+            return LeftContents(copy, in: store)
         } catch {
             // Too long to be copied, or there is no room: it may never be missed.
             return LeftContents(nil, in: nil, failure: error)
