@@ -50,6 +50,16 @@ struct FullDiskTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log") == "")
     }
 
+    @Test("no step counts on a late copy that has no line yet")
+    func late() async throws {
+        let sandbox = try prepared()
+        let path = sandbox.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try Cramped(path).recordWithoutRoom()
+        }
+        #expect(try sandbox.store().list(under: bytes("a")).count == 2)
+    }
+
     @Test("a copy without room is refused, and nothing of it is left")
     func refused() async throws {
         let sandbox = try prepared()
@@ -144,6 +154,24 @@ private struct Cramped {
             return try check(error == .io(Errno(rawValue: EFBIG)))
         }
         try check(false)
+    }
+
+    func recordWithoutRoom() throws {
+        let store = try store()
+        try setRoom(.max)
+        let copy = try store.copyInHurry(file("a"))
+        try setRoom(3)
+        let id = try store.record(copy, path: bytes("a"), cause: .claim)
+        try check(!store.spare(id))
+        var failure: StoreError?
+        do throws(StoreError) {
+            _ = try store.keepByCopying(file("a"), path: bytes("a"), cause: .claim)
+        } catch {
+            failure = error
+        }
+        try check(failure == .io(Errno(rawValue: EFBIG)))
+        try setRoom(.max)
+        try check(store.keepByCopying(file("a"), path: bytes("a"), cause: .claim) != id)
     }
 
     func openWithoutRoom() throws {
