@@ -49,16 +49,26 @@ final class CycleGround {
     /// From now on only so many may be looked at, until this is called again.
     func allow(_ count: Int) { limit = count < most - steps ? steps + count : most }
 
-    /// Notes so many steps. Whether they may be taken.
+    /// How many may still be looked at.
+    var left: Int { most - steps }
+
+    /// Notes so many steps that were taken. Whether more may be.
     func take(_ count: Int) -> Bool {
         steps += count
+        return !isSpent
+    }
+
+    /// Whether so many steps may be taken; only then they count.
+    func mayTake(_ count: Int) -> Bool {
+        // What is too much for one claim must not use up the steps of the others.
+        if count > limit - steps { steps = max(steps, limit + 1) } else { steps += count }
         return !isSpent
     }
 
     /// Those who wait for a thing and count, in the order of their numbers.
     func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiters[resource] { return known }
-        guard let waiting = arbiter.dockets[resource]?.waiting, take(waiting.count / 8) else {
+        guard let waiting = arbiter.dockets[resource]?.waiting, mayTake(waiting.count / 8) else {
             return ([], [])
         }
         let found = (some(of: waiting.writers), some(of: waiting.readers))
@@ -85,10 +95,12 @@ final class CycleGround {
     /// What programs hold of a thing.
     func holdings(of resource: Resource) -> Holdings {
         if let known = holdings[resource] { return known }
-        let isThrong = arbiter.throngs[resource] != nil
-        guard isThrong || take(arbiter.dockets[resource]?.held.count ?? 0) else { return Holdings() }
-        let groups = arbiter.throng(at: resource).active
-        guard take(groups.count) else { return Holdings() }
+        let throng = arbiter.throngs[resource]
+        guard mayTake(throng?.countOfActive ?? arbiter.dockets[resource]?.held.count ?? 0) else {
+            return Holdings()
+        }
+        let groups = (throng ?? arbiter.throng(at: resource)).active
+        guard throng != nil || take(groups.count) else { return Holdings() }
         var found = Holdings()
         for group in groups where group.kind.mayHang {
             let clan = group.kind.clan
@@ -107,7 +119,7 @@ final class CycleGround {
     /// Holders of a thing within which others wait (D1).
     func outer(at resource: Resource) -> [ClaimID] {
         if let outer { return outer[resource] ?? [] }
-        guard take(arbiter.nested.count) else { return [] }
+        guard mayTake(arbiter.nested.count) else { return [] }
         var found: [Resource: [ClaimID]] = [:]
         for id in arbiter.nested.keys.sorted() {
             guard let claim = arbiter.claims[id], claim.isHeld else { continue }
@@ -121,7 +133,7 @@ final class CycleGround {
     func waitersHungOnByAll(of clan: Throng.Clan) -> [ClaimID] {
         if let known = hungOnByAll[clan] { return known }
         let kinship = arbiter.waiterKinship
-        guard let party = parties[clan], take(kinship.countOfOthers(than: party)) else { return [] }
+        guard let party = parties[clan], mayTake(kinship.countOfOthers(than: party)) else { return [] }
         var found: Set<ClaimID> = []
         kinship.forEachOther(than: party) { id in
             // Of claims of the same process the thread tells.
@@ -141,7 +153,7 @@ final class CycleGround {
         let kinship = arbiter.waiterKinship
         let waiting = kinship.countOfClaims(of: process)
         let threads = holding.groups.reduce(0) { $0 + $1.threads.count }
-        guard waiting > 0, take(min(waiting, threads) + 1) else { return [] }
+        guard waiting > 0, mayTake(min(waiting, threads) + 1) else { return [] }
         let groups = holding.groups
         var found: [ClaimID: ClaimID] = [:]
         let note = { (id: ClaimID, holder: ClaimID) in

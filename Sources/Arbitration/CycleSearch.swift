@@ -1,58 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Goes from one claim on which something hangs to the next (D5).
-///
-/// Each may have so many steps, and then those have the rest that needed more: so nobody's web of claims keeps another's from being
-/// looked at. What is found is kept, though not all were looked at.
-struct CycleHunt {
-    private let ground: CycleGround
-    private var found: [CycleSearch.Cycle] = []
-    /// With whom to begin next time, if not all could be looked at.
-    private(set) var next: ClaimID?
-
-    init(on ground: CycleGround) { self.ground = ground }
-
-    /// D2: through the lowest claim, of those that were found.
-    var cycle: CycleSearch.Cycle? { found.min { $0[0].waiting < $1[0].waiting } }
-
-    mutating func search(from roots: Set<ClaimID>, beginningWith start: ClaimID?) {
-        guard ground.take(roots.count / 16) else {
-            next = start ?? roots.min()
-            return
-        }
-        let sorted = roots.sorted()
-        let first = start.flatMap { start in sorted.firstIndex { $0 >= start } } ?? 0
-        let order = Array(sorted[first...] + sorted[..<first])
-        let large = search(order, at: ground.arbiter.crowd.stepsOfRoot)
-        if next != nil || large.isEmpty { return }
-        _ = search(large, at: .max)
-    }
-
-    /// Returns those that need more.
-    private mutating func search(_ roots: [ClaimID], at most: Int) -> [ClaimID] {
-        var survey = CycleSurvey(on: ground)
-        var large: [ClaimID] = []
-        for root in roots {
-            if ground.isExhausted {
-                next = root
-                return large
-            }
-            ground.allow(most)
-            var (sets, isComplete) = survey.entangled(from: root)
-            for claims in sets {
-                let search = CycleSearch(among: claims, on: ground)
-                if let cycle = search.first() { found.append(cycle) }
-                if ground.isSpent { isComplete = false }
-            }
-            if !isComplete { large.append(root) }
-        }
-        // The next time begins with the one for which there was not enough.
-        if ground.isExhausted { next = roots.last }
-        return large
-    }
-}
-
 /// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
 final class CycleSearch {
     /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
@@ -192,7 +140,7 @@ final class CycleSearch {
     private func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiting[resource] { return known }
         let all = ground.waiters(at: resource)
-        guard ground.take((all.writers.count + all.readers.count) / 8) else { return ([], []) }
+        guard ground.mayTake((all.writers.count + all.readers.count) / 8) else { return ([], []) }
         let found = (all.writers.filter(claims.contains), all.readers.filter(claims.contains))
         waiting[resource] = found
         return found
@@ -201,7 +149,7 @@ final class CycleSearch {
     private func hungOnByAll(_ clan: Throng.Clan) -> [ClaimID] {
         if let known = hungOnByAll[clan] { return known }
         let all = ground.waitersHungOnByAll(of: clan)
-        guard ground.take(all.count / 8) else { return [] }
+        guard ground.mayTake(all.count / 8) else { return [] }
         let found = all.filter(claims.contains)
         hungOnByAll[clan] = found
         return found

@@ -11,8 +11,7 @@ struct CycleWatch: Sendable {
     var steps = 0
     /// Whether things may hang on claims of which that is not noted.
     var isBehind = false
-    /// With whom the next search begins, if the last one could not look at all.
-    var next: ClaimID?
+    var agenda = CycleAgenda()
     /// The second that counts.
     fileprivate(set) var second: UInt64 = 0
 }

@@ -17,20 +17,51 @@ extension Arbiter {
         for id in round where claims[id].map(isHungOn) ?? false { hungOn.insert(id) }
         if cycleWatch.isBehind { catchUpWithHungOn() }
         let roots = mayBeCycles ? (isAll ? hungOn : roots(of: round)) : []
+        if isAll, roots.isEmpty { cycleWatch.agenda = CycleAgenda() }
         guard !roots.isEmpty else { return cycleWatch.isSearching = false }
-        let ground = CycleGround(self, most: crowd.steps - cycleWatch.steps)
-        var hunt = CycleHunt(on: ground)
-        hunt.search(from: roots, beginningWith: cycleWatch.next)
-        cycleWatch.steps += ground.steps
-        counter.add(ground.steps)
-        cycleWatch.next = hunt.next
-        guard let cycle = hunt.cycle else {
+        let (cycles, isComplete) = hunt(from: roots, isAll: isAll)
+        guard let cycle = cycles.first else {
             cycleWatch.isSearching = false
-            return hunt.next != nil ? putOffSearch() : ()
+            return isComplete ? () : putOffSearch()
         }
         // There may be more than one; and what is done about one may end another.
         suspects += isAll ? cycle.map(\.waiting) : Array(round)
         breakUp(cycle, &effects)
+        if !isComplete { breakUp(cycles.dropFirst(), apartFrom: cycle, &effects) }
+    }
+
+    /// The cycles that are found, and whether all was looked at.
+    private mutating func hunt(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleSearch.Cycle], Bool) {
+        let ground = CycleGround(self, most: crowd.steps - cycleWatch.steps)
+        // D5: where the search among all goes on, a search among a few does not change.
+        var hunt = CycleHunt(on: ground, after: isAll ? cycleWatch.agenda : CycleAgenda())
+        hunt.search(from: roots)
+        cycleWatch.steps += ground.steps
+        counter.add(ground.steps)
+        if isAll { cycleWatch.agenda = hunt.agenda }
+        return (hunt.cycles, hunt.isComplete)
+    }
+
+    /// D5: where not all can be looked at, these would be found again only when their turn comes again, and then there may be another
+    /// one with a lower number.
+    private mutating func breakUp(
+        _ cycles: ArraySlice<CycleSearch.Cycle>, apartFrom first: CycleSearch.Cycle, _ effects: inout [Effect]
+    ) {
+        var concerned = Set(first.flatMap(\.claims))
+        var left = crowd.steps
+        for cycle in cycles where concerned.isDisjoint(with: cycle.flatMap(\.claims)) {
+            guard let present = present(cycle, &left), concerned.isDisjoint(with: present.flatMap(\.claims))
+            else { continue }
+            concerned.formUnion(present.flatMap(\.claims))
+            breakUp(present, &effects)
+        }
+    }
+
+    /// What there still is of a cycle: what was done about others may have ended it.
+    private func present(_ cycle: CycleSearch.Cycle, _ left: inout Int) -> CycleSearch.Cycle? {
+        let ground = CycleGround(self, most: left)
+        defer { left -= ground.steps }
+        return CycleSearch(among: Set(cycle.map(\.waiting)), on: ground).first()
     }
 
     /// D2: whether there is anything but queues to wait for: those lead to earlier claims alone.

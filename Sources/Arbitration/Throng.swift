@@ -130,6 +130,7 @@ struct Throng: Sendable {
     /// Whether it takes less to look at one of each kind than at each.
     var hasFewKindsOfWriters: Bool { writers.all.count + pastWriters.all.count <= 256 }
     var active: [Group] { writers.all + readers.all }
+    var countOfActive: Int { writers.all.count + readers.all.count }
     func contains(_ claim: ClaimID) -> Bool { members[claim] != nil }
 
     mutating func insert(_ claim: ClaimID, _ kind: Kind, thread: Int32, isContested: Bool) {

@@ -248,6 +248,24 @@ struct CrowdTests {
         #expect(held == Int(most) + 9)
     }
 
+    /// Rules Y4, Y11: each reader is seen to stand still in a contest of its own, so a writer waits that long for each 64 of them.
+    @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
+    func idleReadersYieldInTurn(readers: UInt64, turns: UInt64) {
+        let bounds = Bounds()
+        var talk = Conversation(bounds)
+        for number in 1...readers { talk.claim(number, .read(), Self.wanted) }
+        talk.claim(1_000, .write(.updating), Self.wanted, by: .process(5))
+        while talk.granted.isEmpty, let next = talk.wakes.next {
+            talk.tick(at: next)
+            for case .observe(let id) in talk.effects where talk.granted.isEmpty {
+                talk.tell(.observed(id, .reading(position: 0)))
+            }
+        }
+        let once = bounds.readerIdle.nanoseconds + bounds.glance.nanoseconds
+        #expect(talk.granted == [ClaimID(1_000)])
+        #expect(talk.now == Instant(nanoseconds: once * turns))
+    }
+
     /// Rule Q5: a writer's program passes all that it keeps out, however many those are.
     @Test func aCrowdedQueueIsPassedByTheHoldersProgram() {
         var talk = Self.crowd(300, of: 3, Self.patient)
