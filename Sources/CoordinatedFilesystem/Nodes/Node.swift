@@ -219,7 +219,7 @@ final class Node: DescriptorKeeper {
                 return try findDescriptor(unless: &stale)
             } catch {
                 if isLast {
-                    stale?.state.withLock { $0.staleness.note(at: MonotonicClock.nanoseconds) }
+                    stale?.noteStaleBelow()
                     throw .stale
                 }
                 sched_yield()
@@ -228,6 +228,8 @@ final class Node: DescriptorKeeper {
     }
 
     var renames: RenamesUnderWay { context.renames }
+    /// A name of the directory was lost.
+    func noteStaleBelow() { state.withLock { $0.staleness.note(at: MonotonicClock.nanoseconds) } }
     /// Whether a name of the directory was lost a moment ago.
     var isStaleBelow: Bool { state.withLock { $0.staleness.isRecent(at: MonotonicClock.nanoseconds) } }
 

@@ -301,6 +301,7 @@ extension CoordinatedFilesystem {
             if isGone { handle.state.withLock { $0.writesToOrphan = true } }
             return
         }
+        node.parent?.noteStaleBelow()
         throw .stale
     }
 
