@@ -14,7 +14,7 @@ deletions=(unlink remove)
 choose_sizes() {
     if [[ -z $quick ]]; then
         mebibytes=128 places=10000 directories=100 files=50 names=2000 git_directories=40 git_files=50 passes=5
-        presented=9 handed=9 commits=200 units=24 crowd_directories=100 crowd_files=1000 parked=10000
+        presented=9 handed=9 commits=200 units=24 crowd_directories=100 crowd_files=1000 parked=8000
     else
         mebibytes=8 places=100 directories=5 files=20 names=50 git_directories=4 git_files=5 passes=2
         presented=5 handed=2 commits=5 units=3 crowd_directories=5 crowd_files=20 parked=100
