@@ -60,7 +60,7 @@ final class CycleGround {
 
     /// Whether so many steps may be taken; only then they count.
     func mayTake(_ count: Int) -> Bool {
-        // What is too much for one claim must not use up the steps of the others.
+        // A claim that takes too much must not use up the steps of the others.
         if count > limit - steps { steps = max(steps, limit + 1) } else { steps += count }
         return !isSpent
     }

@@ -295,7 +295,7 @@ extension Arbiter {
         shaken += held.readers.filter { contests[$0] == nil } + held.writers.filter { contests[$0] == nil }
     }
 
-    /// What is known of a holder has changed.
+    /// A holder has changed: its group is looked for again.
     mutating func renewInThrongs(_ holder: ClaimID) {
         if throngs.isEmpty { return }
         guard let claim = claims[holder], claim.isHeld else { return }

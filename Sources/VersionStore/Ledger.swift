@@ -61,7 +61,7 @@ struct Ledger: Sendable {
 
     private struct Shared: Sendable {
         let owner: UInt32
-        /// Who came first.
+        /// The user that caused its first version.
         let causer: Causer
         var names = 0
         var room = 0
@@ -70,7 +70,7 @@ struct Ledger: Sendable {
         /// When it was seen last that it has names outside the store.
         var elsewhere: Int64?
 
-        /// What is charged beyond its names.
+        /// The bytes charged beyond its names.
         var excess: Int { max(room - Ledger.leastRoom, 0) }
     }
 
@@ -214,7 +214,7 @@ extension Ledger.Item {
 extension Ledger {
     typealias Choice = (KeptID) -> Bool
 
-    /// What is wanted of versions that are to go.
+    /// A search for versions that may go, and what they are to free.
     struct Wish {
         /// What counts as room.
         enum Measure {
@@ -310,7 +310,7 @@ extension Ledger {
         private var freedByFiles = 0
         private(set) var names: [KeptID] = []
         private var freedByNames = 0
-        /// What is spared this time.
+        /// The bytes of versions that stay this time.
         private var withheld = 0
 
         init(_ wish: Wish) { self.wish = wish }

@@ -273,7 +273,8 @@ extension KeptFiles {
         drop(ids, because: reason)
     }
 
-    /// What is not logged. A version stays on which another step counts as well, or one has counted since a moment.
+    /// Drops versions without a line of the log for people. A version stays if another step counts on it as well, or if a step has
+    /// counted on it since a moment.
     func letGo(ofKnown ids: [KeptID], because reason: String, unlessNeededSince moment: Int64?) {
         let known: [KeptID] = state.withLock { state in
             let known = ids.filter { id in

@@ -78,7 +78,7 @@ extension KeptFiles {
 
     /// How old versions are when the store is opened (D211). From then on a clock counts that does not jump.
     private struct Ages {
-        /// What is the same moment: the time that has passed by the log, and the clock that does not jump.
+        /// Two readings of one moment: the time that has passed by the log, and the clock that does not jump.
         let passed: Int64
         let steadyNow: Int64
 

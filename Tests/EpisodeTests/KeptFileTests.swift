@@ -119,7 +119,7 @@ struct KeptFileTests {
         // It is kept for another suspended writer as well.
         #expect(try renew(4, .writer, for: [writer, other]) == [] && leave(7) == [Self.id(5)])
         #expect(try leave(8) == [Self.id(6)] && leave(9) == [])
-        // What is in no list comes into none.
+        // A version that is in no list comes into none.
         #expect(try renew(0, .others, for: [writer]) == [] && leave(10) == [Self.id(7)])
     }
 

@@ -29,7 +29,7 @@ import Testing
 
     private let turns: OpeningTurns
     private let threads = Threads()
-    /// What is done after a while.
+    /// The watch of a line, which the test lets run when it says so.
     private let timers = Threads()
     private let begun = Begun()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoordinatedFilesystem
 
-/// What is done about changes of rights around a mount of which the kernel has lost some (D215).
+/// The steps that follow when the kernel has lost news of changed rights around a mount (D215).
 @Suite("Very many changes of rights around a mount")
 struct RightsPaceTests {
     private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }

@@ -142,7 +142,7 @@ extension Mounted {
                 let document = mount.path + "/two/document"
                 let (holder, other) = (try Actor(), try Actor())
                 for step in ["unlink", "replace"] {
-                    // What is kept a second time within a minute is not listed again.
+                    // Equal contents that are kept again within a minute are not listed again.
                     try other.must("put", document, step + " ")
                     try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
                     try holder.must("write", "h", "more")

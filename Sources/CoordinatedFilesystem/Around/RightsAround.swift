@@ -103,7 +103,7 @@ final class RightsAround: Sendable {
 
 /// When changes of rights are looked at, and when there are too many for that.
 ///
-/// Who changes very many loses the kernel's news of them. To doubt all attributes then takes a fifth of a second where the kernel knows
+/// The kernel drops its news if a program changes very many files at once. To doubt all attributes then takes a fifth of a second where the kernel knows
 /// 100,000 files, so it is done once; until no more is lost for a while, attributes are believed for a second (D215).
 struct RightsPace: Sendable {
     enum Step: Sendable { case look, doubtAll, drop }
