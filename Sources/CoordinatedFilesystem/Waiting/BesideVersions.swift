@@ -87,7 +87,7 @@ struct BesideVersions: Sendable {
 
     /// The suspended writers that a version is kept for.
     struct Writers {
-        let handles: [HandleID]
+        private let found: [Handle]
         /// There are others that are not among these.
         let areMore: Bool
 
@@ -95,8 +95,15 @@ struct BesideVersions: Sendable {
 
         /// `found`: one more than are looked at, if there are.
         init(_ found: [any Claimant]) {
-            handles = found.prefix(mostWriters).compactMap { ($0 as? Handle)?.id }
+            self.found = found.prefix(mostWriters).compactMap { $0 as? Handle }
             areMore = found.count > mostWriters
+        }
+
+        var handles: [HandleID] { found.map(\.id) }
+
+        /// A handle may have closed before a version was entered for it.
+        func settleClosed() {
+            for handle in found where handle.state.withLock({ $0.isClosed }) { handle.settleVersions() }
         }
     }
 
@@ -189,6 +196,7 @@ extension Keeper {
             gone = node.state.withLock {
                 $0.besides.insert(version, insteadOf: former, from: origin, for: writers.handles)
             }
+            writers.settleClosed()
         } catch {
             // It stays, no more.
             return
@@ -203,6 +211,7 @@ extension Keeper {
         guard let store, store.spare(id) else { return false }
         let moment = store.moment()
         let gone = node.state.withLock { $0.besides.renew(id, from: origin, for: writers.handles) }
+        writers.settleClosed()
         letGo(of: gone, chosenAt: moment, for: writers)
         // Another step may have chosen it to go before that. From here on that step leaves it.
         return store.spare(id)

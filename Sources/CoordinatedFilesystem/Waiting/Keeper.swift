@@ -77,6 +77,8 @@ final class Keeper: Sendable {
         let seen = Look(stamp: Stamp(status), isDoubtful: isBlurred(status))
         let first = try keep(node, because: cause, by: subject)
         guard let store else { return step() }
+        // After the step the subject may have closed, and its claim tells no more beside what it was.
+        let writers = writers(beside: subject, because: cause)
         let occasion = Occasion(
             path: node.path, cause: cause, closed: Self.closedDirectories(above: node),
             user: subject?.requester)
@@ -88,7 +90,7 @@ final class Keeper: Sendable {
             let id = try store.record(
                 copy, path: occasion.path, cause: cause, closed: occasion.closed, by: occasion.user)
             note(id, cause, of: node, by: subject)
-            enter(id, of: node, from: .writer, for: writers(beside: subject, because: cause))
+            enter(id, of: node, from: .writer, for: writers)
         } catch {
             engine.say("went over what was written last and is not kept (\(error))", Account { node.path })
         }
