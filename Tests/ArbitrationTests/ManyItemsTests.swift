@@ -69,3 +69,39 @@ struct ManyItemsTests {
         #expect(told() == [356, 357, 358].map { ItemID($0) })
     }
 }
+
+@Suite("A dictionary whose entries are gone")
+struct SparseDictionaryTests {
+    private final class HashCount {
+        var hashes = 0
+    }
+
+    private struct Key: Hashable {
+        let number: Int
+        let count: HashCount
+
+        static func == (one: Key, other: Key) -> Bool { one.number == other.number }
+
+        func hash(into hasher: inout Hasher) {
+            count.hashes += 1
+            hasher.combine(number)
+        }
+    }
+
+    @Test("gives back its room, and all removals cost a few hashes each")
+    func sparseDictionaryShrinks() {
+        let (entries, remaining) = (16_384, 100)
+        let count = HashCount()
+        var dictionary: [Key: Int] = [:]
+        for number in 0..<entries { dictionary[Key(number: number, count: count)] = number }
+        let (full, added) = (dictionary.capacity, count.hashes)
+        for number in remaining..<entries {
+            dictionary[Key(number: number, count: count)] = nil
+            dictionary.shrinkIfSparse()
+        }
+        #expect(dictionary.count == remaining)
+        #expect(dictionary.values.sorted() == Array(0..<remaining))
+        #expect(dictionary.capacity < full / 8)
+        #expect(count.hashes - added < 4 * entries)
+    }
+}
