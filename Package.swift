@@ -79,7 +79,7 @@ let package = Package(
         room("CoordinationEngine", imports: ["Arbitration", "Coordination", "LinuxSystem"]),
         room("VersionStore", imports: ["Coordination", "LinuxSystem"]),
         room(
-            "CoordinatedFilesystem",
+            "FilesystemServer",
             imports: ["CoordinationEngine", "Coordination", "FuseBridge", "LinuxSystem", "VersionStore"]),
         room(
             "ControlServer",
@@ -104,7 +104,7 @@ let package = Package(
             name: "truce",
             dependencies: [
                 "ConfigurationFiles", "ControlClient", "ControlProtocol", "ControlServer",
-                "CoordinatedFilesystem", "Coordination",
+                "FilesystemServer", "Coordination",
                 "CoordinationEngine", "FuseBridge", "LinuxSystem", "VersionStore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -136,9 +136,9 @@ let package = Package(
             of: ["Arbitration", "CoordinationEngine", "Coordination", "LinuxSystem", "TestSupport"]),
         tests("LinuxSystemTests", of: ["CTestSupport", "LinuxSystem", "TestSupport"]),
         tests(
-            "EpisodeTests",
+            "FilesystemServerTests",
             of: [
-                "CFuse", "ConfigurationFiles", "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
+                "CFuse", "ConfigurationFiles", "FilesystemServer", "Coordination", "CoordinationEngine",
                 "FuseBridge", "LinuxSystem", "VersionStore",
             ]),
         tests(

@@ -10,7 +10,7 @@ package struct RuleFile: Sendable {
     /// Each name is compared with the names of programs that others wait for.
     package static let mostNames = 500
     /// The kernel cuts a program's name off there.
-    package static let nameLength = 15
+    package static let kernelNameLength = 15
 
     /// In the order in which they decide.
     package let programs: [ProgramRule]
@@ -144,8 +144,8 @@ private enum ProgramName {
             return "it has a control character; take that out"
         }
         let bytes = Array(name.utf8)
-        if bytes.contains(star), cut(name).count(where: { $0 != star }) > RuleFile.nameLength {
-            let length = RuleFile.nameLength
+        if bytes.contains(star), cut(name).count(where: { $0 != star }) > RuleFile.kernelNameLength {
+            let length = RuleFile.kernelNameLength
             return "a name has \(length) bytes at most, so it fits none; write less beside the '*'"
         }
         return nil
@@ -157,6 +157,7 @@ private enum ProgramName {
     static func cut(_ name: String) -> [UInt8] {
         let bytes = Array(name.utf8)
         let beginning = bytes.prefix { $0 != star }
-        return beginning.count >= RuleFile.nameLength ? Array(beginning.prefix(RuleFile.nameLength)) : bytes
+        return beginning.count >= RuleFile.kernelNameLength
+            ? Array(beginning.prefix(RuleFile.kernelNameLength)) : bytes
     }
 }

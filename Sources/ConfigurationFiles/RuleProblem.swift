@@ -14,7 +14,7 @@ package struct RuleProblem: Error, Hashable, Sendable {
 
     /// `/etc/truce/truce.toml:3: unknown key …`
     package func text(in path: String) -> String {
-        path.shown + (line.map { ":\($0)" } ?? "") + ": " + message.shown
+        path.printable + (line.map { ":\($0)" } ?? "") + ": " + message.printable
     }
 }
 

@@ -11,7 +11,7 @@ package struct Rules: Sendable {
         package var problem: RuleProblem?
 
         /// The faults, for people.
-        package var complaint: String? {
+        package var problemText: String? {
             problem.map { $0.text(in: path) + "; nothing of that file is in force" }
         }
     }
@@ -73,7 +73,7 @@ package struct Rules: Sendable {
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
     /// The faults, one sentence for each file.
-    package var problems: [String] { sources.compactMap(\.complaint) }
+    package var problems: [String] { sources.compactMap(\.problemText) }
 }
 
 extension RuleFile {

@@ -19,19 +19,19 @@ package enum MountFinder {
 
     /// A mount answers its own user and root, and nobody else may unmount it.
     package static func checkOwner(of mount: MountEntry) throws(ClientFailure) {
-        guard !mayAsk(mount), let owner = mount.user else { return }
+        guard !mayConnect(mount), let owner = mount.user else { return }
         throw ClientFailure(
             .denied,
-            "the mount at '\(mount.mountpoint.shown)' belongs to user \(owner); ask that user, or root")
+            "the mount at '\(mount.mountpoint.printable)' belongs to user \(owner); ask that user, or root")
     }
 
-    package static func mayAsk(_ mount: MountEntry) -> Bool {
+    package static func mayConnect(_ mount: MountEntry) -> Bool {
         guard let owner = mount.user else { return true }
         return geteuid() == 0 || owner == geteuid()
     }
 
     /// A mount by root that others may use answers them as well, as far as their rights to files go.
-    static func checkMayAsk(_ mount: MountEntry) throws(ClientFailure) {
+    static func checkMayConnect(_ mount: MountEntry) throws(ClientFailure) {
         let isShared = mount.user == 0 && mount.fileSystemOptions.contains("allow_other")
         if !isShared { try checkOwner(of: mount) }
     }

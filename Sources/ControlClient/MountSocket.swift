@@ -13,14 +13,14 @@ package struct MountSocket: ~Copyable {
 
     /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
     package init(to mount: MountEntry) throws(ClientFailure) {
-        try MountFinder.checkMayAsk(mount)
+        try MountFinder.checkMayConnect(mount)
         let socket = try Self.reaching(mount) { () throws(Errno) in
             try Self.connect(to: mount)
         }
         let peer = try Self.reaching(mount) { () throws(Errno) in try PeerCredentials(of: socket.rawValue) }
         let mayServe = peer.user == 0 || peer.user == geteuid() || (geteuid() == 0 && peer.user == mount.user)
         guard mayServe else {
-            let place = mount.mountpoint.shown
+            let place = mount.mountpoint.printable
             throw ClientFailure(
                 .denied, "the mount at '\(place)' is served by user \(peer.user), whom you need not trust")
         }
@@ -33,7 +33,7 @@ package struct MountSocket: ~Copyable {
 
     /// Where the control socket of a mount is for the caller; or the one for all who are served.
     package static func path(of mount: MountEntry, isShared: Bool = false) throws(ClientFailure) -> [UInt8] {
-        try MountFinder.checkMayAsk(mount)
+        try MountFinder.checkMayConnect(mount)
         do throws(Errno) {
             if !isShared, let own = try ownPath(of: mount) { return own }
             return try attribute("user.truce.socket", of: mount)
@@ -59,7 +59,7 @@ package struct MountSocket: ~Copyable {
 
     /// Nil for whom there is none. The daemon may also be older than this program.
     private static func ownPath(of mount: MountEntry) throws(Errno) -> [UInt8]? {
-        guard MountFinder.mayAsk(mount) else { return nil }
+        guard MountFinder.mayConnect(mount) else { return nil }
         do throws(Errno) {
             return try attribute("user.truce.socket.owner", of: mount)
         } catch .noAttribute {
@@ -85,9 +85,9 @@ package struct MountSocket: ~Copyable {
     }
 
     private static func unreachable(_ error: Errno, _ mount: MountEntry) -> ClientFailure {
-        let place = mount.mountpoint.shown
+        let place = mount.mountpoint.printable
         let isInPlace = mount.source == mount.mountpoint
-        let places = isInPlace ? place : "\(mount.source.shown) \(place)"
+        let places = isInPlace ? place : "\(mount.source.printable) \(place)"
         return switch error {
         case .notConnected:
             ClientFailure(

@@ -5,7 +5,7 @@ package import LinuxSystem
 package struct MountedPath: Hashable, Sendable {
     package let mount: MountEntry
     /// Below the root of the mount, as the protocol has it: empty for the root itself.
-    package let inside: [UInt8]
+    package let pathInMount: [UInt8]
 
     /// Of what a path leads to.
     package init(_ path: [UInt8]) throws(ClientFailure) {
@@ -24,27 +24,27 @@ package struct MountedPath: Hashable, Sendable {
         do throws(Errno) {
             resolved = try resolve(path)
         } catch .noEntry {
-            throw ClientFailure(.notFound, "'\(path.shown)' does not exist")
+            throw ClientFailure(.notFound, "'\(path.printable)' does not exist")
         } catch {
-            throw ClientFailure(.failed, "'\(path.shown)' cannot be looked at: \(error)")
+            throw ClientFailure(.failed, "'\(path.printable)' cannot be looked at: \(error)")
         }
         guard let mount = try MountFinder.table().containing(resolved), mount.isTruce else {
-            throw ClientFailure(.notFound, "'\(resolved.shown)' is not in a folder mounted by truce")
+            throw ClientFailure(.notFound, "'\(resolved.printable)' is not in a folder mounted by truce")
         }
         self.mount = mount
-        inside = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
+        pathInMount = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
     }
 
     /// For a mount that is known.
-    package init(_ inside: [UInt8], in mount: MountEntry) {
+    package init(_ pathInMount: [UInt8], in mount: MountEntry) {
         self.mount = mount
-        self.inside = inside
+        self.pathInMount = pathInMount
     }
 
     /// Where something in the mount is for everybody else.
-    package func absolute(_ inside: [UInt8]) -> [UInt8] {
-        mount.mountpoint + (inside.isEmpty ? [] : [UInt8(ascii: "/")]) + inside
+    package func absolute(_ pathInMount: [UInt8]) -> [UInt8] {
+        mount.mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
     }
 
-    package var absolute: [UInt8] { absolute(inside) }
+    package var absolute: [UInt8] { absolute(pathInMount) }
 }

@@ -11,7 +11,7 @@ package enum StandInMount {
 
     /// The directory is absolute, without links, and without anything that the mount table would escape.
     package static func serve(directory: [UInt8], by socket: [UInt8]) {
-        let line = "0 0 0:0 / \(directory.shown) rw - fuse.truce truce rw,user_id=\(geteuid())\n"
+        let line = "0 0 0:0 / \(directory.printable) rw - fuse.truce truce rw,user_id=\(geteuid())\n"
         let mount = MountTable(parsing: Array(line.utf8)).entries.first
         standIn.withLock { $0 = mount.map { ($0, socket) } }
     }

@@ -29,77 +29,82 @@ package struct ControlledMount: Hashable, Sendable {
 
 /// Accepts clients and hands each a ``ClientConnection``; an idle one costs a descriptor and no time.
 package final class ControlServer: Sendable {
-    private let service: Service
+    private let services: SharedServices
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     /// Of the same socket, which others have descriptors of: closing one does not keep it from listening.
-    private let knocking: OwnedDescriptor
-    private let roster: NIOLoopBoundBox<Roster>
+    private let listenerDescriptor: OwnedDescriptor
+    private let connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
     /// Where everybody else comes in, if anybody may.
-    private let entrance: SharedEntrance?
+    private let sharedAcceptor: SharedSocketAcceptor?
     /// How long a file system may keep the end.
-    private static let patience = TimeAmount.seconds(5)
+    private static let stopTimeout = TimeAmount.seconds(5)
 
     /// `shared` is the socket that everybody may connect to, where the mount has one besides its owner's. `eventMemory` is how long
     /// events are remembered when nobody is subscribed.
     package init(
         on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
         at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
-        kept: (any KeptContents)?, engine: Engine, documents: any DocumentSource,
-        below source: any SourceLooking,
+        preservedVersions: (any PreservedVersions)?, engine: Engine, documents: any DocumentSource,
+        below source: any SourceInspector,
         eventMemory: Duration = .seconds(ProtocolLimits.eventSeconds),
         log: @escaping @Sendable (String) -> Void
     ) throws {
-        knocking = try OwnedDescriptor.duplicating(socket.rawValue)
+        listenerDescriptor = try OwnedDescriptor.duplicating(socket.rawValue)
         let watch = try ProcessWatch()
-        let (readers, desk) = (Desk(), Desk())
+        let (readQueue, workQueue) = (FairWorkQueue(), FairWorkQueue())
         group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let feed = try loop.submit {
             NIOLoopBound(
                 EventFeed(
-                    engine: engine, documents: documents, memory: TimeAmount(eventMemory), desk: desk,
+                    engine: engine, documents: documents, retention: TimeAmount(eventMemory),
+                    workQueue: workQueue,
                     loop: loop),
                 eventLoop: loop)
         }.wait()
-        let service = Service(
-            mount: mount, status: status, kept: kept, engine: engine, documents: documents, source: source,
-            feed: feed, log: log, watch: watch, looks: RecentLooks(at: source),
-            resting: try loop.submit { NIOLoopBound(Crowd(), eventLoop: loop) }.wait(), desk: desk,
-            readers: readers)
-        let roster = NIOLoopBoundBox.makeBoxSendingValue(Roster(of: service), eventLoop: group.next())
+        let services = SharedServices(
+            mount: mount, status: status, preservedVersions: preservedVersions, engine: engine,
+            documents: documents, source: source,
+            feed: feed, log: log, watch: watch, rightsCache: RightsCache(at: source),
+            readThrottle: try loop.submit { NIOLoopBound(ReadThrottle(), eventLoop: loop) }.wait(),
+            workQueue: workQueue,
+            readQueue: readQueue)
+        let connectionRegistry = NIOLoopBoundBox.makeBoxSendingValue(
+            ConnectionRegistry(of: services), eventLoop: group.next())
         listener = try ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptFaults(log: log))
+                    try channel.pipeline.syncOperations.addHandler(AcceptErrorHandler(log: log))
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
-            .childChannelInitializer { Self.admit($0, to: service, by: roster) }
+            .childChannelInitializer { Self.admit($0, to: services, by: connectionRegistry) }
             .withBoundSocket(socket.release())
             .wait()
-        self.roster = roster
-        self.service = service
+        self.connectionRegistry = connectionRegistry
+        self.services = services
         if let shared = consume shared {
-            let entrance = SharedEntrance(
+            let sharedAcceptor = SharedSocketAcceptor(
                 shared, isGuest: { $0 != 0 && $0 != mount.user }, log: log
-            ) { Self.take($0, on: loop, to: service, by: roster) }
-            try entrance.open(at: rate)
-            self.entrance = entrance
+            ) { Self.take($0, on: loop, to: services, by: connectionRegistry) }
+            try sharedAcceptor.open(at: rate)
+            self.sharedAcceptor = sharedAcceptor
         } else {
-            entrance = nil
+            sharedAcceptor = nil
         }
     }
 
     /// Serves a connection that was accepted elsewhere.
     private static func take(
-        _ socket: CInt, on loop: any EventLoop, to service: Service, by roster: NIOLoopBoundBox<Roster>
+        _ socket: CInt, on loop: any EventLoop, to services: SharedServices,
+        by connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
     ) {
         ClientBootstrap(group: loop)
             .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelInitializer { admit($0, to: service, by: roster) }
+            .channelInitializer { admit($0, to: services, by: connectionRegistry) }
             .withConnectedSocket(socket)
-            .whenFailure { service.log("a control connection cannot be served: \($0)") }
+            .whenFailure { services.log("a control connection cannot be served: \($0)") }
     }
 
     /// Refuses whoever connects now, closes every connection, and gives back what they had in the engine.
@@ -109,35 +114,38 @@ package final class ControlServer: Sendable {
     package func stop() throws {
         let loop = listener.eventLoop
         // A connection that has come in by then is on its way to the loop, and among those that are closed.
-        entrance?.close()
+        sharedAcceptor?.close()
         listener.close(promise: nil)
-        try loop.flatSubmit { [roster, feed = service.feed] in
+        try loop.flatSubmit { [connectionRegistry, feed = services.feed] in
             // The socket's name may be there for long, until the last file is closed.
-            UnixSocket.refuseAll(on: self.knocking)
+            UnixSocket.refuseAll(on: self.listenerDescriptor)
             feed.value.close()
-            return roster.value.closeAll(on: loop)
+            return connectionRegistry.value.closeAll(on: loop)
         }.wait()
         // What they had is given back on the desk; but for an event feed that is only now being registered.
-        let areDone = try [service.desk, service.readers].map {
-            try $0.finish(on: loop, within: Self.patience)
+        let areDone = try [services.workQueue, services.readQueue].map {
+            try $0.finish(on: loop, within: Self.stopTimeout)
         }
-        service.watch.stop()
+        services.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
         // The feed may have begun only now.
-        if try areDone == [true, true] && service.desk.finish(on: loop, within: Self.patience) { return }
-        service.log("the control socket is closed while a client's request still waits for a file system")
+        if try areDone == [true, true] && services.workQueue.finish(on: loop, within: Self.stopTimeout) {
+            return
+        }
+        services.log("the control socket is closed while a client's request still waits for a file system")
     }
 
     /// For who goes on without it after ``stop()``.
     package func endThreads() throws {
-        try service.desk.end()
-        try service.readers.end()
+        try services.workQueue.end()
+        try services.readQueue.end()
         try group.syncShutdownGracefully()
     }
 
     private static func admit(
-        _ channel: any Channel, to service: Service, by roster: NIOLoopBoundBox<Roster>
+        _ channel: any Channel, to services: SharedServices,
+        by connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
     ) -> EventLoopFuture<Void> {
         channel.eventLoop.makeCompletedFuture {
             let pipeline = channel.pipeline.syncOperations
@@ -145,10 +153,12 @@ package final class ControlServer: Sendable {
                 let peer = try pipeline.withUnsafeTransportIfAvailable(
                     of: NIOBSDSocket.Handle.self, { try Peer(of: $0) })
             else { throw ChannelError.operationUnsupported }
-            let connection = ClientConnection(of: peer, on: channel, to: service)
-            connection.refusal = roster.value.admit(connection)
+            let connection = ClientConnection(of: peer, on: channel, to: services)
+            connection.refusal = connectionRegistry.value.admit(connection)
             try pipeline.addHandler(connection)
-            channel.closeFuture.assumeIsolated().whenComplete { _ in roster.value.leave(connection) }
+            channel.closeFuture.assumeIsolated().whenComplete { _ in
+                connectionRegistry.value.leave(connection)
+            }
         }
     }
 }
@@ -157,7 +167,7 @@ package final class ControlServer: Sendable {
 ///
 /// NIO's own `AcceptBackoffHandler` holds back reads, but after an error NIO tries again without one, at once and
 /// for as long as somebody waits to be accepted.
-private final class AcceptFaults: ChannelInboundHandler {
+private final class AcceptErrorHandler: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
     private static let pause = TimeAmount.milliseconds(200)

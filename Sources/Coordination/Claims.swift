@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One access that is claimed.
-public struct Request: Hashable, Sendable {
+public struct ClaimRequest: Hashable, Sendable {
     /// What stands behind a claim, and with it how long the claim lasts and for whom it waits.
     public enum Nature: String, Hashable, Sendable, CaseIterable {
         /// An open handle of an unmodified program: ends with the handle, and yields when contested.
@@ -14,7 +14,7 @@ public struct Request: Hashable, Sendable {
         case nameChange
         /// A name that its party vacated in the middle of a save: granted like a name change, and ends
         /// when the name is filled again or its window closes.
-        case episode
+        case pendingSave = "episode"
         /// An access that was asked for over the control socket: ends when its holder says so or dies, and is
         /// waited for by everybody, changes of names included.
         case aware
@@ -40,7 +40,7 @@ public struct Request: Hashable, Sendable {
     }
 
     /// What lets two handles of one item be held beside each other, though one of them writes.
-    public struct Conduct: OptionSet, Hashable, Sendable {
+    public struct AccessPattern: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -60,7 +60,7 @@ public struct Request: Hashable, Sendable {
     public let claim: ClaimID
     public let nature: Nature
     /// Of a handle.
-    public let conduct: Conduct
+    public let accessPattern: AccessPattern
     public let first: Part
     // One or none; in an array, because nearly all requests have none and are copied often.
     private var extra: [Extra] = []
@@ -84,11 +84,12 @@ public struct Request: Hashable, Sendable {
     public var isSimple: Bool { extra.isEmpty }
 
     public init(
-        _ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = [], conduct: Conduct = []
+        _ claim: ClaimID, _ nature: Nature, _ first: Part, _ rest: [Part] = [],
+        accessPattern: AccessPattern = []
     ) {
         self.claim = claim
         self.nature = nature
-        self.conduct = conduct
+        self.accessPattern = accessPattern
         self.first = first
         if !rest.isEmpty { extra = [Extra(rest: rest)] }
     }
@@ -115,13 +116,13 @@ public enum Observation: Hashable, Sendable {
     /// be seen is always the same, and is not.
     case unchanged(position: Int64)
     /// A writer that created or truncated the file and has written nothing since.
-    case untouched
+    case emptied
     /// A writer that has changed the file; equal stamps mean no change in between.
     case dirty(stamp: UInt64)
     /// A reader that has read everything, and has had the time to find out that it has.
     case atEnd
     /// A reader that has come to the end of the data, and may not have found out yet that there is no more.
-    case finishing(position: Int64)
+    case atEndUnconfirmed(position: Int64)
     /// A reader in the middle of the file. A position that cannot be seen is always the same.
     case reading(position: Int64)
 }
@@ -129,7 +130,7 @@ public enum Observation: Hashable, Sendable {
 /// Why a claim was granted, and over whom.
 public struct Grant: Hashable, Sendable {
     /// A held write claim of somebody else that a write went over.
-    public struct Passed: Hashable, Sendable {
+    public struct Preemption: Hashable, Sendable {
         public let claim: ClaimID
         /// Nothing was ever seen to have changed under it.
         public let isClean: Bool
@@ -150,18 +151,18 @@ public struct Grant: Hashable, Sendable {
 
     public let basis: Basis
     /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
-    public let passed: [Passed]
+    public let preempted: [Preemption]
     /// Whether there are more than are listed: nothing is known of those.
-    public let passesMore: Bool
+    public let preemptsMore: Bool
     /// Presenters that refused or were silent, and that a write goes ahead over. Empty for reads.
     public let unanswered: [PresenterID]
 
     public init(
-        basis: Basis, passed: [Passed] = [], passesMore: Bool = false, unanswered: [PresenterID] = []
+        basis: Basis, preempted: [Preemption] = [], preemptsMore: Bool = false, unanswered: [PresenterID] = []
     ) {
         self.basis = basis
-        self.passed = passed
-        self.passesMore = passesMore
+        self.preempted = preempted
+        self.preemptsMore = preemptsMore
         self.unanswered = unanswered
     }
 }
@@ -182,7 +183,7 @@ public enum Suspension: String, Hashable, Sendable {
     /// program. Nobody is forced.
     case yielded
     /// A reader that stood still.
-    case stoodStill
+    case readerStalled = "stoodStill"
     /// A writer that has changed nothing yet: readers pass, writers wait on.
     case unchanged
     /// A dirty writer that did not change the file for `idle`: readers pass, writers wait on.

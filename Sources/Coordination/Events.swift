@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One fact about the world, as told to the arbiter.
-public enum Event: Hashable, Sendable {
-    case claimed(Request)
+public enum ArbiterEvent: Hashable, Sendable {
+    case claimed(ClaimRequest)
     /// Who made a claim; follows ``Effect/identify(_:)``, once per claim.
     indirect case identified(ClaimID, Party)
     /// Follows ``Effect/observe(_:)``. The claim may have ended meanwhile.
@@ -25,7 +25,7 @@ public enum Event: Hashable, Sendable {
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
     /// A directory is there, or is a package from now on, or none any more. Told before anything in it is named; its
     /// parent is told before it.
-    case placed(ItemID, Directory)
+    case placed(ItemID, DirectoryInfo)
     /// Nobody will name this directory again; there is nothing in it that anybody has named and not forgotten.
     case forgotten(ItemID)
     /// A symbolic link leads elsewhere now.
@@ -49,7 +49,7 @@ public enum Event: Hashable, Sendable {
     /// A presenter is at work on an answer.
     case progressed(QuestionID)
     /// Its presenter has made others wait too long already: so much is it given in all, and not what it had.
-    case hurried(QuestionID, Span)
+    case hurried(QuestionID, TimeSpan)
     /// Contents or attributes of an item were written: under a claim that is about to end, or under none. Equal
     /// stamps mean that nothing has changed in between.
     indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
@@ -80,22 +80,22 @@ public enum Effect: Hashable, Sendable {
     case retarget(ClaimID, from: ItemID, to: ItemID)
     /// A cycle was found; what is done about it follows.
     indirect case deadlock(Deadlock)
-    /// Put a request to a presenter; ``Event/answered(_:by:_:)`` follows, or its deadline.
+    /// Put a request to a presenter; ``ArbiterEvent/answered(_:by:_:)`` follows, or its deadline.
     indirect case ask(Question)
     /// The deadline of a request came first.
     indirect case forfeit(Question, isDemoted: Bool)
     /// Tell a presenter; what is told to one presenter must reach it in this order, requests included.
     indirect case tell(Notice)
-    /// Send ``Event/tick`` at this moment, or earlier.
+    /// Send ``ArbiterEvent/tick`` at this moment, or earlier.
     case wake(at: Instant)
 }
 
 /// A cycle of claims of which none can go on.
 public struct Deadlock: Hashable, Sendable {
     /// What is done about it.
-    public enum Way: String, Hashable, Sendable, CaseIterable {
+    public enum Resolution: String, Hashable, Sendable, CaseIterable {
         /// A waiting claim goes before others that wait, because nobody holds what it wants.
-        case passes
+        case overtakes = "passes"
         /// A handle lets everybody pass.
         case suspends
         /// An access over the control socket fails.
@@ -106,13 +106,13 @@ public struct Deadlock: Hashable, Sendable {
 
     /// Each waits for the next, or cannot end before it; the last for the first.
     public let cycle: [ClaimID]
-    public let way: Way
+    public let resolution: Resolution
     /// Whom it is done to.
     public let claim: ClaimID
 
-    public init(cycle: [ClaimID], _ way: Way, _ claim: ClaimID) {
+    public init(cycle: [ClaimID], _ resolution: Resolution, _ claim: ClaimID) {
         self.cycle = cycle
-        self.way = way
+        self.resolution = resolution
         self.claim = claim
     }
 }

@@ -46,20 +46,20 @@ public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
     public static func < (one: Self, other: Self) -> Bool { one.nanoseconds < other.nanoseconds }
 
     /// Later by a span that is not negative.
-    public static func + (moment: Self, span: Span) -> Self {
+    public static func + (moment: Self, span: TimeSpan) -> Self {
         Self(nanoseconds: moment.nanoseconds &+ span.nanoseconds)
     }
 
     /// The span since an earlier moment; zero if `earlier` is later.
-    public func since(_ earlier: Self) -> Span {
-        Span(nanoseconds: nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0)
+    public func since(_ earlier: Self) -> TimeSpan {
+        TimeSpan(nanoseconds: nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0)
     }
 
     public var description: String { "\(nanoseconds / 1_000_000) ms" }
 }
 
 /// A length of time that is never negative, in nanoseconds.
-public struct Span: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct TimeSpan: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let nanoseconds: UInt64
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 

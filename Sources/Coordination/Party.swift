@@ -43,7 +43,7 @@ public struct Party: Hashable, Sendable {
         var terminals: [Int32]
     }
 
-    /// There may be ten thousand of them, each of which waits: see ``share(with:)``.
+    /// There may be ten thousand of them, each of which waits: see ``shareStorage(with:)``.
     private final class Box: Sendable {
         let common: Common
         init(_ common: Common) { self.common = common }
@@ -91,7 +91,7 @@ public struct Party: Hashable, Sendable {
         set { second = newValue?.box }
     }
     /// Took no turn, because it did not come through the mount.
-    public private(set) var isUncoordinated = false
+    public private(set) var isOutOfBand = false
 
     public init(
         process: ProcessID?, ancestors: [ProcessID], programClass: ProgramClass = .ordinary,
@@ -107,14 +107,14 @@ public struct Party: Hashable, Sendable {
 
     public static func == (one: Self, other: Self) -> Bool {
         one.hasCommon(with: other) && one.thread == other.thread && one.purpose == other.purpose
-            && one.isUncoordinated == other.isUncoordinated && one.second?.common == other.second?.common
+            && one.isOutOfBand == other.isOutOfBand && one.second?.common == other.second?.common
     }
 
     public func hash(into hasher: inout Hasher) {
         hasher.combine(common)
         hasher.combine(thread)
         hasher.combine(purpose)
-        hasher.combine(isUncoordinated)
+        hasher.combine(isOutOfBand)
         hasher.combine(second?.common)
     }
 
@@ -123,7 +123,7 @@ public struct Party: Hashable, Sendable {
     }
 
     /// Keeps in one place what both say of their process, if they say the same.
-    public mutating func share(with other: Party) {
+    public mutating func shareStorage(with other: Party) {
         if hasCommon(with: other) { box = other.box }
     }
 
@@ -131,9 +131,9 @@ public struct Party: Hashable, Sendable {
     public static let nobody = Party(process: nil, ancestors: [])
 
     /// Somebody who changed a file without the mount, and was seen by what they left.
-    public static let uncoordinated: Party = {
+    public static let outOfBand: Party = {
         var party = nobody
-        party.isUncoordinated = true
+        party.isOutOfBand = true
         return party
     }()
 

@@ -38,7 +38,7 @@ public struct Place: Hashable, Sendable {
 }
 
 /// What has to be known of a directory.
-public struct Directory: Hashable, Sendable {
+public struct DirectoryInfo: Hashable, Sendable {
     /// Nil for the root.
     public var parent: ItemID?
     /// One file to its user: whoever accesses something in it accesses all of it.
@@ -55,19 +55,19 @@ public struct Move: Hashable, Sendable {
     public var from: Place
     public var to: Place
     /// Stands for the former name from now on; nil if nobody can be waiting for it.
-    public var leaving: ItemID?
+    public var placeholder: ItemID?
     /// The document whose name it takes and that goes on under it: a file renamed over a document in a save.
     public var over: ItemID?
     /// Of an exchange: what had the new name has taken the former one already.
     public var isSecondHalf: Bool
 
     public init(
-        from: Place = Place(), to: Place = Place(), leaving: ItemID? = nil, over: ItemID? = nil,
+        from: Place = Place(), to: Place = Place(), placeholder: ItemID? = nil, over: ItemID? = nil,
         isSecondHalf: Bool = false
     ) {
         self.from = from
         self.to = to
-        self.leaving = leaving
+        self.placeholder = placeholder
         self.over = over
         self.isSecondHalf = isSecondHalf
     }

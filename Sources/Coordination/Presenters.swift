@@ -20,7 +20,7 @@ public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertibl
 ///
 /// All accesses of one process that follow each other closely are one turn, so that a save in several steps is
 /// one relinquishment, one change and one reacquisition.
-public struct TurnID: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
     public static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
@@ -109,13 +109,13 @@ public struct Presenter: Hashable, Sendable {
     public let party: Party
     public let messages: PresenterMessages
     /// To whose share it counts what the presenter hears of; nil if that is not counted.
-    public let share: UInt32?
+    public let guest: UInt32?
 
     public init(
         _ id: PresenterID, of item: ItemID?, at place: Place = Place(), by party: Party,
-        _ messages: PresenterMessages, share: UInt32? = nil
+        _ messages: PresenterMessages, guest: UInt32? = nil
     ) {
-        self.share = share
+        self.guest = guest
         self.id = id
         self.item = item
         self.place = place
@@ -146,7 +146,7 @@ public struct Cause: Hashable, Sendable {
 public struct Question: Hashable, Sendable {
     public let id: QuestionID
     public let presenter: PresenterID
-    public let turn: TurnID
+    public let accessSession: AccessSessionID
     public let request: PresenterRequest
     /// What is to be deleted in the directory that is presented.
     public let subitem: ItemID?
@@ -156,12 +156,12 @@ public struct Question: Hashable, Sendable {
     public var deadline: Instant
 
     public init(
-        id: QuestionID, presenter: PresenterID, turn: TurnID, request: PresenterRequest,
+        id: QuestionID, presenter: PresenterID, accessSession: AccessSessionID, request: PresenterRequest,
         subitem: ItemID? = nil, cause: Cause, asked: Instant, deadline: Instant
     ) {
         self.id = id
         self.presenter = presenter
-        self.turn = turn
+        self.accessSession = accessSession
         self.request = request
         self.subitem = subitem
         self.cause = cause
@@ -188,17 +188,18 @@ public struct Notice: Hashable, Sendable {
     }
 
     public let presenter: PresenterID
-    public let turn: TurnID
+    public let accessSession: AccessSessionID
     public let kind: PresenterNotice
     public let subitem: Subitem?
     public let cause: Cause
 
     public init(
-        _ kind: PresenterNotice, of subitem: Subitem? = nil, to presenter: PresenterID, in turn: TurnID,
+        _ kind: PresenterNotice, of subitem: Subitem? = nil, to presenter: PresenterID,
+        in accessSession: AccessSessionID,
         _ cause: Cause
     ) {
         self.presenter = presenter
-        self.turn = turn
+        self.accessSession = accessSession
         self.kind = kind
         self.subitem = subitem
         self.cause = cause

@@ -13,57 +13,57 @@ import Synchronization
 package final class Engine: Sendable {
     package enum Decision: Sendable { case granted(Grant), refused(Refusal, Explanation) }
     package enum Admission: Sendable { case granted(Grant), waiting }
-    package typealias Outcome = @Sendable (Decision) -> Void
+    package typealias DecisionHandler = @Sendable (Decision) -> Void
 
     /// Where a claim stands, as far as the claimant has to be told.
-    enum Standing {
+    enum ClaimPhase {
         case waiting(since: Instant)
-        case waitingTelling(since: Instant, Outcome)
+        case waitingWithHandler(since: Instant, DecisionHandler)
         /// Decided before the claimant said whom to tell.
         case decided(Decision)
         case held
     }
 
-    struct Entry {
+    struct ClaimRecord {
         let claimant: any Claimant
         /// When it was made, or granted.
         var since: Instant
-        var standing: Standing
+        var phase: ClaimPhase
         /// Whom it waited for first.
-        var obstacle: (any Claimant)?
-        var excess = Excess.notReached
+        var blocker: (any Claimant)?
+        var delayLimit = DelayLimitState.notReached
     }
 
     /// What becomes of a guest's reader when its user has made another one wait long enough.
-    enum Excess: Sendable {
+    enum DelayLimitState: Sendable {
         case notReached
         /// Its user may write the file as well, so it is looked at like all others; and then asked for its rights again.
-        case sharesFile
+        case exemptAsWriter
         /// It lets others pass.
-        case gaveWay(DelayLedger.Account)
+        case suspended(DelayLedger.Account)
     }
 
     struct State {
         var arbiter: Arbiter
-        var claims: [ClaimID: Entry] = [:]
+        var claims: [ClaimID: ClaimRecord] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
         var unsaved = UnsavedDocuments()
         /// Of names below what guests' presenters show (N14).
-        var hearing = Hearing()
+        var subitemQuota = DeliveryQuota()
         /// Of what they show, and of requests (N15).
-        var attending = Hearing()
+        var itemQuota = DeliveryQuota()
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
-        var closings: [ClaimID: Closing] = [:]
+        var closeWaiters: [ClaimID: CloseWaiter] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.
-        var undecided: [ClaimID: [UndecidedDeletion]] = [:]
-        var looks = Looks()
+        var undecidedDeletions: [ClaimID: [UndecidedDeletion]] = [:]
+        var observations = ObservationQueue()
         /// Guests whose answers are waited for, and when it was counted last for how long.
-        var counted: [UInt32: Instant] = [:]
+        var answersChargedAt: [UInt32: Instant] = [:]
         /// Empty between two events; kept for its storage.
         var effects: [Effect] = []
         /// Of the event that is being handled.
-        var circumstances = Circumstances()
-        var posting = Posting()
+        var eventContext = EventContext()
+        var messageBatch = MessageBatch()
         /// How many presenters were removed since memory was given back for them.
         var removed = 0
     }
@@ -72,16 +72,16 @@ package final class Engine: Sendable {
     package let delays: DelayLedger
     package let counters = LiveCounters()
     /// Programs may run into each other again and again, and on purpose; the counter and the journal have all of it.
-    let deadlockLines = Mutex(LineLimit(lines: 10))
+    let deadlockLogLimiter = Mutex(LogRateLimiter(lines: 10))
     /// Of whom it is not known which user's it is.
-    static let nobody = UInt32.max
+    static let unknownUser = UInt32.max
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
     package let log: @Sendable (String) -> Void
     let state: Mutex<State>
-    /// See ``isAttended``; written under the lock.
-    let attended = Atomic<Bool>(false)
+    /// See ``hasAwareClients``; written under the lock.
+    let activeClientsFlag = Atomic<Bool>(false)
     /// See ``isAnythingUnsaved``; written under the lock.
     let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
@@ -108,16 +108,16 @@ package final class Engine: Sendable {
 
     /// Asks for access without ever blocking.
     ///
-    /// If the claim waits, ``whenSettled(_:tell:)`` must follow. The two are apart so that the
+    /// If the claim waits, ``onDecision(_:tell:)`` must follow. The two are apart so that the
     /// closure, and whatever it keeps alive, is made only for those that wait. A claim may have waited, and presenters may
     /// have answered it, before this returns: the basis of its grant is `free` only if it never waited.
-    package func claim(_ request: Request, by claimant: any Claimant) -> Admission {
+    package func claim(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
             if grant == nil {
-                state.claims[request.claim] = Entry(
-                    claimant: claimant, since: now, standing: .waiting(since: now))
+                state.claims[request.claim] = ClaimRecord(
+                    claimant: claimant, since: now, phase: .waiting(since: now))
             }
             return (grant, dropped)
         }
@@ -126,12 +126,12 @@ package final class Engine: Sendable {
             counters.granted.count()
             return .granted(grant)
         }
-        carryOut(nil)
+        dispatch(nil)
         return admission(of: request.claim)
     }
 
     /// Asks for access if it is to be had at once. If not, nothing is left of it: it does not wait, and no presenter is asked.
-    package func claimAtOnce(_ request: Request, by claimant: any Claimant) -> Bool {
+    package func tryClaim(_ request: ClaimRequest, by claimant: any Claimant) -> Bool {
         let now = Self.now
         let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
@@ -140,34 +140,36 @@ package final class Engine: Sendable {
             return (grant != nil, dropped)
         }
         withExtendedLifetime(dropped) {}
-        if isGranted { counters.granted.count() } else { carryOut(nil) }
+        if isGranted { counters.granted.count() } else { dispatch(nil) }
         return isGranted
     }
 
     /// The grant, if there is one, and a step that leaves the journal, to be let go of after the lock.
     private func begin(
-        _ request: Request, by claimant: any Claimant, at now: Instant, in state: inout State
+        _ request: ClaimRequest, by claimant: any Claimant, at now: Instant, in state: inout State
     ) -> (Grant?, JournalEntry?) {
         state.arbiter.handle(.claimed(request), at: now, into: &state.effects)
-        if request.nature == .aware || request.nature == .batch { attended.store(true, ordering: .relaxed) }
+        if request.nature == .aware || request.nature == .batch {
+            activeClientsFlag.store(true, ordering: .relaxed)
+        }
         // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
         // else can follow from it.
         guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
             return (nil, nil)
         }
         state.effects.removeAll(keepingCapacity: true)
-        state.claims[request.claim] = Entry(claimant: claimant, since: now, standing: .held)
+        state.claims[request.claim] = ClaimRecord(claimant: claimant, since: now, phase: .held)
         return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
     }
 
     /// What became of a claim while its first effects were carried out.
     private func admission(of claim: ClaimID) -> Admission {
         let admission: Admission = state.withLock { state in
-            guard case .decided(.granted(let grant)) = state.claims[claim]?.standing else {
-                state.noteObstacle(of: claim)
+            guard case .decided(.granted(let grant)) = state.claims[claim]?.phase else {
+                state.noteBlocker(of: claim)
                 return .waiting
             }
-            state.settle(claim, .held)
+            state.setPhase(claim, .held)
             return .granted(grant)
         }
         if case .waiting = admission { counters.waited.count() }
@@ -176,17 +178,21 @@ package final class Engine: Sendable {
 
     /// `outcome` runs exactly once: at once if the claim was decided meanwhile, otherwise on
     /// whichever thread decides it.
-    package func whenSettled(_ claim: ClaimID, tell outcome: @escaping Outcome) {
-        let (decision, former): (Decision?, Entry?) = state.withLock { state in
+    package func onDecision(_ claim: ClaimID, tell outcome: @escaping DecisionHandler) {
+        let (decision, former): (Decision?, ClaimRecord?) = state.withLock { state in
             guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }
-            switch entry.standing {
+            switch entry.phase {
             case .decided(let decision):
-                if case .granted = decision { state.settle(claim, .held) } else { state.claims[claim] = nil }
+                if case .granted = decision {
+                    state.setPhase(claim, .held)
+                } else {
+                    state.claims[claim] = nil
+                }
                 return (decision, entry)
             case .waiting(let since):
-                state.settle(claim, .waitingTelling(since: since, outcome))
+                state.setPhase(claim, .waitingWithHandler(since: since, outcome))
                 return (nil, entry)
-            case .held, .waitingTelling: preconditionFailure("\(claim) is told of once")
+            case .held, .waitingWithHandler: preconditionFailure("\(claim) is told of once")
             }
         }
         withExtendedLifetime(former) {}
@@ -199,64 +205,64 @@ package final class Engine: Sendable {
     /// Whether so little is going on that a thread which serves many may hand events to the arbiter.
     ///
     /// Not while another thread has still to carry out what was decided: that may block.
-    package var isCalm: Bool {
+    package var isLightlyLoaded: Bool {
         state.withLock { $0.effects.isEmpty && $0.presenters.count + $0.claims.count <= Self.few }
     }
 
     /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
-    package func end(_ claim: ClaimID) { finish(endAtOnce(claim)) }
+    package func end(_ claim: ClaimID) { finish(endWithoutBlocking(claim)) }
 
     /// The same for a thread that must not block: what may block, ``finish(_:)`` does elsewhere.
-    package func endAtOnce(_ claim: ClaimID) -> Ending {
+    package func endWithoutBlocking(_ claim: ClaimID) -> ClaimTeardown {
         let now = Self.now
         let ending = state.withLock { state in
             chargeDelay(by: claim, at: now, in: state)
-            state.looks.cancel(claim)
-            var ending = Ending(state.claims.removeValue(forKey: claim))
-            ending.closings = state.closed(claim)
+            state.observations.cancel(claim)
+            var ending = ClaimTeardown(state.claims.removeValue(forKey: claim))
+            ending.closeWaiters = state.takeCloseWaiters(claim)
             // Whoever ends a claim before it answers ends it again when all is done.
             guard let entry = ending.entry else { return ending }
             ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
             state.decideDeletions(within: claim, at: now)
             state.arbiter.handle(.ended(claim), at: now, into: &state.effects)
-            attended.store(state.arbiter.isAttended, ordering: .relaxed)
+            activeClientsFlag.store(state.arbiter.hasAwareClients, ordering: .relaxed)
             if state.effects.isEmpty { return ending }
-            ending.isDone = state.effects.allSatisfy(\.isOnlySaid)
+            ending.isDone = state.effects.allSatisfy(\.neverBlocks)
             guard ending.isDone else { return ending }
-            ending.tasks = takeTasks(at: now, in: &state)
-            ending.circumstances = state.circumstances.end()
+            ending.deferredEffects = takeDeferredEffects(at: now, in: &state)
+            ending.eventContext = state.eventContext.end()
             return ending
         }
-        run(ending.tasks)
-        for closing in ending.closings { closing.tell() }
+        run(ending.deferredEffects)
+        for closing in ending.closeWaiters { closing.tell() }
         return ending
     }
 
     /// Does what follows from the end of an access, and lets go of what was kept for it.
-    package func finish(_ ending: borrowing Ending) {
-        if !ending.isDone { carryOut(nil) }
+    package func finish(_ ending: borrowing ClaimTeardown) {
+        if !ending.isDone { dispatch(nil) }
     }
 
     /// What is left of an access that is over; moved and never copied, since nearly every request ends one.
-    package struct Ending: ~Copyable, Sendable {
+    package struct ClaimTeardown: ~Copyable, Sendable {
         /// May own a file's last reference, as may the others.
-        fileprivate let entry: Entry?
+        fileprivate let entry: ClaimRecord?
         fileprivate var step: JournalEntry?
-        fileprivate var circumstances = Circumstances()
-        fileprivate var tasks: [Task] = []
-        fileprivate var closings: [Closing] = []
+        fileprivate var eventContext = EventContext()
+        fileprivate var deferredEffects: [DeferredEffect] = []
+        fileprivate var closeWaiters: [CloseWaiter] = []
         /// Whether nothing follows from it that others wait for.
         package fileprivate(set) var isDone = true
 
-        fileprivate init(_ entry: consuming Entry?) { self.entry = entry }
+        fileprivate init(_ entry: consuming ClaimRecord?) { self.entry = entry }
     }
 
     /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
     /// outcome is told `refused(.withdrawn)`.
     package func withdraw(_ claim: ClaimID) {
         let isWaiting = state.withLock { state in
-            switch state.claims[claim]?.standing {
-            case .waiting, .waitingTelling: true
+            switch state.claims[claim]?.phase {
+            case .waiting, .waitingWithHandler: true
             case .decided, .held, nil: false
             }
         }
@@ -271,7 +277,7 @@ package final class Engine: Sendable {
     /// The wait of a claim is over, if it waits: the policy says what becomes of it.
     package func endWait(of claim: ClaimID) { submit(.overdue(claim)) }
 
-    /// The program of a handle was seen to lock its file, or is expected to; see `Event.locked`.
+    /// The program of a handle was seen to lock its file, or is expected to; see `ArbiterEvent.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 
     /// A contested holder was looked at, unasked, and others may change its file: it has nothing to lose.
@@ -280,14 +286,14 @@ package final class Engine: Sendable {
     /// Says who made a claim, unasked.
     package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
 
-    /// A name was vacated in the middle of a save; see `Event.vacated`.
+    /// A name was vacated in the middle of a save; see `ArbiterEvent.vacated`.
     package func vacate(_ document: ItemID, orphan: ItemID) {
         submit(.vacated(document: document, orphan: orphan))
     }
 
-    /// Another file is the document from now on; see `Event.replaced`.
+    /// Another file is the document from now on; see `ArbiterEvent.replaced`.
     package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
-        noteReturn(of: document, or: incoming)
+        noteRestoration(of: document, or: incoming)
         submit(.replaced(document: document, incoming: incoming, orphan: orphan))
         if isAnythingUnsaved { state.withLock { $0.unsaved.move(from: incoming, to: document) } }
     }
@@ -303,7 +309,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.isInPackage(item, at: place) }
     }
 
-    func submit(_ event: Event) { carryOut(event) }
+    func submit(_ event: ArbiterEvent) { dispatch(event) }
 
     package func hasYieldedClean(_ claim: ClaimID) -> Bool {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
@@ -314,8 +320,8 @@ package final class Engine: Sendable {
         state.withLock { state in state.arbiter.suspension(of: claim).map { !$0.isForReaders } ?? false }
     }
 
-    package func isOverruled(_ claim: ClaimID) -> Bool {
-        state.withLock { $0.arbiter.isOverruled(claim) }
+    package func isSuperseded(_ claim: ClaimID) -> Bool {
+        state.withLock { $0.arbiter.isSuperseded(claim) }
     }
 
     package func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
@@ -337,9 +343,9 @@ package final class Engine: Sendable {
     /// Whether a claim is granted and has not ended; whoever made it may not have been told yet.
     package func isGranted(_ claim: ClaimID) -> Bool {
         state.withLock { state in
-            switch state.claims[claim]?.standing {
+            switch state.claims[claim]?.phase {
             case .held, .decided(.granted): true
-            case .decided(.refused), .waiting, .waitingTelling, nil: false
+            case .decided(.refused), .waiting, .waitingWithHandler, nil: false
             }
         }
     }
@@ -351,31 +357,31 @@ package final class Engine: Sendable {
 }
 
 extension Engine.State {
-    mutating func noteObstacle(of claim: ClaimID) {
+    mutating func noteBlocker(of claim: ClaimID) {
         // The first one stays: to replace it might be to let go of it.
-        guard let index = claims.index(forKey: claim), claims.values[index].obstacle == nil else { return }
-        claims.values[index].obstacle = obstacle(of: claim)
+        guard let index = claims.index(forKey: claim), claims.values[index].blocker == nil else { return }
+        claims.values[index].blocker = blocker(of: claim)
     }
 
     /// Whom a claim waits for now.
-    func obstacle(of claim: ClaimID) -> (any Claimant)? {
-        arbiter.obstacle(of: claim).flatMap { claims[$0]?.claimant }
+    func blocker(of claim: ClaimID) -> (any Claimant)? {
+        arbiter.blocker(of: claim).flatMap { claims[$0]?.claimant }
     }
 
-    mutating func settle(_ claim: ClaimID, _ standing: Engine.Standing) {
+    mutating func setPhase(_ claim: ClaimID, _ phase: Engine.ClaimPhase) {
         guard let index = claims.index(forKey: claim) else { return }
-        claims.values[index].standing = standing
+        claims.values[index].phase = phase
     }
 }
 
 extension Engine {
     /// Another object stands behind a claim from now on: its thread came back with a new request.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
-        let former: Entry? = state.withLock { state in
+        let former: ClaimRecord? = state.withLock { state in
             guard let former = state.claims[claim] else { return nil }
-            state.claims[claim] = Entry(
-                claimant: claimant, since: former.since, standing: former.standing, obstacle: former.obstacle,
-                excess: former.excess)
+            state.claims[claim] = ClaimRecord(
+                claimant: claimant, since: former.since, phase: former.phase, blocker: former.blocker,
+                delayLimit: former.delayLimit)
             return former
         }
         withExtendedLifetime(former) {}

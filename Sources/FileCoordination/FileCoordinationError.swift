@@ -103,15 +103,15 @@ extension FileCoordinationError {
             suggestion: code == .notMounted ? "mount the folder first: truce mount DIRECTORY" : nil)
     }
 
-    init(_ failure: Failure, waited: Duration) {
+    init(_ failure: ProtocolFailure, waited: Duration) {
         let code: Code =
             switch failure.code {
-            case Failure.notFound("").code: .notFound
-            case Failure.denied("").code: .denied
-            case Failure.timedOut("", waitingFor: []).code: .timedOut
-            case Failure.deadlock("", among: []).code: .deadlock
-            case Failure.tooMany("").code: .limit
-            case Failure.invalidParameters("").code: .invalid
+            case ProtocolFailure.notFound("").code: .notFound
+            case ProtocolFailure.denied("").code: .denied
+            case ProtocolFailure.timedOut("", waitingFor: []).code: .timedOut
+            case ProtocolFailure.deadlock("", among: []).code: .deadlock
+            case ProtocolFailure.tooMany("").code: .limit
+            case ProtocolFailure.invalidParameters("").code: .invalid
             default: .failed
             }
         self.init(

@@ -37,7 +37,8 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         presenter = filePresenter
         state = Mutex(
             State(
-                purpose: filePresenter.map { Registry.shared.purpose(of: $0) } ?? UUID().uuidString,
+                purpose: filePresenter.map { LocalPresenterRegistry.shared.purpose(of: $0) }
+                    ?? UUID().uuidString,
                 isPurposeOwn: filePresenter != nil))
     }
 
@@ -85,21 +86,21 @@ extension FileCoordinator {
     /// one line of the log says so; see ``register(_:)``.
     public static func addFilePresenter(_ filePresenter: any FilePresenter) {
         do throws(FileCoordinationError) {
-            try Registry.shared.add(filePresenter, isKept: true)
+            try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: true)
         } catch {
-            Registry.complain(error, about: filePresenter)
+            LocalPresenterRegistry.logRegistrationFailure(error, about: filePresenter)
         }
     }
 
     /// The same, for those who want to know whether it worked.
     public static func register(_ filePresenter: any FilePresenter) throws(FileCoordinationError) {
-        try Registry.shared.add(filePresenter, isKept: false)
+        try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: false)
     }
 
     /// What it was asked and has not answered counts as consent; messages that are on its queue already still arrive. Does
     /// nothing if it was not added.
     public static func removeFilePresenter(_ filePresenter: any FilePresenter) {
-        Registry.shared.remove(filePresenter)
+        LocalPresenterRegistry.shared.remove(filePresenter)
     }
 
     /// Says that a presenter shows changes that are not on the disk, or shows none any more.
@@ -109,17 +110,17 @@ extension FileCoordinator {
     /// Say that they begin before they are shown, and that they end before saving is completed. There is no such call on Apple's
     /// systems. Does nothing if the presenter was not added.
     public static func noteUnsavedChanges(_ hasUnsavedChanges: Bool, of filePresenter: any FilePresenter) {
-        Registry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
+        LocalPresenterRegistry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
     }
 
     /// Those of this process, in the order in which they were added.
-    public static var filePresenters: [any FilePresenter] { Registry.shared.presenters }
+    public static var filePresenters: [any FilePresenter] { LocalPresenterRegistry.shared.presenters }
 
     /// The request that is being answered by the code that calls this takes longer than usual: its time begins anew, up to
     /// 60 s in all. Does nothing outside a message that has to be answered.
     public static func reportProgress() {
-        guard let question = Nesting.current.question, question.isOpen else { return }
-        question.link.tell(.progress(question.id))
+        guard let question = AccessContext.current.question, question.isOpen else { return }
+        question.connection.tell(.progress(question.id))
     }
 }
 
@@ -133,7 +134,7 @@ extension FileCoordinator {
         guard !isCancelled else { throw CocoaError(.userCancelled) }
         let group = try AccessGroup(
             items.map { (current($0.url), $0.access) }, purpose: purpose, isBatch: isBatch,
-            within: Nesting.current)
+            within: AccessContext.current)
         let wasCancelled = state.withLock { state in
             state.waiting.append(group)
             return state.isCancelled
@@ -143,34 +144,38 @@ extension FileCoordinator {
     }
 
     /// It waits no longer.
-    func settled(_ group: AccessGroup) {
+    func removeWaiting(_ group: AccessGroup) {
         state.withLock { state in state.waiting.removeAll { $0 === group } }
     }
 
     /// What the presenter takes for its URL may have moved, and the news be waiting on its queue.
     private func current(_ url: URL) -> URL {
-        presenter.flatMap { Registry.shared.registration(of: $0) }?.current(url) ?? url
+        presenter.flatMap { LocalPresenterRegistry.shared.registration(of: $0) }?.current(url) ?? url
     }
 
     /// Runs an accessor with what was granted, and ends that.
-    func run<Value>(_ granted: AccessGroup.Granted, _ body: () throws -> Value) throws -> Value {
-        try began(granted)
+    func run<Value>(_ granted: AccessGroup.GrantedAccesses, _ body: () throws -> Value) throws -> Value {
+        try noteRunning(granted)
         defer { end(granted) }
-        return try Nesting.$current.withValue(Nesting.current.within(granted.accesses)) { try body() }
+        return try AccessContext.$current.withValue(AccessContext.current.within(granted.accesses)) {
+            try body()
+        }
     }
 
-    func began(_ granted: AccessGroup.Granted) throws(FileCoordinationError) {
+    func noteRunning(_ granted: AccessGroup.GrantedAccesses) throws(FileCoordinationError) {
         try granted.check()
         state.withLock { $0.running += granted.accesses }
     }
 
     /// A presenter that had no URL may have one now: it is registered before anybody else can do anything.
-    func end(_ granted: AccessGroup.Granted) {
-        if let presenter, let registration = Registry.shared.registration(of: presenter), registration.isNew {
+    func end(_ granted: AccessGroup.GrantedAccesses) {
+        if let presenter, let registration = LocalPresenterRegistry.shared.registration(of: presenter),
+            registration.isNew
+        {
             do throws(FileCoordinationError) {
                 try registration.register()
             } catch {
-                Registry.complain(error, about: presenter)
+                LocalPresenterRegistry.logRegistrationFailure(error, about: presenter)
             }
         }
         state.withLock { state in
@@ -184,17 +189,17 @@ extension FileCoordinator {
         _ items: [(url: URL, access: Access)], _ body: ([URL]) throws -> Value
     ) throws -> Value {
         let group = try begin(items)
-        defer { settled(group) }
+        defer { removeWaiting(group) }
         let granted = try group.wait()
-        guard let snapshot = try Snapshot(of: items.map(\.access), endingOnFailure: granted) else {
+        guard let uploadCopies = try UploadCopies(of: items.map(\.access), endingOnFailure: granted) else {
             return try run(granted) { try body(granted.urls) }
         }
-        defer { snapshot.remove() }
+        defer { uploadCopies.remove() }
         try granted.check()
-        guard snapshot.isAll else { return try run(granted) { try body(snapshot.urls) } }
+        guard uploadCopies.coversAll else { return try run(granted) { try body(uploadCopies.urls) } }
         // Nobody has to wait for what is done with a copy.
         granted.end()
-        return try body(snapshot.urls)
+        return try body(uploadCopies.urls)
     }
 }
 
@@ -212,15 +217,17 @@ extension FileCoordinator {
     public func item(at oldURL: URL, didMoveTo newURL: URL) { announce(oldURL, newURL) { .didMove($0) } }
 
     private func announce(
-        _ oldURL: URL, _ newURL: URL, _ request: (MoveParameters) -> ControlProtocol.Request
+        _ oldURL: URL, _ newURL: URL, _ request: (MoveParameters) -> ControlProtocol.ClientRequest
     ) {
         do throws(FileCoordinationError) {
             let (old, new) = (try FileLocation(oldURL), try FileLocation(newURL))
-            guard old.inside != new.inside || old.link !== new.link else { return }
-            let access = state.withLock { state in state.running.last { $0.link === old.link && $0.isHeld } }
-            guard let access, old.link === new.link else { return }
-            let move = MoveParameters(access: access.number, from: old.inside, to: new.inside)
-            let _: EmptyResult = try old.link.call(request(move))
+            guard old.pathInMount != new.pathInMount || old.connection !== new.connection else { return }
+            let access = state.withLock { state in
+                state.running.last { $0.connection === old.connection && $0.isHeld }
+            }
+            guard let access, old.connection === new.connection else { return }
+            let move = MoveParameters(access: access.number, from: old.pathInMount, to: new.pathInMount)
+            let _: EmptyResult = try old.connection.call(request(move))
         } catch {
             // It concerns those who are told; the move itself is done, or not.
             NSLog("%@", "the move of \(oldURL.path) is not announced: \(error.message)")

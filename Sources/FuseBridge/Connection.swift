@@ -39,7 +39,7 @@ package final class Connection: @unchecked Sendable {
     }
 
     /// Has the kernel keep the file behind `descriptor` until ``closeBacking(_:)``, though nobody may have it open.
-    package func keepBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
+    package func retainBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
         return try noteBacking(result)
     }

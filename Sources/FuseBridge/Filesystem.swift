@@ -28,14 +28,14 @@ package struct Validity: Sendable {
     package static let brief = Self(seconds: 1)
 }
 
-/// What a SETATTR asks to change; nil and ``TimeChange/keep`` leave things as they are.
+/// What a SETATTR asks to change; nil and ``TimeChange/omit`` leave things as they are.
 package struct AttributeChange: Sendable {
     package var mode: UInt32?
     package var user: UInt32?
     package var group: UInt32?
     package var size: Int64?
-    package var accessed: TimeChange = .keep
-    package var modified: TimeChange = .keep
+    package var accessed: TimeChange = .omit
+    package var modified: TimeChange = .omit
 }
 
 /// A range of one open file.
@@ -47,7 +47,7 @@ package struct FileRange: Sendable {
     /// Written bytes go to the end of the file, wherever that is when they come there.
     package let isAtEnd: Bool
     /// Written bytes were stored to a mapping: the kernel keeps their pages until they are written.
-    package let isStored: Bool
+    package let isFromMapping: Bool
 }
 
 /// What a filesystem answers.
@@ -106,7 +106,7 @@ package protocol Filesystem: AnyObject, Sendable {
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
     /// A requirement kept its thread, and with it everybody else's requests, for too long.
-    func tookLong(_ nanoseconds: UInt64)
+    func noteSlowRequest(_ nanoseconds: UInt64)
 
     /// A request that asked for it by ``Reply/tellInterrupts(_:)`` was interrupted, which happens once.
     ///

@@ -92,12 +92,14 @@ func makeTransport() -> fuse_custom_io {
     transport.read = { descriptor, buffer, capacity, root in
         let count = read(descriptor, buffer, capacity)
         guard count >= MemoryLayout<cfuse_in_header>.size, let root else { return count }
-        withRoot(root) { $0.handshake.observe(request: UnsafeRawBufferPointer(start: buffer, count: count)) }
+        withSessionContext(root) {
+            $0.handshake.observe(request: UnsafeRawBufferPointer(start: buffer, count: count))
+        }
         return count
     }
     transport.writev = { descriptor, vectors, count, root in
         if let root {
-            withRoot(root) {
+            withSessionContext(root) {
                 $0.handshake.amend(reply: UnsafeMutableBufferPointer(start: vectors, count: Int(count)))
             }
         }

@@ -8,7 +8,7 @@ import Synchronization
 package struct Session: ~Copyable, @unchecked Sendable {
     // @unchecked: both references are set once, and libfuse's session may be used from any thread.
     private let session: OpaquePointer
-    private let root: Unmanaged<SessionRoot>
+    private let root: Unmanaged<SessionContext>
     package let connection: Connection
     /// The mount's number, if root made it by descriptors. Nil if libfuse made it, which walks a path and tells nothing.
     package let mount: Int?
@@ -19,11 +19,11 @@ package struct Session: ~Copyable, @unchecked Sendable {
     /// open directory `place`, or in place of a `dead` one at the mountpoint; `settings` say what the options say.
     package init(
         at mountpoint: String, over place: consuming OwnedDescriptor?, options: String,
-        replacing dead: consuming DeadRoot?, with settings: MountSettings,
+        replacing dead: consuming DeadMountRoot?, with settings: MountSettings,
         wanting features: ConnectionFeatures
     ) throws(Errno) {
         var made: MountRoot?
-        let root = Unmanaged.passRetained(SessionRoot(Handshake(wanting: features)))
+        let root = Unmanaged.passRetained(SessionContext(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
             root.release()
             throw .invalid
@@ -45,7 +45,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         } catch {
             fuse_session_unmount(session)
             // Of a mount that took another's place libfuse does not know where it is.
-            made.take()?.takeBack()
+            made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
             throw error
@@ -66,7 +66,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
     private static func mount(
         _ session: OpaquePointer, over place: borrowing OwnedDescriptor, with settings: MountSettings
     ) throws(Errno) -> MountRoot? {
-        guard settings.fit else {
+        guard settings.canMountByDescriptor else {
             // The link leads to what is open.
             try mount(session, at: "/proc/self/fd/\(place.rawValue)")
             return nil
@@ -78,7 +78,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
     }
 
     private static func replace(
-        _ dead: borrowing DeadRoot, at mountpoint: String, or place: consuming OwnedDescriptor?,
+        _ dead: borrowing DeadMountRoot, at mountpoint: String, or place: consuming OwnedDescriptor?,
         with settings: MountSettings, for session: OpaquePointer
     ) throws(Errno) -> MountRoot? {
         let device = try openDevice()
@@ -107,14 +107,14 @@ package struct Session: ~Copyable, @unchecked Sendable {
             // libfuse takes a connection that others have mounted by this name, and closes it.
             try mount(session, at: "/dev/fd/\(device.release())")
         } catch {
-            made.takeBack()
+            made.discard()
             throw error
         }
         return made
     }
 
-    private static func makeSession(options: String, root: Unmanaged<SessionRoot>) -> OpaquePointer? {
-        var operations = makeOperations()
+    private static func makeSession(options: String, root: Unmanaged<SessionContext>) -> OpaquePointer? {
+        var operations = makeCallbackTable()
         var arguments = ["truce", "-o", options].map { (argument: String) in strdup(argument) }
         defer { for argument in arguments { free(argument) } }
         return arguments.withUnsafeMutableBufferPointer { argv in
@@ -141,20 +141,21 @@ package struct Session: ~Copyable, @unchecked Sendable {
     ///
     /// By so many threads, and by more if all of them are kept by the file system below.
     package borrowing func serve(
-        _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceEnd
+        _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceShutdown
     ) throws(Errno) {
         root._withUnsafeGuaranteedRef { $0.filesystem = filesystem }
-        let loop = Loop(session: session, root: root, polling: try BusyPolling(of: session))
-        let start: @Sendable (Int, Crew) throws(Errno) -> Void = { (thread, crew) throws(Errno) in
+        let loop = RequestLoop(session: session, root: root, polling: try BusyPolling(of: session))
+        let start: @Sendable (Int, RequestThreads) throws(Errno) -> Void = {
+            (thread, requestThreads) throws(Errno) in
             try JoinableThread {
-                let isOver = loop.run(as: thread, in: crew)
+                let isOver = loop.run(as: thread, in: requestThreads)
                 end.threadEnded(withConnection: isOver)
             }.detach()
         }
-        let crew = Crew(of: threads, timers: timers) { thread, crew in
+        let requestThreads = RequestThreads(of: threads, timers: timers) { thread, requestThreads in
             end.expectOneMore()
             do throws(Errno) {
-                try start(thread, crew)
+                try start(thread, requestThreads)
                 return true
             } catch {
                 end.threadEnded(withConnection: false)
@@ -162,7 +163,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
             }
         }
         end.expect(threads)
-        for thread in 1...threads { try start(thread, crew) }
+        for thread in 1...threads { try start(thread, requestThreads) }
         end.wait()
     }
 
@@ -171,8 +172,8 @@ package struct Session: ~Copyable, @unchecked Sendable {
 }
 
 /// When a session is served no more.
-package final class ServiceEnd: Sendable {
-    private let signal: Signal
+package final class ServiceShutdown: Sendable {
+    private let signal: WakeEvent
     private let threads = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
     /// When it comes though a file system below keeps a thread; 0 as long as there is a connection.
@@ -180,10 +181,10 @@ package final class ServiceEnd: Sendable {
     /// How long the threads have when one has seen that the connection is over, in nanoseconds.
     private static let grace: UInt64 = 1_000_000_000
 
-    package init() throws(Errno) { signal = try Signal() }
+    package init() throws(Errno) { signal = try WakeEvent() }
 
     /// From any thread.
-    package func come() {
+    package func trigger() {
         isOver.store(true, ordering: .releasing)
         signal.raise()
     }
@@ -192,7 +193,7 @@ package final class ServiceEnd: Sendable {
     fileprivate func expectOneMore() { threads.add(1, ordering: .relaxed) }
 
     fileprivate func threadEnded(withConnection isOver: Bool) {
-        if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { return come() }
+        if threads.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { return trigger() }
         guard isOver else { return }
         let moment = MonotonicClock.nanoseconds + Self.grace
         if latest.compareExchange(expected: 0, desired: moment, ordering: .releasing).exchanged {
@@ -210,7 +211,7 @@ package final class ServiceEnd: Sendable {
 }
 
 /// What C callbacks find behind their user-data pointer; they cannot be generic, nor capture.
-final class SessionRoot: @unchecked Sendable {
+final class SessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake
     let lastRequest = Atomic<UInt64>(0)
@@ -220,6 +221,6 @@ final class SessionRoot: @unchecked Sendable {
 }
 
 @inline(__always)
-func withRoot(_ userData: UnsafeMutableRawPointer, _ body: (SessionRoot) -> Void) {
-    Unmanaged<SessionRoot>.fromOpaque(userData)._withUnsafeGuaranteedRef(body)
+func withSessionContext(_ userData: UnsafeMutableRawPointer, _ body: (SessionContext) -> Void) {
+    Unmanaged<SessionContext>.fromOpaque(userData)._withUnsafeGuaranteedRef(body)
 }

@@ -40,7 +40,7 @@ struct AccessControlList: Sendable {
     }
 
     /// The access check algorithm of acl(5), for one permission bit.
-    func allows(_ wanted: UInt32, _ reader: Reader, owner: UInt32, group: UInt32) -> Bool {
+    func allows(_ wanted: UInt32, _ reader: Credentials, owner: UInt32, group: UInt32) -> Bool {
         if reader.user == owner { return has(wanted, .owner) }
         if let named = entries.first(where: { $0.tag == .user && $0.number == reader.user }) {
             return named.permissions & mask & wanted != 0

@@ -36,7 +36,7 @@ package struct FileRights: Hashable, Sendable {
 }
 
 /// Somebody who asks to read.
-package struct Reader: Hashable, Sendable {
+package struct Credentials: Hashable, Sendable {
     package let user: UInt32
     /// The primary group and all others.
     package let groups: [UInt32]
@@ -53,36 +53,36 @@ extension FileRights {
     /// Whether the owner, mode and list let somebody read, by the algorithm of acl(5).
     ///
     /// Root may always. A list that cannot be understood lets nobody else.
-    package func mayRead(_ reader: Reader) -> Bool { allows(Self.read, reader) }
+    package func mayRead(_ reader: Credentials) -> Bool { allows(Self.read, reader) }
 
     /// The same of writing.
-    package func mayWrite(_ writer: Reader) -> Bool { allows(Self.write, writer) }
+    package func mayWrite(_ writer: Credentials) -> Bool { allows(Self.write, writer) }
 
     /// The same of looking for what is in a directory.
-    package func maySearch(_ reader: Reader) -> Bool { allows(Self.search, reader) }
+    package func maySearch(_ reader: Credentials) -> Bool { allows(Self.search, reader) }
 
     /// Whether everybody may look for what is in a directory.
     package var isOpenToAll: Bool { accessControlList == nil && mode & 0o111 == 0o111 }
 
-    private func allows(_ wanted: UInt32, _ reader: Reader) -> Bool {
+    private func allows(_ wanted: UInt32, _ reader: Credentials) -> Bool {
         if reader.user == 0 { return true }
         guard let bytes = accessControlList else { return modeAllows(wanted, reader) }
         guard let list = AccessControlList(bytes) else { return false }
         return list.allows(wanted, reader, owner: user, group: group)
     }
 
-    private func modeAllows(_ wanted: UInt32, _ reader: Reader) -> Bool {
+    private func modeAllows(_ wanted: UInt32, _ reader: Credentials) -> Bool {
         let shift: UInt32 = reader.user == user ? 6 : reader.groups.contains(group) ? 3 : 0
         return mode >> shift & wanted != 0
     }
 }
 
-extension KeptEntry {
+extension VersionRecord {
     /// Whether somebody may read what was kept: both as the file and the directories above were then, and as the document is now.
     ///
     /// Otherwise a document that was closed to somebody would lie open in its past, and one that was
     /// opened to somebody would show what was there before. `now` is nil if the document is gone.
-    package func mayBeRead(by reader: Reader, now: FileRights?) -> Bool {
+    package func mayBeRead(by reader: Credentials, now: FileRights?) -> Bool {
         rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }
 }

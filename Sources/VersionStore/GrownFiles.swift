@@ -8,8 +8,8 @@ import Synchronization
 /// would be kept once for every line of it. So the later one stands for both. It is compared, and not believed, that it does.
 struct GrownFiles: Sendable {
     struct Pair: Sendable {
-        let former: KeptID
-        let later: KeptID
+        let former: VersionID
+        let later: VersionID
     }
 
     private struct File: Hashable {
@@ -20,10 +20,10 @@ struct GrownFiles: Sendable {
     /// One that is forgotten leaves a copy that could have gone, no more.
     private static let most = 256
 
-    private var last: [File: KeptEntry] = [:]
+    private var last: [File: VersionRecord] = [:]
     private var pairs: [Pair] = []
 
-    mutating func insert(_ entry: KeptEntry) {
+    mutating func insert(_ entry: VersionRecord) {
         let file = File(device: entry.device, inode: entry.inode)
         if last.count >= Self.most, last[file] == nil {
             let oldest = last.min { $0.value.id < $1.value.id }
@@ -48,19 +48,19 @@ struct GrownFiles: Sendable {
     }
 }
 
-extension KeptFiles {
+extension VersionFiles {
     /// Keeps a file like ``copy(_:path:cause:limit:)``; ``letGoOfGrown(limit:)`` is to follow.
     func copyGrown(
-        _ file: borrowing OwnedDescriptor, _ occasion: Occasion, limit: Int
-    ) throws(StoreError) -> KeptID {
-        let entry = try copied(file, occasion, limit: limit)
+        _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
+    ) throws(StoreError) -> VersionID {
+        let entry = try copied(file, request, limit: limit)
         // What shares its blocks with the document takes no room.
         if entry.method != .reflink { state.withLock { $0.grown.insert(entry) } }
         return entry.id
     }
 
     /// Lets go of each copy that the one after it begins with, and returns them.
-    func letGoOfGrown(limit: Int) -> [KeptID] {
+    func letGoOfGrown(limit: Int) -> [VersionID] {
         state.withLock { $0.grown.takePairs() }.compactMap { pair in
             let former = pair.former
             do throws(StoreError) {
@@ -77,18 +77,20 @@ extension KeptFiles {
         }
     }
 
-    func isSame(_ id: KeptID, as former: KeptID) throws(StoreError) -> Bool {
-        let size = try storing { () throws(Errno) in try directory.path(of: id.description).status().size }
+    func isSame(_ id: VersionID, as former: VersionID) throws(StoreError) -> Bool {
+        let size = try withStoreErrors { () throws(Errno) in
+            try directory.path(of: id.description).status().size
+        }
         return try sizeHeld(of: former, by: id, limit: .max) == Int(size)
     }
 
     /// The size of what is kept under an ID that what is kept under another one begins with; nil if it does not. Of more than is ever
     /// copied it is not looked at.
-    private func sizeHeld(of former: KeptID, by later: KeptID, limit: Int) throws(StoreError) -> Int? {
+    private func sizeHeld(of former: VersionID, by later: VersionID, limit: Int) throws(StoreError) -> Int? {
         var end: Int?
         let former = try open(former)
         let later = try openHolder(of: later, end: &end)
-        return try storing { () throws(Errno) in
+        return try withStoreErrors { () throws(Errno) in
             let size = Int(try former.status().size)
             let room = if let end { end } else { Int(try later.status().size) }
             guard size <= min(room, limit) else { return nil }
@@ -105,7 +107,7 @@ extension KeptFiles {
     }
 
     /// Opens what holds a copy, which may have been let go of for one that is later still, and says where it ends in that.
-    private func openHolder(of id: KeptID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
+    private func openHolder(of id: VersionID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
         var holder = id
         while true {
             do throws(StoreError) {

@@ -33,6 +33,6 @@ package enum StoreError: Error, Hashable, Sendable {
 }
 
 /// Runs system calls of the store, naming their errors in its words.
-func storing<R: ~Copyable>(_ body: () throws(Errno) -> R) throws(StoreError) -> R {
+func withStoreErrors<R: ~Copyable>(_ body: () throws(Errno) -> R) throws(StoreError) -> R {
     do throws(Errno) { return try body() } catch { throw StoreError(error) }
 }

@@ -57,7 +57,7 @@ package struct StoreLayout: ~Copyable {
             try remove(kept, from: store, isDirectory: true)
             for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
             try remove(inner, from: home, isDirectory: true)
-            for notice in Notice.all {
+            for notice in NoticeFile.all {
                 for name in [notice.name, notice.newName] { try remove(name, from: home) }
             }
             try StoreDirectory.open(".", in: root).remove(Self.home, isDirectory: true)
@@ -83,7 +83,7 @@ package struct StoreLayout: ~Copyable {
     ) throws(StoreError) -> StoreLayout {
         let home = try openOrMakeHome(in: root, isNew: &isNew)
         try joinLogs(of: home, takeLock)
-        let names = try storing { () throws(Errno) in try home.names() }
+        let names = try withStoreErrors { () throws(Errno) in try home.names() }
         if names.contains(marker) || names.contains(newMarker) {
             return try openEarlier(home, names, takeLock, report)
         }
@@ -103,9 +103,9 @@ package struct StoreLayout: ~Copyable {
     ) throws(StoreError) -> StoreLayout {
         let kept = try subdirectory(Self.kept, of: place)
         if !isReadOnly {
-            try storing { () throws(Errno) in
+            try withStoreErrors { () throws(Errno) in
                 try remove(newLog, from: store)
-                try store.synchronise()
+                try store.synchronize()
             }
             furnish(home, report)
         }
@@ -154,7 +154,7 @@ package struct StoreLayout: ~Copyable {
     private static func place(
         of name: String, in home: borrowing StoreDirectory
     ) throws(StoreError) -> StoreDirectory {
-        let names = try storing { () throws(Errno) in try home.names() }
+        let names = try withStoreErrors { () throws(Errno) in try home.names() }
         let isMoved = !names.contains(name) && names.contains(inner)
         return try subdirectory(isMoved ? inner : ".", of: home)
     }
@@ -163,11 +163,11 @@ package struct StoreLayout: ~Copyable {
     private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
-        try storing { () throws(Errno) in
+        try withStoreErrors { () throws(Errno) in
             for name in [newLog, newMarker] { try remove(name, from: home) }
             let mode = try home.status().mode & 0o777
             try home.changeMode(to: 0o755)
-            try home.synchronise()
+            try home.synchronize()
             let names = try home.names()
             do throws(Errno) {
                 try move(names, from: home, to: store)
@@ -184,10 +184,10 @@ package struct StoreLayout: ~Copyable {
     ) throws(Errno) {
         if names.contains(kept) { try moveKept(from: home, to: store) }
         if names.contains(log) { try home.move(log, to: store) }
-        try store.synchronise()
-        try home.synchronise()
+        try store.synchronize()
+        try home.synchronize()
         try home.move(marker, to: store)
-        try store.synchronise()
+        try store.synchronize()
     }
 
     /// Both may have files: an earlier release has kept some after the directory was moved. No two have the same ID.
@@ -198,7 +198,7 @@ package struct StoreLayout: ~Copyable {
         let former = try home.subdirectory(kept)
         let later = try store.subdirectory(kept)
         for name in try former.names() { try former.move(name, to: later) }
-        try later.synchronise()
+        try later.synchronize()
         try home.remove(kept, isDirectory: true)
     }
 
@@ -207,24 +207,24 @@ package struct StoreLayout: ~Copyable {
     private static func joinLogs(
         of home: borrowing StoreDirectory, _ takeLock: LockTaking
     ) throws(StoreError) {
-        let names = try storing { () throws(Errno) in try home.names() }
+        let names = try withStoreErrors { () throws(Errno) in try home.names() }
         guard names.contains(log), names.contains(inner) else { return }
         let isWhole = try hasMarker(home, names)
         guard isWhole || names.contains(marker) else { return }
         try check(home, hasMode: [0o700, 0o755])
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
-        guard try storing({ () throws(Errno) in try store.names().contains(log) }) else { return }
+        guard try withStoreErrors({ () throws(Errno) in try store.names().contains(log) }) else { return }
         var isReadOnly = false
         let former = try openLog(in: home, mayMake: false, isReadOnly: &isReadOnly, takeLock)
         let later = try openLog(in: store, mayMake: false, isReadOnly: &isReadOnly, takeLock)
         guard !isReadOnly else { return }
         do throws(Errno) {
             let text = try former.read(at: 0, count: Int(former.status().size))
-            var joined = try KeptLog(later) { file throws(Errno) in try file.synchronise() }
+            var joined = try VersionLog(later) { file throws(Errno) in try file.synchronize() }
             if !text.isEmpty { try joined.append(text) }
             try home.remove(log)
-            try home.synchronise()
+            try home.synchronize()
         } catch {
             throw StoreError(error)
         }
@@ -240,7 +240,7 @@ package struct StoreLayout: ~Copyable {
         _ home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) -> Bool {
         guard names.contains(inner) else { return false }
-        return try storing { () throws(Errno) in
+        return try withStoreErrors { () throws(Errno) in
             do throws(Errno) {
                 return try StoreDirectory.subdirectory(inner, of: home).names().contains(marker)
             } catch {
@@ -255,10 +255,10 @@ package struct StoreLayout: ~Copyable {
     private static func checkBeginning(
         of home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) {
-        let known = Set(Notice.all.flatMap { [$0.name, $0.newName] } + [inner])
+        let known = Set(NoticeFile.all.flatMap { [$0.name, $0.newName] } + [inner])
         guard names.allSatisfy(known.contains) else { throw .foreign("it has no file \(inner)/\(marker)") }
-        for notice in Notice.all where names.contains(notice.name) {
-            let text = try storing { () throws(Errno) in
+        for notice in NoticeFile.all where names.contains(notice.name) {
+            let text = try withStoreErrors { () throws(Errno) in
                 try home.open(notice.name).read(at: 0, count: notice.text.utf8.count + 1)
             }
             guard text == Array(notice.text.utf8) else {
@@ -273,27 +273,27 @@ package struct StoreLayout: ~Copyable {
             let names = try home.names()
             // An earlier release's, which could not be moved.
             guard !names.contains(marker) else { return }
-            for notice in Notice.all where !names.contains(notice.name) {
+            for notice in NoticeFile.all where !names.contains(notice.name) {
                 try remove(notice.newName, from: home)
                 let file = try home.create(notice.newName)
                 try file.writeAll(Array(notice.text.utf8))
                 try file.changeMode(to: 0o644)
-                try file.synchronise()
+                try file.synchronize()
                 try home.rename(notice.newName, to: notice.name)
             }
             if try home.status().mode & 0o777 != 0o755 { try home.changeMode(to: 0o755) }
-            try home.synchronise()
+            try home.synchronize()
         } catch {
             report("the notices in \(Self.home) could not be made (\(error))")
         }
     }
 
-    /// The log, locked, and open for reading only; see `KeptLog.append`.
+    /// The log, locked, and open for reading only; see `VersionLog.append`.
     private static func openLog(
         in home: borrowing StoreDirectory, mayMake: Bool, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
         isReadOnly = try !canWriteLog(in: home, mayMake: mayMake)
-        let log = try storing { () throws(Errno) in try home.open(Self.log) }
+        let log = try withStoreErrors { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
             // Its last holder may have taken the store away again, or moved it.
@@ -306,8 +306,8 @@ package struct StoreLayout: ~Copyable {
             throw .inUse
         } catch .badDescriptor {
             // NFS locks only what is open for writing.
-            let writable = try storing { () throws(Errno) in try home.openAppending(Self.log) }
-            guard try storing({ () throws(Errno) in try takeLock(writable) }) else { throw .inUse }
+            let writable = try withStoreErrors { () throws(Errno) in try home.openAppending(Self.log) }
+            guard try withStoreErrors({ () throws(Errno) in try takeLock(writable) }) else { throw .inUse }
             return writable
         } catch {
             throw StoreError(error)
@@ -336,9 +336,9 @@ package struct StoreLayout: ~Copyable {
         do throws(StoreError) {
             return try openHome(in: root)
         } catch .io(.noEntry) {
-            isNew = try storing { () throws(Errno) in try StoreDirectory.make(home, in: root) }
+            isNew = try withStoreErrors { () throws(Errno) in try StoreDirectory.make(home, in: root) }
             // The root may be an `O_PATH` descriptor, which cannot be synchronised itself.
-            try storing { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronise() }
+            try withStoreErrors { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronize() }
             return try openHome(in: root)
         }
     }
@@ -358,7 +358,7 @@ package struct StoreLayout: ~Copyable {
     private static func check(
         _ directory: borrowing StoreDirectory, hasMode modes: [UInt32]
     ) throws(StoreError) {
-        let status = try storing { () throws(Errno) in try directory.status() }
+        let status = try withStoreErrors { () throws(Errno) in try directory.status() }
         guard status.user == OwnProcess.user else {
             throw .foreign("it belongs to user \(status.user), not to user \(OwnProcess.user)")
         }
@@ -372,9 +372,9 @@ package struct StoreLayout: ~Copyable {
     /// So is one with nothing in it: a daemon that was killed
     /// before it could write the marker leaves that.
     private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
-        let names = try storing { () throws(Errno) in try home.names() }
+        let names = try withStoreErrors { () throws(Errno) in try home.names() }
         if names.contains(marker) {
-            let text = try storing { () throws(Errno) in
+            let text = try withStoreErrors { () throws(Errno) in
                 try home.open(marker).read(at: 0, count: markerText.count + 1)
             }
             guard text == markerText else { throw .foreign("its file \(marker) is of another kind") }
@@ -382,7 +382,7 @@ package struct StoreLayout: ~Copyable {
             guard names.isEmpty || names == [newMarker] else {
                 throw .foreign("it has no file \(marker)")
             }
-            try storing { () throws(Errno) in try writeMarker(home, replacing: names) }
+            try withStoreErrors { () throws(Errno) in try writeMarker(home, replacing: names) }
         }
     }
 
@@ -392,21 +392,21 @@ package struct StoreLayout: ~Copyable {
         for name in former { try home.remove(name) }
         let file = try home.create(newMarker)
         try file.writeAll(markerText)
-        try file.synchronise()
+        try file.synchronize()
         try home.rename(newMarker, to: marker)
-        try home.synchronise()
+        try home.synchronize()
     }
 }
 
 /// A file for those who find the directory.
-private struct Notice {
+private struct NoticeFile {
     let name: String
     let text: String
     var newName: String { name + ".new" }
 
     static let all = [
-        Notice(name: ".gitignore", text: "*\n"),
-        Notice(
+        NoticeFile(name: ".gitignore", text: "*\n"),
+        NoticeFile(
             name: "CACHEDIR.TAG",
             text: """
                 Signature: 8a477f597d28d172789f06886806bc55
@@ -414,7 +414,7 @@ private struct Notice {
                 # For the form of this file see https://bford.info/cachedir/
 
                 """),
-        Notice(
+        NoticeFile(
             name: "README",
             text: """
                 Truce keeps contents here that a program went over while another program used the file.

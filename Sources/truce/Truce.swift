@@ -20,9 +20,10 @@ package struct Truce: ParsableCommand {
                 """,
             version: versions,
             subcommands: [
-                Mount.self, Unmount.self, Status.self, ShowRules.self, Why.self, Ps.self, Doctor.self,
-                Kept.self, Read.self,
-                Write.self, Present.self, Socket.self, Serve.self,
+                MountCommand.self, UnmountCommand.self, StatusCommand.self, RulesCommand.self,
+                WhyCommand.self, PsCommand.self, DoctorCommand.self,
+                KeptCommand.self, ReadCommand.self,
+                WriteCommand.self, PresentCommand.self, SocketCommand.self, ServeCommand.self,
             ])
     }
 
@@ -47,8 +48,8 @@ package struct Truce: ParsableCommand {
     package static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         let subcommands = Set(configuration.subcommands.map { $0._commandName } + ["help"])
-        if let line = CalledByMount.arguments(of: CommandLine.arguments, subcommands: subcommands) {
-            CalledByMount.run(line, as: CommandLine.arguments[0])
+        if let line = MountHelper.arguments(of: CommandLine.arguments, subcommands: subcommands) {
+            MountHelper.run(line, as: CommandLine.arguments[0])
         }
         do {
             var command = try parseAsRoot(MountOptions.separatingJoined(arguments))
@@ -65,7 +66,7 @@ package struct Truce: ParsableCommand {
         guard exitCode(for: error).isSuccess else {
             let sentence = message(for: error).split(separator: "\n").joined(separator: " ")
             LineOutput.say("truce: \(sentence) (see 'truce help')", to: STDERR_FILENO)
-            Glibc.exit(AccessStop.code(ofWrong: subcommand) ?? ExitStatus.usage.rawValue)
+            Glibc.exit(AccessCommandFailure.code(ofWrong: subcommand) ?? ExitStatus.usage.rawValue)
         }
         let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
         LineOutput.say(lines.map(String.init), to: STDOUT_FILENO)

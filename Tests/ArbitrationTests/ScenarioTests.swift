@@ -17,7 +17,7 @@ struct ScenarioTests {
         let path = "\(Self.directory)/\(name).scenario"
         var scenario = Scenario(parsing: try #require(readFile(path)))
         #expect(!scenario.steps.isEmpty)
-        var world = World()
+        var world = ScenarioInterpreter()
         for index in scenario.steps.indices {
             let actual = world.run(scenario.steps[index].command)
             if isUpdatingScenarios {

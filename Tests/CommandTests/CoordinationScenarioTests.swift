@@ -11,19 +11,19 @@ import truce
 struct CoordinationScenarioTests {
     @Test(
         "Programs that use the library take turns where nothing is mounted",
-        arguments: Catalogue.scenesAnywhere)
-    func play(scene: Scene) throws {
+        arguments: ScenarioCatalogue.scenariosAnywhere)
+    func play(scene: ClientScenario) throws {
         let place = try Script("cd \"$(mktemp -d)\"; mkdir stage; pwd -P").run().text.trimmingCharacters(
             in: .newlines)
-        try Stage.prepare(place + "/stage")
+        try ScenarioFixture.prepare(place + "/stage")
         try withServer(
             bounds: try MountOptions(parsing: [scene.options]).bounds,
             documents: FakeDocuments(hasRealProcesses: true)
         ) { server in
             let onlooker = try AwareProgram(server)
-            let stage = Stage(at: place + "/stage", servedBy: server.path, outside: place) {
-                let census: CensusForm = try onlooker.call(.ps)
-                return try JSONForm.encode(census)
+            let stage = ScenarioFixture(at: place + "/stage", servedBy: server.path, outside: place) {
+                let snapshot: CoordinationSnapshotForm = try onlooker.call(.ps)
+                return try JSONCodec.encode(snapshot)
             }
             try scene.play(stage)
             try stage.clear()
@@ -35,10 +35,10 @@ struct CoordinationScenarioTests {
 /// Which of the numbered scenarios of file coordination the catalogue shows.
 @Suite("Coordination scenarios, all of them")
 struct CoordinationCatalogueTests {
-    @Test("each scenario is played, or has a reason why it is not", arguments: Catalogue.numbers)
+    @Test("each scenario is played, or has a reason why it is not", arguments: ScenarioCatalogue.numbers)
     func isPlayedOrElsewhere(number: Int) {
-        let isPlayed = Catalogue.scenes.contains { $0.number == number }
-        if let reason = Catalogue.elsewhere[number] {
+        let isPlayed = ScenarioCatalogue.scenarios.contains { $0.number == number }
+        if let reason = ScenarioCatalogue.uncovered[number] {
             #expect(!isPlayed, "scenario \(number) is played, and so there is no reason: \(reason)")
         } else {
             #expect(isPlayed, "no scene plays scenario \(number)")
@@ -46,12 +46,13 @@ struct CoordinationCatalogueTests {
     }
 
     @Test func nothingElseIsPlayed() {
-        let played = Set(Catalogue.scenes.compactMap(\.number))
-        #expect(played.subtracting(Catalogue.numbers).isEmpty)
-        #expect(Set(Catalogue.scenes.map(\.description)).count == Catalogue.scenes.count)
+        let played = Set(ScenarioCatalogue.scenarios.compactMap(\.number))
+        #expect(played.subtracting(ScenarioCatalogue.numbers).isEmpty)
+        #expect(
+            Set(ScenarioCatalogue.scenarios.map(\.description)).count == ScenarioCatalogue.scenarios.count)
         print(
-            "scenarios: \(played.count) played by \(Catalogue.scenes.count) scenes, \(Catalogue.scenesAnywhere.count) "
-                + "of them without a mount as well; \(Catalogue.elsewhere.count) elsewhere"
+            "scenarios: \(played.count) played by \(ScenarioCatalogue.scenarios.count) scenes, \(ScenarioCatalogue.scenariosAnywhere.count) "
+                + "of them without a mount as well; \(ScenarioCatalogue.uncovered.count) elsewhere"
         )
     }
 }

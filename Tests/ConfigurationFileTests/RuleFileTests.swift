@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test("A file may add names and take names away, and what is not to belong decides first")
-    func right() throws {
+    func namesAreAddedAndExclusionsDecideFirst() throws {
         let file = try parse(
             """
             # A comment.
@@ -42,7 +42,7 @@ import Testing
             ("fifteen-letters", "fifteen-letters"), ("tracker*", "tracker*"),
             ("a*bcdefghijklmn", "a*bcdefghijklmn"), ("fourteen-chars-ä", "fourteen-chars-"),
         ])
-    func cut(name: String, expected: String) throws {
+    func namesAreTruncatedLikeTheKernels(name: String, expected: String) throws {
         let file = try parse("[programs.background]\nnames = [\"\(name)\"]")
         #expect(shown(file) == ["background \(expected)"])
     }
@@ -79,7 +79,7 @@ import Testing
             ),
             ("a = 1\n\0", 2, ["zero byte"]),
         ])
-    func wrong(text: String, line: Int, words: [String]) {
+    func eachFaultNamesLineKeyAndRemedy(text: String, line: Int, words: [String]) {
         do throws(RuleProblem) {
             let file = try parse(text)
             Issue.record("nothing is wrong: \(shown(file))")
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test("What is not UTF-8, and too many names, are refused")
-    func extremes() {
+    func nonUTF8AndTooManyNamesAreRefused() {
         let notText = Array("# a\n# b".utf8) + [0xFF]
         do throws(RuleProblem) {
             _ = try RuleFile(parsing: notText)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test("The shipped file is right, and has every table")
-    func shipped() {
+    func theShippedFileHasEveryTable() {
         let rules = Rules.shipped
         for table in ProgramTable.allCases {
             #expect(rules.programs.contains { $0.table == table && $0.belongs }, "\(table.rawValue)")

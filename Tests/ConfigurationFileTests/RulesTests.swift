@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test("The user's file decides before the administrator's, and that before what is shipped")
-    func order() {
+    func userRulesPrecedeSystemAndShipped() {
         let rules = load(
             system: folder.write(
                 "system", "[programs.background]\nnot = [\"rsync\"]\nnames = [\"a\"]"),
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test("A file that is wrong is left out as a whole, the others are in force, and the problem names it")
-    func wrong() {
+    func aWrongFileIsIgnoredAsAWhole() {
         let user = folder.write("user", "[programs.background]\nnames = [\"a\"]\nnam = []")
         let rules = load(
             system: folder.write("system", "[programs.background]\nnames = [\"b\"]"), user: user)
@@ -70,14 +70,14 @@ import Testing
     }
 
     @Test("Files that are missing are no problem")
-    func missing() {
+    func missingFilesAreNoProblem() {
         let rules = load(system: folder.path + "/system", user: folder.path + "/user/below")
         #expect(rules.sources.map(\.path) == ["shipped"])
         #expect(rules.problems == [])
     }
 
     @Test("A link, a directory, what others may write, another user's and what is too long are not read")
-    func untrusted() {
+    func untrustedFilesAreNotRead() {
         let right = folder.write("user", "[programs]")
         #expect(problem(right) == "")
         symlink(right, folder.path + "/link")
@@ -109,7 +109,7 @@ import Testing
             (["XDG_CONFIG_HOME": "x", "HOME": "/h"], "/h/.config/truce/truce.toml"),
             (["XDG_CONFIG_HOME": "", "HOME": "h"], nil), ([:], nil),
         ] as [([String: String], String?)])
-    func places(environment: [String: String], path: String?) {
+    func theEnvironmentLocatesTheUserFile(environment: [String: String], path: String?) {
         #expect(Rules.userFile { environment[$0] } == path)
     }
 }

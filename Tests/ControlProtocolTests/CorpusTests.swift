@@ -12,12 +12,12 @@ struct CorpusTests {
     }()
 
     @Test("There is a corpus")
-    func exists() { #expect(Self.inputs.count >= 40) }
+    func corpusIsNotEmpty() { #expect(Self.inputs.count >= 40) }
 
     @Test(
         "Whatever is read and sent on stays the same, and pieces make no difference",
         arguments: CorpusTests.inputs)
-    func replayed(path: String) throws {
+    func corpusKeepsPromises(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))
         for end in stride(from: bytes.count, through: 0, by: -7) {
             try StreamChecks.check(Array(bytes.prefix(end)))
@@ -25,7 +25,7 @@ struct CorpusTests {
     }
 
     @Test("A broken promise is told")
-    func planted() {
-        #expect(throws: BrokenPromise.self) { try StreamChecks.expect(false, "it is broken") }
+    func findsPlantedViolation() {
+        #expect(throws: ProtocolViolation.self) { try StreamChecks.expect(false, "it is broken") }
     }
 }

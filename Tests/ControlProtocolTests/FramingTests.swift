@@ -19,7 +19,7 @@ struct FramingTests {
     ]
 
     @Test("every split of a stream gives the same messages", arguments: streams)
-    func splits(stream: String, framing: Framing, messages: [String]) throws {
+    func everySplitGivesSameMessages(stream: String, framing: Framing, messages: [String]) throws {
         let bytes = Array(stream.utf8)
         for pieceSize in 1...max(1, bytes.count) {
             var reader = FrameReader()
@@ -61,7 +61,7 @@ struct FramingTests {
     ]
 
     @Test("a header that tells no length ends the connection", arguments: badHeaders)
-    func headers(text: String, fault: FramingFault) {
+    func badHeaderEndsConnection(text: String, fault: FramingFault) {
         var reader = FrameReader(limit: 8)
         reader.append(text.utf8)
         #expect(throws: fault) { try reader.next() }
@@ -88,7 +88,7 @@ struct FramingTests {
     }
 
     @Test("an answer is framed like the question")
-    func answersInKind() {
+    func answerUsesFramingOfQuestion() {
         #expect(Framing.lines.frame(Array("{}".utf8)) == Array("{}\n".utf8))
         #expect(Framing.contentLength.frame(Array("{}".utf8)) == Array("Content-Length: 2\r\n\r\n{}".utf8))
     }

@@ -83,7 +83,7 @@ struct MalformedMessageTests {
             ("events/subscribe", #"{"after":{"epoch":"\#(epoch)","sequence":1}}"#),
         ] {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
-            guard case .request(_, .success) = try Envelope(decoding: Array(text.utf8)) else {
+            guard case .request(_, .success) = try ClientMessage(decoding: Array(text.utf8)) else {
                 return #expect(Bool(false), "it is understood")
             }
         }
@@ -92,12 +92,12 @@ struct MalformedMessageTests {
     @Test(
         "parameters of the wrong form are refused with the request's id, in one line",
         arguments: wrongParameters)
-    func parameters(method: String, parameters: String) throws {
+    func malformedParametersAreRefused(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
-        guard case .request(.number(1), let request) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .request(.number(1), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
         }
-        let failure = #expect(throws: Failure.self) { try request.get() }
+        let failure = #expect(throws: ProtocolFailure.self) { try request.get() }
         #expect(failure?.code == -32602)
         #expect(failure?.message.contains("\n") == false)
         #expect(failure.map { $0.message.count < 600 } == true)
@@ -110,9 +110,9 @@ struct MalformedMessageTests {
             ("presenter/register", #"{"path":"a","messages":["\#(longestPath)a"]}"#),
             ("access/begin", intents(bytes: ProtocolLimits.accessPathBytes + 1)),
         ].map { (method: $0.0, parameters: TooLong(text: $0.1)) })
-    func lengths(method: String, parameters: TooLong) throws {
+    func longTextsAreRefused(method: String, parameters: TooLong) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters.text)}"#
-        guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .request(_, .failure(let failure)) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is refused")
         }
         #expect(failure.code == -32602)
@@ -123,7 +123,7 @@ struct MalformedMessageTests {
     func longestPaths() throws {
         let parameters = Self.intents(bytes: ProtocolLimits.accessPathBytes)
         let text = #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":\#(parameters)}"#
-        guard case .request(_, .success) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .request(_, .success) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is understood")
         }
     }
@@ -148,10 +148,11 @@ struct MalformedMessageTests {
     }
 
     @Test("what is wrong is named")
-    func names() throws {
+    func refusalNamesWhatIsWrong() throws {
         func message(_ method: String, _ parameters: String) throws -> String? {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
-            guard case .request(_, .failure(let failure)) = try Envelope(decoding: Array(text.utf8)) else {
+            guard case .request(_, .failure(let failure)) = try ClientMessage(decoding: Array(text.utf8))
+            else {
                 return nil
             }
             return failure.message
@@ -174,9 +175,9 @@ struct MalformedMessageTests {
     ]
 
     @Test("a notification of the wrong form is a failure that nobody is sent", arguments: wrongNotifications)
-    func notifications(members: String) throws {
+    func malformedNotificationsFail(members: String) throws {
         let text = #"{"jsonrpc":"2.0",\#(members)}"#
-        guard case .notification(.failure) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .notification(.failure) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is a notification of the wrong form")
         }
     }
@@ -184,7 +185,7 @@ struct MalformedMessageTests {
     @Test("an unknown notification is nothing at all, its parameters included")
     func unknownNotification() throws {
         let text = #"{"jsonrpc":"2.0","method":"$/new","params":[[1]]}"#
-        guard case .notification(.success(nil)) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .notification(.success(nil)) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is ignored")
         }
     }
@@ -196,31 +197,33 @@ struct MalformedMessageTests {
     }
 
     @Test("what nests too deeply is refused before it is decoded", arguments: [63, 10_000, 400_000])
-    func nesting(levels: Int) {
+    func deepNestingIsRefused(levels: Int) {
         for whole in [true, false] {
             let bytes = Array(Self.nested(levels, whole: whole).utf8)
-            #expect(throws: Failure.nestedTooDeeply()) { try Envelope(decoding: bytes) }
-            #expect(throws: Failure.nestedTooDeeply()) { try IncomingMessage(decoding: bytes) }
+            #expect(throws: ProtocolFailure.nestedTooDeeply()) { try ClientMessage(decoding: bytes) }
+            #expect(throws: ProtocolFailure.nestedTooDeeply()) { try IncomingMessage(decoding: bytes) }
         }
         let objects = String(repeating: #"{"a":"#, count: levels + 2)
-        #expect(throws: Failure.nestedTooDeeply()) { try Envelope(decoding: Array(objects.utf8)) }
+        #expect(throws: ProtocolFailure.nestedTooDeeply()) {
+            try ClientMessage(decoding: Array(objects.utf8))
+        }
     }
 
     @Test("what nests as deeply as is allowed is read, and brackets in text are no nesting")
     func allowedNesting() throws {
         let deepest = Self.nested(ProtocolLimits.nesting - 2, whole: true)
-        guard case .request(_, .success(.status)) = try Envelope(decoding: Array(deepest.utf8)) else {
+        guard case .request(_, .success(.status)) = try ClientMessage(decoding: Array(deepest.utf8)) else {
             return #expect(Bool(false), "it is read")
         }
         let brackets = String(repeating: #"[{\"\\"#, count: 100)
         let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(brackets)"}}"#
-        guard case .request(_, .success(.why)) = try Envelope(decoding: Array(text.utf8)) else {
+        guard case .request(_, .success(.why)) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is read")
         }
     }
 
     @Test("a message of very many values is refused before it is decoded, however they are nested")
-    func values() throws {
+    func manyValuesAreRefused() throws {
         let number = 200_000
         let intents = String(repeating: #"{"path":"a"},"#, count: number) + #"{"path":"a"}"#
         let objects = String(repeating: #"{},"#, count: number) + "{}"
@@ -230,12 +233,12 @@ struct MalformedMessageTests {
             #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"within":[\#(objects)]}}"#,
             #"{"jsonrpc":"2.0","id":1,"method":"status","params":{\#(members)}}"#,
         ] {
-            #expect(throws: Failure.tooManyValues()) { try Envelope(decoding: Array(text.utf8)) }
+            #expect(throws: ProtocolFailure.tooManyValues()) { try ClientMessage(decoding: Array(text.utf8)) }
         }
         // In a text they are none.
         let commas = String(repeating: "[,{", count: 5000)
         let path = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(commas)"}}"#
-        #expect(throws: Never.self) { try Envelope(decoding: Array(path.utf8)) }
+        #expect(throws: Never.self) { try ClientMessage(decoding: Array(path.utf8)) }
     }
 
     @Test("the longest message that makes sense has few values")
@@ -245,7 +248,7 @@ struct MalformedMessageTests {
         let within = (1...ProtocolLimits.intents).map { "\($0)" }.joined(separator: ",")
         let text =
             #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"intents":[\#(intents)],"within":[\#(within)]}}"#
-        #expect(throws: Never.self) { try Envelope(decoding: Array(text.utf8)) }
+        #expect(throws: Never.self) { try ClientMessage(decoding: Array(text.utf8)) }
         #expect(text.filter { ",[{".contains($0) }.count * 4 < ProtocolLimits.values)
     }
 
@@ -253,29 +256,31 @@ struct MalformedMessageTests {
     func longNames() throws {
         let name = String(repeating: "n", count: ProtocolLimits.nameBytes)
         let member = #"{"jsonrpc":"2.0","id":1,"method":"status","X":0}"#
-        #expect(throws: Never.self) { try Envelope(decoding: Array(member.replacing("X", with: name).utf8)) }
+        #expect(throws: Never.self) {
+            try ClientMessage(decoding: Array(member.replacing("X", with: name).utf8))
+        }
         for longer in [name + "n", String(repeating: #"\""#, count: 200)] {
             let text = member.replacing("X", with: longer)
-            #expect(throws: Failure.nameTooLong()) { try Envelope(decoding: Array(text.utf8)) }
+            #expect(throws: ProtocolFailure.nameTooLong()) { try ClientMessage(decoding: Array(text.utf8)) }
         }
         let method = #"{"jsonrpc":"2.0","id":1,"method":"X"}"#
-        let failure = #expect(throws: Failure.self) {
-            try Envelope(decoding: Array(method.replacing("X", with: name + "n").utf8))
+        let failure = #expect(throws: ProtocolFailure.self) {
+            try ClientMessage(decoding: Array(method.replacing("X", with: name + "n").utf8))
         }
         #expect(failure?.message.contains("'method'") ?? false)
     }
 
     @Test("text that is not UTF-8, zero bytes and UTF-16 are not JSON")
-    func encodings() {
+    func onlyUTF8IsJSON() {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"status"}"#
         let wide = text.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
         for bytes in [wide, [0xFF, 0xFE] + wide, Array(text.utf8) + [0], [0xC3, 0x28], [0xED, 0xA0, 0x80]] {
-            let failure = #expect(throws: Failure.self) { try Envelope(decoding: bytes) }
+            let failure = #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: bytes) }
             #expect(failure?.code == -32700)
         }
         var invalid = Array(#"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"X"}}"#.utf8)
         for index in invalid.indices where invalid[index] == UInt8(ascii: "X") { invalid[index] = 0xFF }
-        #expect(throws: Failure.self) { try Envelope(decoding: invalid) }
+        #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: invalid) }
     }
 
     /// As they are, as escapes, and as escapes of two halves each.
@@ -291,31 +296,35 @@ struct MalformedMessageTests {
             #"{"jsonrpc":"2.0","id":1,"method":"\#(many)"}"#, #"{"jsonrpc":"2.0","id":1,"\#(many)":0}"#,
             #"{"jsonrpc":"2.0","id":"a\#(many)","method":"status"}"#,
         ] {
-            #expect(throws: Failure.tooManyMarks()) { try Envelope(decoding: Array(text.utf8)) }
-            #expect(throws: Failure.tooManyMarks()) { try IncomingMessage(decoding: Array(text.utf8)) }
+            #expect(throws: ProtocolFailure.tooManyMarks()) { try ClientMessage(decoding: Array(text.utf8)) }
+            #expect(throws: ProtocolFailure.tooManyMarks()) {
+                try IncomingMessage(decoding: Array(text.utf8))
+            }
         }
     }
 
     @Test("as many marks as a name of a file can have are none too many", arguments: marks)
     func fewMarks(pair: String) throws {
-        let name = String(repeating: pair, count: ProtocolLimits.marksInARow / 2)
+        let name = String(repeating: pair, count: ProtocolLimits.combiningMarks / 2)
         for path in [name, String(repeating: name + "a", count: 3), #"\n\\"# + name] {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(path)"}}"#
-            guard case .request(_, .success(.why)) = try Envelope(decoding: Array(text.utf8)) else {
+            guard case .request(_, .success(.why)) = try ClientMessage(decoding: Array(text.utf8)) else {
                 return #expect(Bool(false), "it is read")
             }
         }
-        let one = String(repeating: pair, count: ProtocolLimits.marksInARow / 2) + "\u{0301}"
-        #expect(throws: Failure.tooManyMarks()) { try Envelope(decoding: Array(#"{"\#(one)":1}"#.utf8)) }
+        let one = String(repeating: pair, count: ProtocolLimits.combiningMarks / 2) + "\u{0301}"
+        #expect(throws: ProtocolFailure.tooManyMarks()) {
+            try ClientMessage(decoding: Array(#"{"\#(one)":1}"#.utf8))
+        }
     }
 
     @Test("an id is short, since it is remembered")
     func longID() {
         let id = String(repeating: "i", count: ProtocolLimits.idBytes)
         let text = #"{"jsonrpc":"2.0","id":"X","method":"status"}"#
-        #expect(throws: Never.self) { try Envelope(decoding: Array(text.replacing("X", with: id).utf8)) }
-        let failure = #expect(throws: Failure.self) {
-            try Envelope(decoding: Array(text.replacing("X", with: id + "i").utf8))
+        #expect(throws: Never.self) { try ClientMessage(decoding: Array(text.replacing("X", with: id).utf8)) }
+        let failure = #expect(throws: ProtocolFailure.self) {
+            try ClientMessage(decoding: Array(text.replacing("X", with: id + "i").utf8))
         }
         #expect(failure?.code == -32600)
         #expect(failure?.message.contains("id") == true)
@@ -326,7 +335,7 @@ struct MalformedMessageTests {
         let other = String(repeating: "b", count: 100_000)
         let text =
             #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(other)","pathBytes":"YQ=="}}"#
-        guard case .request(_, .success(.why(let parameters))) = try Envelope(decoding: Array(text.utf8))
+        guard case .request(_, .success(.why(let parameters))) = try ClientMessage(decoding: Array(text.utf8))
         else {
             return #expect(Bool(false), "it is read")
         }

@@ -4,7 +4,7 @@ import Coordination
 
 /// Messages of every kind, with every member that one can have, and how they are read at the other end.
 enum MessageSamples {
-    static let requests = MessageTests.requests + PresenterMessageTests.allRequests
+    static let requests = ClientMessageTests.requests + PresenterMessageTests.allRequests
 
     static let notifications: [ClientNotification] = [
         .progress(.number(3)), .progress(.text("a")), .cancel(.number(-1)), .cancel(.text("")),
@@ -14,14 +14,14 @@ enum MessageSamples {
 
     static let answers = [
         AnswerMessage(to: .number(5)),
-        AnswerMessage(to: .text("a"), failure: Failure(code: -32000, message: "no")),
+        AnswerMessage(to: .text("a"), failure: ProtocolFailure(code: -32000, message: "no")),
         AnswerMessage(to: .number(5), failure: .deadlock("no", among: [actor])),
     ]
 
     static let bytes: [UInt8] = [0x61, 0xFF, 0x2F, 0x62]
-    static let actor = ActorForm(pid: 5, user: 6, program: Array("p".utf8))
+    static let actor = ProcessDescriptionForm(pid: 5, user: 6, program: Array("p".utf8))
     static let cause = CauseForm(
-        pid: 7, program: Array("vi".utf8), user: 1, operation: "read", isUncoordinated: true)
+        pid: 7, program: Array("vi".utf8), user: 1, operation: "read", isOutOfBand: true)
 
     static func question(_ request: PresenterRequest) -> PresenterQuestion {
         PresenterQuestion(
@@ -31,15 +31,15 @@ enum MessageSamples {
                 subitem: request == .accommodateSubitemDeletion ? bytes : nil))
     }
 
-    static func news(_ notice: PresenterNotice) -> PresenterNews {
+    static func noticeMessage(_ notice: PresenterNotice) -> PresenterNoticeMessage {
         let isAboutSubitem: Bool =
             switch notice {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: true
             case .reacquire, .didChange, .didMove: false
             }
-        return PresenterNews(
+        return PresenterNoticeMessage(
             notice,
-            PresenterNews.Parameters(
+            PresenterNoticeMessage.Parameters(
                 presenter: 1, path: bytes, newPath: notice == .didMove ? bytes + [0x63] : nil, turn: 2,
                 sequence: 3, cause: cause, subitem: isAboutSubitem ? bytes : nil,
                 newSubitem: notice == .subitemDidMove ? bytes + [0x63] : nil))
@@ -54,7 +54,8 @@ enum MessageSamples {
 
     static let serverMessages: [ServerMessage] =
         PresenterRequest.allCases.map { .question(.number(9), question($0)) }
-        + PresenterNotice.allCases.map { .news(news($0)) } + EventKind.allCases.map { .event(event($0)) }
+        + PresenterNotice.allCases.map { .noticeMessage(noticeMessage($0)) }
+        + EventKind.allCases.map { .event(event($0)) }
 }
 
 /// The result of a request, and how the client reads it.
@@ -75,7 +76,7 @@ struct ResultSample {
 }
 
 extension MessageSamples {
-    static func results(of method: ControlProtocol.Request.Method) -> [ResultSample] {
+    static func results(of method: ControlProtocol.ClientRequest.Method) -> [ResultSample] {
         switch method {
         case .initialize:
             [ResultSample(InitializeResult(version: "1", pid: 2, mount: mount), Response.initialize)]
@@ -92,11 +93,13 @@ extension MessageSamples {
             ]
         case .remove, .endAccess, .willMove, .didMove, .unsubscribe:
             [ResultSample(EmptyResult(), Response.done)]
-        case .why, .ps: [ResultSample(census, Response.census)]
-        case .keptList:
-            [ResultSample(KeptListResult(entries: [kept], isTruncated: false), Response.keptList)]
-        case .keptRead: [ResultSample(KeptReadResult(content: bytes, isAtEnd: true), Response.keptRead)]
-        case .keptKeep: [ResultSample(KeptKeepResult(id: "0123456789abcdef"), Response.keptKeep)]
+        case .why, .ps: [ResultSample(snapshot, Response.snapshot)]
+        case .listVersions:
+            [ResultSample(VersionListResult(entries: [kept], isTruncated: false), Response.listVersions)]
+        case .readVersion:
+            [ResultSample(VersionReadResult(content: bytes, isAtEnd: true), Response.readVersion)]
+        case .preserveVersion:
+            [ResultSample(PreserveResult(id: "0123456789abcdef"), Response.preserveVersion)]
         }
     }
 
@@ -107,7 +110,7 @@ extension MessageSamples {
 
     private static let delay = DelayForm(guest: 1, delayed: 2, spent: 3, allowed: 4, left: 5)
 
-    static let census = CensusForm(
+    static let snapshot = CoordinationSnapshotForm(
         claims: [
             ClaimForm(
                 claim: 1, actor: actor, intents: intents, state: "suspended", suspension: "idle",
@@ -117,33 +120,35 @@ extension MessageSamples {
         presenters: [
             PresenterForm(
                 presenter: 1, actor: actor, path: [], messages: ["save"],
-                owed: [OwedForm(request: "save", age: 1, left: 2, actor: actor)], isDemoted: true,
+                owed: [UnansweredQuestionForm(request: "save", age: 1, left: 2, actor: actor)],
+                isDemoted: true,
                 isUnsaved: true)
         ], delays: [delay])
 
-    private static let around: AroundForm = {
-        var around = AroundForm()
+    private static let around: SourceWatchForm = {
+        var around = SourceWatchForm()
         around.shortage = "s"
         return around
     }()
 
     private static let status = StatusForm(
-        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(), use: UseForm(),
+        mount: mount, pid: 1, version: "1", options: OptionsForm(), counters: CountersForm(),
+        use: ResourceUsageForm(),
         around: around,
         rules: RulesForm(
             files: [RulesForm.File(path: "/f", problem: "p")],
             programs: [RulesForm.Program(table: "background", name: "n", belongs: true, from: "/f")]),
         delays: [delay], delaysOfAll: [delay],
         waiting: [
-            WaitingForm(
+            WaitingClaimForm(
                 claim: 1, actor: actor, access: "updating", path: bytes, since: 2, holders: [actor])
         ],
         journal: [
-            StepForm(
+            JournalStepForm(
                 sequence: 1, milliseconds: 2, step: "granted", claim: 3, actor: actor, path: bytes,
                 detail: "d")
         ])
 
-    private static let kept = KeptForm(
+    private static let kept = VersionForm(
         id: "0123456789abcdef", path: bytes, cause: "c", time: 1.25, size: 2, user: 3, group: 4, mode: 0o600)
 }

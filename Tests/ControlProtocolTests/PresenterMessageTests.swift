@@ -7,9 +7,9 @@ import Testing
 struct PresenterMessageTests {
     private static let bytes = MessageSamples.bytes
 
-    static let allRequests: [ControlProtocol.Request] =
+    static let allRequests: [ControlProtocol.ClientRequest] =
         [.ps, .remove(RemoveParameters(presenter: 7)), .endAccess(AccessEndParameters(access: UInt64.max))]
-        + [[], Array("a/b c".utf8), bytes].flatMap { path -> [ControlProtocol.Request] in
+        + [[], Array("a/b c".utf8), bytes].flatMap { path -> [ControlProtocol.ClientRequest] in
             [
                 .why(WhyParameters(path: path)),
                 .register(RegisterParameters(path: path, messages: .all)),
@@ -57,9 +57,9 @@ struct PresenterMessageTests {
     }
 
     @Test("what the client asks, the server reads", arguments: allRequests)
-    func requests(request: ControlProtocol.Request) throws {
-        let bytes = try JSONForm.encode(RequestMessage(id: .text("q"), request))
-        guard case .request(.text("q"), let read) = try Envelope(decoding: bytes) else {
+    func clientRequestsRoundTrip(request: ControlProtocol.ClientRequest) throws {
+        let bytes = try JSONCodec.encode(RequestMessage(id: .text("q"), request))
+        guard case .request(.text("q"), let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "the id is lost")
         }
         #expect(try read.get() == request)
@@ -67,21 +67,21 @@ struct PresenterMessageTests {
     }
 
     @Test("notifications keep the id they are about", arguments: MessageSamples.notifications)
-    func notifications(notification: ClientNotification) throws {
-        let bytes = try JSONForm.encode(NotificationMessage(notification))
-        guard case .notification(let read) = try Envelope(decoding: bytes) else {
+    func notificationsKeepTheirID(notification: ClientNotification) throws {
+        let bytes = try JSONCodec.encode(NotificationMessage(notification))
+        guard case .notification(let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "it is no notification")
         }
         #expect(try read.get() == notification)
     }
 
     @Test("an answer keeps its id and, if it is an error, what the error says, on one short line")
-    func answers() throws {
-        let done = try JSONForm.encode(AnswerMessage(to: .number(5)))
+    func answersKeepIDAndError() throws {
+        let done = try JSONCodec.encode(AnswerMessage(to: .number(5)))
         #expect(try answer(done) == ClientAnswer(to: .number(5)))
         let words = "one\ntwo\u{202E}" + String(repeating: "x", count: 1000)
-        let failed = try JSONForm.encode(
-            AnswerMessage(to: .number(5), failure: Failure(code: 1, message: words)))
+        let failed = try JSONCodec.encode(
+            AnswerMessage(to: .number(5), failure: ProtocolFailure(code: 1, message: words)))
         let refusal = try #require(try answer(failed).refusal)
         #expect(refusal.hasPrefix("one two x"))
         #expect(refusal.unicodeScalars.count == ProtocolLimits.excerptScalars)
@@ -113,14 +113,14 @@ struct PresenterMessageTests {
     }
 
     private func answer(_ bytes: [UInt8]) throws -> ClientAnswer {
-        guard case .answer(let answer) = try Envelope(decoding: bytes) else {
-            throw Failure.internalError("it is no answer")
+        guard case .answer(let answer) = try ClientMessage(decoding: bytes) else {
+            throw ProtocolFailure.internalError("it is no answer")
         }
         return answer
     }
 
     @Test("what a server asks, the client reads", arguments: PresenterRequest.allCases)
-    func questions(request: PresenterRequest) throws {
+    func questionsRoundTrip(request: PresenterRequest) throws {
         let question = MessageSamples.question(request)
         let bytes = try ServerMessage.question(.number(9), question).encoded()
         #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
@@ -128,14 +128,16 @@ struct PresenterMessageTests {
     }
 
     @Test("what a server tells, the client reads", arguments: PresenterNotice.allCases)
-    func news(notice: PresenterNotice) throws {
-        let news = MessageSamples.news(notice)
-        #expect(try IncomingMessage(decoding: ServerMessage.news(news).encoded()) == .news(news))
-        #expect(news.parameters.bytesOfNewPath == (notice == .didMove ? Self.bytes + [0x63] : nil))
+    func noticesRoundTrip(notice: PresenterNotice) throws {
+        let noticeMessage = MessageSamples.noticeMessage(notice)
+        #expect(
+            try IncomingMessage(decoding: ServerMessage.noticeMessage(noticeMessage).encoded())
+                == .noticeMessage(noticeMessage))
+        #expect(noticeMessage.parameters.bytesOfNewPath == (notice == .didMove ? Self.bytes + [0x63] : nil))
     }
 
     @Test("what a server tells of a mount, the client reads", arguments: EventKind.allCases)
-    func events(kind: EventKind) throws {
+    func eventsRoundTrip(kind: EventKind) throws {
         let event = MessageSamples.event(kind)
         #expect(try IncomingMessage(decoding: ServerMessage.event(event).encoded()) == .event(event))
         #expect(event.bytesOfPath == (kind == .gap ? nil : Self.bytes))
@@ -143,7 +145,7 @@ struct PresenterMessageTests {
     }
 
     @Test("a client tells replies from requests, notices, and what it does not know")
-    func incoming() throws {
+    func clientTellsMessageKindsApart() throws {
         func read(_ text: String) throws -> IncomingMessage {
             try IncomingMessage(decoding: Array(text.utf8))
         }
@@ -157,9 +159,9 @@ struct PresenterMessageTests {
     }
 
     @Test("what a server replies, the client reads, with what an error names")
-    func replies() throws {
-        let (actor, census) = (MessageSamples.actor, MessageSamples.census)
-        try roundTrip(.census(census), census)
+    func repliesRoundTripWithErrors() throws {
+        let (actor, snapshot) = (MessageSamples.actor, MessageSamples.snapshot)
+        try roundTrip(.snapshot(snapshot), snapshot)
         let register = RegisterResult(presenter: 1, path: Self.bytes, messages: .all)
         try roundTrip(.register(register), register)
         let subscription = SubscribeResult(subscription: 9, epoch: "e", sequence: 4, hasGap: true)
@@ -167,15 +169,15 @@ struct PresenterMessageTests {
         let access = AccessBeginResult(access: 3, intents: [IntentForm(Self.bytes, .write(.forDeleting))])
         try roundTrip(.beginAccess(access), access)
         try roundTrip(.done(EmptyResult()), EmptyResult())
-        let failure = Failure.refused("no", by: [actor])
+        let failure = ProtocolFailure.refused("no", by: [actor])
         let message = try ResponseMessage<EmptyResult>(
-            decoding: Reply(to: .number(1), .failure(failure)).encoded())
+            decoding: ReplyMessage(to: .number(1), .failure(failure)).encoded())
         #expect(message.outcome == .failure(failure))
         #expect(failure.data?.holders == [actor])
     }
 
     private func roundTrip<Value: Codable & Equatable>(_ response: Response, _ value: Value) throws {
-        let bytes = try Reply(to: .number(1), .success(response)).encoded()
+        let bytes = try ReplyMessage(to: .number(1), .success(response)).encoded()
         #expect(try ResponseMessage<Value>(decoding: bytes).outcome.get() == value)
     }
 }

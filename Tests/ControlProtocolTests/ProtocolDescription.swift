@@ -42,7 +42,7 @@ struct ProtocolDescription: Sendable {
 extension ProtocolDescription {
     static func known(_ topic: Topic) -> [String] {
         switch topic {
-        case .requests: ControlProtocol.Request.Method.allCases.map(\.rawValue)
+        case .requests: ControlProtocol.ClientRequest.Method.allCases.map(\.rawValue)
         case .notifications: ClientNotification.Method.allCases.map(\.rawValue)
         case .serverRequests: PresenterRequest.allCases.map { "presenter/\($0.rawValue)" }
         case .serverNotifications:
@@ -51,7 +51,7 @@ extension ProtocolDescription {
         case .readingOptions: ReadingOptions.allNames
         case .messages: PresenterMessages.all.names
         case .eventKinds: EventKind.allCases.map(\.rawValue)
-        case .errorCodes: Failure.Code.allCases.map { "\($0.rawValue)" }
+        case .errorCodes: ProtocolFailure.Code.allCases.map { "\($0.rawValue)" }
         }
     }
 }

@@ -6,12 +6,12 @@ import Testing
 /// Issue 5, "The protocol": a schema and a prose reference, both checked against the code.
 struct ProtocolDescriptionTests {
     @Test("code, schema and prose say the same")
-    func same() throws {
+    func codeSchemaAndProseAgree() throws {
         for difference in try ProtocolDescription().differences { Issue.record("\(difference)") }
     }
 
     @Test("there is something in each to be compared", arguments: ProtocolDescription.Topic.allCases)
-    func something(topic: ProtocolDescription.Topic) throws {
+    func everyTopicHasEntries(topic: ProtocolDescription.Topic) throws {
         let description = try ProtocolDescription()
         let known = ProtocolDescription.known(topic).sorted()
         #expect(known.count >= 2)
@@ -47,7 +47,7 @@ struct ProtocolDescriptionTests {
     ]
 
     @Test("a prose that says something else is found", arguments: plantedInProse)
-    func prose(text: String, other: String, found: String) throws {
+    func findsPlantedProseDifference(text: String, other: String, found: String) throws {
         var description = try ProtocolDescription()
         #expect(description.prose.contains(text))
         description.prose = description.prose.replacing(text, with: other)
@@ -76,7 +76,7 @@ struct ProtocolDescriptionTests {
     ]
 
     @Test("a schema that says something else is found", arguments: plantedInSchema)
-    func schema(place: [String], value: JSONValue?, found: String) throws {
+    func findsPlantedSchemaDifference(place: [String], value: JSONValue?, found: String) throws {
         var description = try ProtocolDescription()
         let steps = JSONValue.Place((["$defs"] + place).map { .member($0) })
         description.schema = description.schema.with(value, at: steps)

@@ -115,7 +115,7 @@ extension ProtocolDescription {
         "an `id` that is a text \(ProtocolLimits.idBytes)",
         "a client's `name` and `version` \(ProtocolLimits.clientBytes) each",
         "an `epoch` \(ProtocolLimits.epochBytes)",
-        "at most \(ProtocolLimits.marksInARow) combining marks in a row",
+        "at most \(ProtocolLimits.combiningMarks) combining marks in a row",
         "\(ProtocolLimits.presenters) presenters",
         "\(ProtocolLimits.accesses) accesses, held or waiting",
         "within \(ProtocolLimits.intents) others at most",
@@ -124,8 +124,8 @@ extension ProtocolDescription {
         "\(ProtocolLimits.outstandingRequests) requests of a connection are served at once",
         "\(ProtocolLimits.outstandingRequests) more are kept in order",
         "while \(shown(ProtocolLimits.outboxBytes)) waits to be read",
-        "\(ProtocolLimits.messagesPerTurn) messages are looked at",
-        "or \(ProtocolLimits.bytesPerTurn >> 10) KiB",
+        "\(ProtocolLimits.messagesPerRead) messages are looked at",
+        "or \(ProtocolLimits.bytesPerRead >> 10) KiB",
         "(\(shown(ProtocolLimits.outboxBytes)), or \(ProtocolLimits.outboxMessages) messages)",
         "presenters adds \(ProtocolLimits.outboxBytesOfPresenter) bytes",
         "and \(ProtocolLimits.outboxMessagesOfPresenter) messages to that",
@@ -134,7 +134,7 @@ extension ProtocolDescription {
 
     private static let limitsElsewhere = [
         "From one to \(ProtocolLimits.intents) intents",
-        "or \(ProtocolLimits.linkLooks) names for all of an access",
+        "or \(ProtocolLimits.linkLookups) names for all of an access",
         "The last \(ProtocolLimits.events) events are remembered",
         "and \(ProtocolLimits.eventSeconds / 60) minutes more",
         "The first \(ProtocolLimits.excerptScalars) characters",

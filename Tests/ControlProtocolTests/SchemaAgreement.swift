@@ -66,11 +66,11 @@ extension SchemaAgreement {
             + known.subtracting(written).sorted().map { "nobody writes '\($0)' of \(definition)" }
     }
 
-    func disagreements(onMembersOf requests: [Request]) throws -> [String] {
+    func disagreements(onMembersOf requests: [ClientRequest]) throws -> [String] {
         let methods = Set(requests.map(\.method))
         return try methods.flatMap { method in
             let messages = try requests.filter { $0.method == method }
-                .map { try JSONValue(parsing: JSONForm.encode(RequestMessage(id: .number(7), $0))) }
+                .map { try JSONValue(parsing: JSONCodec.encode(RequestMessage(id: .number(7), $0))) }
             let definition = groups["clientRequest"]?[method.rawValue] ?? "?"
             return disagreements(onMembersOf: messages, as: definition)
         }
@@ -86,9 +86,11 @@ extension SchemaAgreement {
         }
     }
 
-    func disagreements(onMembersOf samples: [ResultSample], of method: Request.Method) throws -> [String] {
+    func disagreements(onMembersOf samples: [ResultSample], of method: ClientRequest.Method) throws
+        -> [String]
+    {
         let results = try samples.compactMap {
-            try JSONValue(parsing: Reply(to: .number(1), .success($0.response)).encoded())["result"]
+            try JSONValue(parsing: ReplyMessage(to: .number(1), .success($0.response)).encoded())["result"]
         }
         return disagreements(onMembersOf: results, as: description.results[method.rawValue] ?? "?")
     }
@@ -96,10 +98,10 @@ extension SchemaAgreement {
 
 // By kinds of messages.
 extension SchemaAgreement {
-    func disagreements(on request: Request) throws -> [String] {
-        let message = try JSONValue(parsing: JSONForm.encode(RequestMessage(id: .number(7), request)))
+    func disagreements(on request: ClientRequest) throws -> [String] {
+        let message = try JSONValue(parsing: JSONCodec.encode(RequestMessage(id: .number(7), request)))
         return try disagreements(on: message, in: "clientRequest", request.method.rawValue) { message in
-            if case .request(_, .success(let read)) = try Envelope(decoding: message.encoded()) {
+            if case .request(_, .success(let read)) = try ClientMessage(decoding: message.encoded()) {
                 read.method == request.method
             } else {
                 false
@@ -108,10 +110,10 @@ extension SchemaAgreement {
     }
 
     func disagreements(on notification: ClientNotification) throws -> [String] {
-        let message = try JSONValue(parsing: JSONForm.encode(NotificationMessage(notification)))
+        let message = try JSONValue(parsing: JSONCodec.encode(NotificationMessage(notification)))
         return try disagreements(on: message, in: "clientNotification", notification.method.rawValue) {
             message in
-            if case .notification(.success(_?)) = try Envelope(decoding: message.encoded()) {
+            if case .notification(.success(_?)) = try ClientMessage(decoding: message.encoded()) {
                 true
             } else {
                 false
@@ -127,15 +129,15 @@ extension SchemaAgreement {
             tolerating: .ofMissingMembers
         ) { message in
             switch try IncomingMessage(decoding: message.encoded()) {
-            case .question, .news, .event: true
+            case .question, .noticeMessage, .event: true
             case .response, .unknown: false
             }
         }
     }
 
     /// Also of the reply that carries it.
-    func disagreements(on sample: ResultSample, of method: Request.Method) throws -> [String] {
-        let reply = try JSONValue(parsing: Reply(to: .number(1), .success(sample.response)).encoded())
+    func disagreements(on sample: ResultSample, of method: ClientRequest.Method) throws -> [String] {
+        let reply = try JSONValue(parsing: ReplyMessage(to: .number(1), .success(sample.response)).encoded())
         let name = description.results[method.rawValue] ?? "?"
         guard let result = reply["result"] else { return ["a reply without a result"] }
         return validator.faults(of: reply, as: "reply") + validator.faults(of: reply, as: "serverMessage")

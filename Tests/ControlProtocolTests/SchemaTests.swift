@@ -12,8 +12,8 @@ struct SchemaTests {
 
     @Test(
         "what a client asks is as the schema says, and what the schema refuses the server refuses",
-        arguments: ControlProtocol.Request.Method.allCases)
-    func requests(method: ControlProtocol.Request.Method) throws {
+        arguments: ControlProtocol.ClientRequest.Method.allCases)
+    func requestsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
         let samples = MessageSamples.requests.filter { $0.method == method }
         #expect(!samples.isEmpty)
         #expect(try agreement.disagreements(onMembersOf: samples) == [])
@@ -21,16 +21,16 @@ struct SchemaTests {
     }
 
     @Test("so is what it tells")
-    func notifications() throws {
+    func notificationsMatchSchema() throws {
         let samples = MessageSamples.notifications
         #expect(Set(samples.map(\.method)) == Set(ClientNotification.Method.allCases))
         for sample in samples { #expect(try agreement.disagreements(on: sample) == []) }
     }
 
     @Test("and what it answers; but nothing about an answer is refused")
-    func answers() throws {
+    func answersMatchSchema() throws {
         for answer in MessageSamples.answers {
-            let message = try JSONValue(parsing: JSONForm.encode(answer))
+            let message = try JSONValue(parsing: JSONCodec.encode(answer))
             for definition in ["answer", "clientMessage"] {
                 #expect(agreement.isValid(message, as: definition))
             }
@@ -50,23 +50,23 @@ struct SchemaTests {
         #expect(try agreement.disagreements(onMembersOf: MessageSamples.serverMessages) == [])
     }
 
-    @Test("so is what it replies", arguments: ControlProtocol.Request.Method.allCases)
-    func results(method: ControlProtocol.Request.Method) throws {
+    @Test("so is what it replies", arguments: ControlProtocol.ClientRequest.Method.allCases)
+    func resultsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
         let samples = MessageSamples.results(of: method)
         #expect(!samples.isEmpty)
         #expect(try agreement.disagreements(onMembersOf: samples, of: method) == [])
         for sample in samples { #expect(try agreement.disagreements(on: sample, of: method) == []) }
     }
 
-    @Test("so are its errors", arguments: Failure.Code.allCases)
-    func errors(code: Failure.Code) throws {
-        let details = Failure.Details(
+    @Test("so are its errors", arguments: ProtocolFailure.Code.allCases)
+    func errorsMatchSchema(code: ProtocolFailure.Code) throws {
+        let details = ProtocolFailure.Details(
             holders: [MessageSamples.actor], suggestion: "wait",
             origin: OriginForm(domain: "d", code: 4, message: "m"))
         for data in [nil, details] {
-            let failure = Failure(code: code.rawValue, message: "m", data: data)
+            let failure = ProtocolFailure(code: code.rawValue, message: "m", data: data)
             for id in [nil, MessageID.number(1)] {
-                let reply = try JSONValue(parsing: Reply(to: id, .failure(failure)).encoded())
+                let reply = try JSONValue(parsing: ReplyMessage(to: id, .failure(failure)).encoded())
                 for definition in ["reply", "serverMessage"] {
                     #expect(agreement.isValid(reply, as: definition))
                 }
@@ -90,7 +90,7 @@ struct SchemaTests {
 
     @Test(
         "what the server refuses for its form, the schema refuses",
-        arguments: MalformedMessageTests.wrongParameters + MessageTests.failures.map { ($0.0, $0.1) })
+        arguments: MalformedMessageTests.wrongParameters + ClientMessageTests.failures.map { ($0.0, $0.1) })
     func wrongParameters(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
         let message = try JSONValue(parsing: Array(text.utf8))
@@ -99,9 +99,9 @@ struct SchemaTests {
 
     @Test(
         "what is no message of a client's is none to the schema",
-        arguments: MessageTests.refused.filter { $0.1 == -32600 }.map(\.0)
+        arguments: ClientMessageTests.refused.filter { $0.1 == -32600 }.map(\.0)
             + MalformedMessageTests.wrongNotifications.map { #"{"jsonrpc":"2.0",\#($0)}"# })
-    func noMessage(text: String) throws {
+    func invalidMessagesFailSchema(text: String) throws {
         #expect(!agreement.isValid(try JSONValue(parsing: Array(text.utf8)), as: "clientMessage"))
     }
 
@@ -125,7 +125,7 @@ struct SchemaTests {
         var description = try ProtocolDescription()
         let steps = JSONValue.Place((["$defs"] + place).map { .member($0) })
         description.schema = description.schema.with(value, at: steps)
-        let request = ControlProtocol.Request.endAccess(AccessEndParameters(access: 1))
+        let request = ControlProtocol.ClientRequest.endAccess(AccessEndParameters(access: 1))
         let agreement = SchemaAgreement(description)
         let members = try agreement.disagreements(onMembersOf: [request])
         #expect(try members + agreement.disagreements(on: request) != [])

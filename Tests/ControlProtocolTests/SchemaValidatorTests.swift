@@ -44,12 +44,12 @@ struct SchemaValidatorTests {
             #"{"oneOf":[]}"#, ##"{"$ref":"#/$defs/nothing"}"##, #"{"$ref":"text"}"#, #"{"type":["string"]}"#,
             #"{"type":"text"}"#, #"{"anyOf":[]}"#, #"{"additionalProperties":false}"#,
         ])
-    func unknown(rule: String) throws {
+    func unknownSchemaWordValidatesNothing(rule: String) throws {
         for value in [#""a""#, "{}", "1"] { #expect(try !isValid(value, by: rule)) }
     }
 
     @Test("what is wrong is named, with its place")
-    func places() throws {
+    func faultsNameTheirPlace() throws {
         let text = #"{"$defs":{"a":{"properties":{"b":{"items":{"required":["c"]}}}}}}"#
         let validator = SchemaValidator(schema: try JSONValue(parsing: Array(text.utf8)))
         let value = try JSONValue(parsing: Array(#"{"b":[{"c":1},{}]}"#.utf8))
@@ -59,7 +59,7 @@ struct SchemaValidatorTests {
     }
 
     @Test("a value is spoilt in every place")
-    func spoiling() throws {
+    func spoilsEveryPlace() throws {
         let value = try JSONValue(parsing: Array(#"{"a":[1,{"b":"c"}],"d":null}"#.utf8))
         #expect(value.parts.count == 5)
         for (place, part) in value.parts {

@@ -6,7 +6,7 @@ import Coordination
 // test is in here; the tests take the corpus.
 
 /// Something did not hold.
-struct BrokenPromise: Error, CustomStringConvertible {
+struct ProtocolViolation: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
@@ -31,7 +31,7 @@ enum StreamChecks {
     }
 
     private static func checkFraming(of message: [UInt8], as framing: Framing?) throws {
-        guard let framing else { throw BrokenPromise("a message came before the first byte") }
+        guard let framing else { throw ProtocolViolation("a message came before the first byte") }
         // What begins with a C would be taken for a header if it came first.
         let first = framing == .lines ? [UInt8(ascii: "\n")] : []
         let twice = first + framing.frame(message) + framing.frame(message)
@@ -41,23 +41,23 @@ enum StreamChecks {
 
     /// What a server makes of it, and whether its reply can be sent.
     private static func checkFromClient(_ message: [UInt8]) throws {
-        let envelope: Envelope
-        do throws(Failure) {
-            envelope = try Envelope(decoding: message)
+        let envelope: ClientMessage
+        do throws(ProtocolFailure) {
+            envelope = try ClientMessage(decoding: message)
         } catch {
             return try checkRefusal(error, to: nil)
         }
         switch envelope {
         case .request(let id, .success(let request)):
-            let again = try Envelope(decoding: JSONForm.encode(RequestMessage(id: id, request)))
+            let again = try ClientMessage(decoding: JSONCodec.encode(RequestMessage(id: id, request)))
             guard case .request(id, .success(request)) = again else {
-                throw BrokenPromise("\(request) is another request when it is sent again: \(again)")
+                throw ProtocolViolation("\(request) is another request when it is sent again: \(again)")
             }
         case .request(let id, .failure(let failure)): try checkRefusal(failure, to: id)
         case .notification(.success(let notification?)):
-            let again = try Envelope(decoding: JSONForm.encode(NotificationMessage(notification)))
+            let again = try ClientMessage(decoding: JSONCodec.encode(NotificationMessage(notification)))
             guard case .notification(.success(notification)) = again else {
-                throw BrokenPromise("\(notification) is another when it is sent again: \(again)")
+                throw ProtocolViolation("\(notification) is another when it is sent again: \(again)")
             }
         case .notification(.success(nil)): break
         case .notification(.failure(let failure)): try checkRefusal(failure, to: nil)
@@ -67,25 +67,25 @@ enum StreamChecks {
 
     private static func checkAnswer(_ answer: ClientAnswer) throws {
         guard let id = answer.id else { return }
-        let failure = answer.refusal.map { Failure(code: -1, message: $0) }
-        let again = try Envelope(decoding: JSONForm.encode(AnswerMessage(to: id, failure: failure)))
+        let failure = answer.refusal.map { ProtocolFailure(code: -1, message: $0) }
+        let again = try ClientMessage(decoding: JSONCodec.encode(AnswerMessage(to: id, failure: failure)))
         guard case .answer(answer) = again else {
-            throw BrokenPromise("\(answer) is another when it is sent again: \(again)")
+            throw ProtocolViolation("\(answer) is another when it is sent again: \(again)")
         }
     }
 
-    private static func checkRefusal(_ failure: Failure, to id: MessageID?) throws {
-        let bytes = try Reply(to: id, .failure(failure)).encoded()
+    private static func checkRefusal(_ failure: ProtocolFailure, to id: MessageID?) throws {
+        let bytes = try ReplyMessage(to: id, .failure(failure)).encoded()
         try expect(bytes.count <= longestRefusal, "a refusal has \(bytes.count) bytes")
         try expect(!bytes.contains(UInt8(ascii: "\n")), "a refusal has more than one line")
         let again = try ResponseMessage<EmptyResult>(decoding: bytes)
         guard again.id == id, case .failure(failure) = again.outcome else {
-            throw BrokenPromise("\(failure) is another when it is read: \(again)")
+            throw ProtocolViolation("\(failure) is another when it is read: \(again)")
         }
     }
 
     static func expect(_ holds: Bool, _ what: @autoclosure () -> String) throws {
-        if !holds { throw BrokenPromise(what()) }
+        if !holds { throw ProtocolViolation(what()) }
     }
 }
 
@@ -101,7 +101,7 @@ extension StreamChecks {
         let again: ServerMessage? =
             switch incoming {
             case .question(let id, let question): .question(id, question)
-            case .news(let news): .news(news)
+            case .noticeMessage(let noticeMessage): .noticeMessage(noticeMessage)
             case .event(let event): .event(event)
             case .response, .unknown: nil
             }
@@ -120,9 +120,9 @@ extension StreamChecks {
         try checkResult(of: message) { (result: AccessBeginResult) in .beginAccess(result) }
         try checkResult(of: message) { (result: SubscribeResult) in .subscribe(result) }
         try checkResult(of: message) { (result: EmptyResult) in .done(result) }
-        try checkResult(of: message) { (result: CensusForm) in .census(result) }
-        try checkResult(of: message) { (result: KeptListResult) in .keptList(result) }
-        try checkResult(of: message) { (result: KeptReadResult) in .keptRead(result) }
+        try checkResult(of: message) { (result: CoordinationSnapshotForm) in .snapshot(result) }
+        try checkResult(of: message) { (result: VersionListResult) in .listVersions(result) }
+        try checkResult(of: message) { (result: VersionReadResult) in .readVersion(result) }
     }
 
     private static func checkResult<Result: Codable & Hashable>(
@@ -135,7 +135,7 @@ extension StreamChecks {
             return
         }
         let again = try ResponseMessage<Result>(
-            decoding: Reply(to: reply.id, reply.outcome.map(make)).encoded())
+            decoding: ReplyMessage(to: reply.id, reply.outcome.map(make)).encoded())
         try expect(
             again.id == reply.id && again.outcome == reply.outcome,
             "\(reply.outcome) is another when it is sent again: \(again.outcome)")

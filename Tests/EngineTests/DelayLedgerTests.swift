@@ -14,7 +14,7 @@ struct DelayLedgerTests {
     }
 
     @Test("a minute is spent with all files together, for one user and another, until the hour is over")
-    func spending() {
+    func allowanceIsSpentPerPair() {
         for count: UInt64 in 0..<12 {
             #expect(!ledger.isSpent(account, at: start + .seconds(10 * count)))
             charge(account, 10 * count, 10 * count + 5)
@@ -23,7 +23,7 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(account, at: then))
         #expect(!ledger.isSpent(DelayLedger.Account(of: 7, delaying: 9), at: then))
         #expect(!ledger.isSpent(DelayLedger.Account(of: 9, delaying: 8), at: then))
-        let last = Span(nanoseconds: DelayLedger.period.nanoseconds - 1)
+        let last = TimeSpan(nanoseconds: DelayLedger.period.nanoseconds - 1)
         #expect(ledger.isSpent(account, at: start + last))
         #expect(!ledger.isSpent(account, at: start + DelayLedger.period))
         // The next hour begins with nothing.
@@ -32,7 +32,7 @@ struct DelayLedgerTests {
     }
 
     @Test("delays at the same time are one, whichever is counted first")
-    func overlaps() {
+    func overlappingDelaysCountOnce() {
         for _ in 0..<20 { charge(account, 0, 30) }
         charge(account, 10, 50)
         #expect(!ledger.isSpent(account, at: start + .seconds(50)))
@@ -43,7 +43,7 @@ struct DelayLedgerTests {
     }
 
     @Test("all guests together have four times as much as one, whatever small accounts there are")
-    func together() {
+    func guestsTogetherHaveFourAllowances() {
         // Each has a user number of its own, and spends half of what it may.
         for number in 0..<8 as Range<UInt64> {
             let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
@@ -64,7 +64,7 @@ struct DelayLedgerTests {
     }
 
     @Test("only guests have accounts, with users who are not themselves")
-    func guests() {
+    func onlyGuestsHaveAccounts() {
         #expect(ledger.account(of: 7, delaying: 8) == account)
         #expect(ledger.account(of: 7, delaying: 1) != nil && ledger.account(of: 7, delaying: 0) != nil)
         #expect(ledger.account(of: 7, delaying: nil) != nil)
@@ -75,7 +75,7 @@ struct DelayLedgerTests {
     }
 
     @Test("of very many pairs of users the small accounts are forgotten, and not the large ones")
-    func room() {
+    func smallAccountsAreEvicted() {
         charge(account, 0, 60)
         for number in 0..<UInt32(2 * DelayLedger.most) {
             let other = DelayLedger.Account(of: 100 + number, delaying: 8)

@@ -12,9 +12,9 @@ import func TestSupport.eventually
     private static let write = Access.write(.updating)
 
     @Test("who waits for a holder is told whom, and what that one does")
-    func holder() throws {
-        let stage = try Stage()
-        let (make, cat) = (StandIn("make", 31), StandIn("cat", 32))
+    func explainsHolder() throws {
+        let stage = try EngineHarness()
+        let (make, cat) = (StandInClaimant("make", 31), StandInClaimant("cat", 32))
         let held = stage.claim(.handle, (Self.write, 1), by: make)
         let waits = stage.claim(.handle, (.read(), 1), by: cat)
         #expect(stage.reasons(of: waits) == ["cat (32) waits for make (31), who is writing file1"])
@@ -30,9 +30,11 @@ import func TestSupport.eventually
             (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
             (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
         ])
-    func verbs(access: Access, verb: String) throws {
-        let stage = try Stage()
-        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+    func explainsVerbOfAccess(access: Access, verb: String) throws {
+        let stage = try EngineHarness()
+        let (one, other) = (
+            StandInClaimant("one", 31, purpose: "1"), StandInClaimant("other", 32, purpose: "2")
+        )
         let held = stage.claim(.aware, (access, 1), by: one)
         let waits = stage.claim(.aware, (Self.write, 1), by: other)
         #expect(stage.reasons(of: waits) == ["other (32) waits for one (31), who is \(verb) file1"])
@@ -41,12 +43,12 @@ import func TestSupport.eventually
     }
 
     @Test("a chain goes through the queue to the holder, and to the presenter that is asked")
-    func chain() throws {
-        let stage = try Stage()
+    func explainsChainToPresenter() throws {
+        let stage = try EngineHarness()
         let mailbox = Mailbox {}
-        let nvim = StandIn("nvim", 640)
+        let nvim = StandInClaimant("nvim", 640)
         let (presenter, document) = stage.present(1, by: nvim, in: mailbox)
-        let (cat, sed) = (StandIn("cat", 712), StandIn("sed", 713))
+        let (cat, sed) = (StandInClaimant("cat", 712), StandInClaimant("sed", 713))
         let first = stage.claim(.handle, (.read(), 1), by: cat)
         guard case .request(let question, .relinquishToReader, _, _)? = mailbox.take().first?.content else {
             Issue.record("nobody asked the presenter")
@@ -64,21 +66,21 @@ import func TestSupport.eventually
         stage.engine.withdraw(first)
         stage.engine.remove(presenter)
         #expect(document.releases == 1)
-        #expect(stage.engine.census(of: nil) == Census())
+        #expect(stage.engine.snapshot(of: nil) == CoordinationSnapshot())
     }
 
     @Test("an access to two items shows both")
     func twoItems() throws {
-        let stage = try Stage()
-        let mover = StandIn("mover", 31, purpose: "1")
+        let stage = try EngineHarness()
+        let mover = StandInClaimant("mover", 31, purpose: "1")
         let held = stage.claim(.aware, (.write(.forMoving), 1), (.write(.forReplacing), 2), by: mover)
-        let reader = StandIn("reader", 32, purpose: "2")
+        let reader = StandInClaimant("reader", 32, purpose: "2")
         let waits = stage.claim(.aware, (.read(), 2), by: reader)
-        let claim = try #require(stage.engine.census(of: nil).claims.first)
+        let claim = try #require(stage.engine.snapshot(of: nil).claims.first)
         #expect(
             claim.intents == [
-                IntentReport(.write(.forMoving), StandIn.name(of: 1)),
-                IntentReport(.write(.forReplacing), StandIn.name(of: 2)),
+                IntentReport(.write(.forMoving), StandInClaimant.name(of: 1)),
+                IntentReport(.write(.forReplacing), StandInClaimant.name(of: 2)),
             ])
         // Of the two, the one that both are about.
         #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), who is replacing file2"])
@@ -90,8 +92,10 @@ import func TestSupport.eventually
     func timedOut() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
-        let stage = try Stage(bounds)
-        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+        let stage = try EngineHarness(bounds)
+        let (one, other) = (
+            StandInClaimant("one", 31, purpose: "1"), StandInClaimant("other", 32, purpose: "2")
+        )
         let held = stage.claim(.aware, (Self.write, 1), by: one)
         stage.claim(.aware, (Self.write, 1), by: other)
         try eventually(within: .seconds(10), "the refusal") { other.refusal == .busy }
@@ -102,12 +106,12 @@ import func TestSupport.eventually
 
     @Test("two that wait for each other: one is refused and told so, the log and the counters say it")
     func deadlock() throws {
-        let stage = try Stage()
-        let (a, b) = (StandIn("a", 712, purpose: "a"), StandIn("b", 640, purpose: "b"))
+        let stage = try EngineHarness()
+        let (a, b) = (StandInClaimant("a", 712, purpose: "a"), StandInClaimant("b", 640, purpose: "b"))
         let x = stage.claim(.aware, (Self.write, 1), by: a)
         let y = stage.claim(.aware, (Self.write, 2), by: b)
-        let a2 = StandIn("a", 712, purpose: "a")
-        let b2 = StandIn("b", 640, purpose: "b")
+        let a2 = StandInClaimant("a", 712, purpose: "a")
+        let b2 = StandInClaimant("b", 640, purpose: "b")
         let second = stage.claim(.aware, (Self.write, 2), by: a2, within: [x])
         #expect(stage.reasons(of: second) == ["a (712) waits for b (640), who is writing file2"])
         stage.claim(.aware, (Self.write, 1), by: b2, within: [y])
@@ -127,14 +131,16 @@ import func TestSupport.eventually
     }
 
     @Test("a holder that cannot end before somebody else has something leads further on")
-    func hanging() throws {
-        let stage = try Stage()
-        let (make, sed) = (StandIn("make", 31, purpose: "1"), StandIn("sed", 33, purpose: "3"))
-        let inner = StandIn("gcc", 32, ancestors: [31], purpose: "1")
+    func explainsDependentHolder() throws {
+        let stage = try EngineHarness()
+        let (make, sed) = (
+            StandInClaimant("make", 31, purpose: "1"), StandInClaimant("sed", 33, purpose: "3")
+        )
+        let inner = StandInClaimant("gcc", 32, ancestors: [31], purpose: "1")
         let outer = stage.claim(.aware, (Self.write, 1), by: make)
         let other = stage.claim(.aware, (Self.write, 2), by: sed)
         let nested = stage.claim(.aware, (Self.write, 2), by: inner, within: [outer])
-        let cat = StandIn("cat", 34, purpose: "4")
+        let cat = StandInClaimant("cat", 34, purpose: "4")
         let waits = stage.claim(.aware, (.read(), 1), by: cat)
         #expect(
             stage.reasons(of: waits) == [
@@ -146,11 +152,13 @@ import func TestSupport.eventually
     }
 
     @Test("what two claims meet in is said: a package, or a directory above or below")
-    func places() throws {
-        let stage = try Stage()
-        stage.engine.place(ItemID(50), Directory(in: nil))
-        stage.engine.place(ItemID(51), Directory(in: ItemID(50), isPackage: true))
-        let (one, other) = (StandIn("one", 31, purpose: "1"), StandIn("other", 32, purpose: "2"))
+    func explainsOverlap() throws {
+        let stage = try EngineHarness()
+        stage.engine.place(ItemID(50), DirectoryInfo(in: nil))
+        stage.engine.place(ItemID(51), DirectoryInfo(in: ItemID(50), isPackage: true))
+        let (one, other) = (
+            StandInClaimant("one", 31, purpose: "1"), StandInClaimant("other", 32, purpose: "2")
+        )
         let part = stage.claim(.aware, (Self.write, 1), by: one, in: 51)
         let sibling = stage.claim(.aware, (.read(), 2), by: other, in: 51)
         #expect(
@@ -158,7 +166,7 @@ import func TestSupport.eventually
                 "other (32) waits for one (31), who is writing file1 in the same package"
             ])
         stage.engine.end(sibling)
-        let mover = StandIn("mover", 33, purpose: "3")
+        let mover = StandInClaimant("mover", 33, purpose: "3")
         let moves = stage.claim(.aware, (.write(.forMoving), 50), by: mover)
         #expect(stage.reasons(of: moves) == ["mover (33) waits for one (31), who is writing file1 below it"])
         stage.engine.end(part)
@@ -173,12 +181,14 @@ import func TestSupport.eventually
     }
 
     @Test("a cycle is told from one to the next")
-    func cycles() {
-        let (a, b, child) = (StandIn("a", 712), StandIn("b", 640), StandIn("gcc", 641))
+    func explainsCycle() {
+        let (a, b, child) = (
+            StandInClaimant("a", 712), StandInClaimant("b", 640), StandInClaimant("gcc", 641)
+        )
         for (stand, item) in [(a, 1 as UInt64), (b, 2), (child, 3)] { stand.set([(Self.write, item)]) }
-        func text(_ steps: (StandIn, isWaiting: Bool)...) -> [String] {
+        func text(_ steps: (StandInClaimant, isWaiting: Bool)...) -> [String] {
             var explanation = Explanation()
-            explanation.cycle = steps.map { Explanation.Step(claimant: .claimant($0), isWaiting: $1) }
+            explanation.cycle = steps.map { Explanation.CycleMember(claimant: .claimant($0), isWaiting: $1) }
             return explanation.sentences
         }
         #expect(

@@ -6,7 +6,7 @@ import Testing
 @Suite("Watching directories for changes")
 struct ChangeWatchTests {
     @Test("Each thing that is done to a name is told under it")
-    func names() throws {
+    func eachNameOperationIsReported() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
             #expect(watch.kind == .inotify)
@@ -32,7 +32,7 @@ struct ChangeWatchTests {
     }
 
     @Test("A name is told as the bytes it consists of, however long")
-    func bytes() throws {
+    func namesAreReportedAsBytes() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
             _ = try watch.add(folder.descriptor())
@@ -47,7 +47,7 @@ struct ChangeWatchTests {
     }
 
     @Test("A directory has one number for as long as it is watched")
-    func numbers() throws {
+    func aDirectoryHasOneWatchNumber() throws {
         try Folder.with { folder in
             mkdir(folder["inner"], 0o700)
             let watch = try ChangeWatch()
@@ -68,12 +68,12 @@ struct ChangeWatchTests {
     }
 
     @Test("While there is nothing to read, reading gives nothing and waiting takes as long as it may")
-    func nothing() throws {
+    func withoutEventsReadIsEmptyAndWaitTimesOut() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
             _ = try watch.add(folder.descriptor())
             let nothing = try watch.read()
-            #expect(nothing.changes.isEmpty && nothing.ended.isEmpty && !nothing.hasLost)
+            #expect(nothing.changes.isEmpty && nothing.ended.isEmpty && !nothing.hasOverflowed)
             #expect(!watch.wait(until: 0))
             let end = MonotonicClock.nanoseconds + 20_000_000
             #expect(!watch.wait(until: end))
@@ -85,7 +85,7 @@ struct ChangeWatchTests {
     }
 
     @Test("When more happens than the kernel keeps, that is said, and what comes later is told again")
-    func overflow() throws {
+    func aQueueOverflowIsReported() throws {
         let limit = try #require(readSmallFile("/proc/sys/fs/inotify/max_queued_events"))
         let most = try #require(Int(String(decoding: limit, as: UTF8.self).filter(\.isNumber)))
         try Folder.with { folder in
@@ -96,7 +96,7 @@ struct ChangeWatchTests {
                 rmdir(folder["directory"])
             }
             let all = try changes(of: watch)
-            #expect(all.hasLost)
+            #expect(all.hasOverflowed)
             #expect(all.changes.count == most)
             try folder.write("file", "text")
             #expect(try told(by: watch, number) == ["file": [.appeared, .written, .closed]])
@@ -104,7 +104,7 @@ struct ChangeWatchTests {
     }
 
     @Test("Root is told of a whole file system, and by whom")
-    func fileSystem() throws {
+    func rootWatchesAWholeFilesystem() throws {
         try Folder.with { folder in
             let directory = try folder.descriptor()
             let watch: ChangeWatch
@@ -120,7 +120,7 @@ struct ChangeWatchTests {
             rename(folder["file"], folder["moved"])
             mkdir(folder["inner"], 0o700)
             chmod(folder.path, 0o750)
-            let handle = try directory.fileHandle()
+            let handle = try directory.persistentHandle()
             // Others are at work on the same file system.
             let ours = try changes(of: watch).changes.filter { $0.directory == .handle(handle) }
             #expect(ours.allSatisfy { $0.process == getpid() })
@@ -139,21 +139,21 @@ struct ChangeWatchTests {
             let more = try watch.read()
             all.changes += more.changes
             all.ended += more.ended
-            all.hasLost = all.hasLost || more.hasLost
+            all.hasOverflowed = all.hasOverflowed || more.hasOverflowed
         }
         return all
     }
 
-    private func told(by watch: ChangeWatch, _ number: Int32) throws -> [String: ChangeWatch.What] {
+    private func told(by watch: ChangeWatch, _ number: Int32) throws -> [String: ChangeWatch.ChangeMask] {
         let all = try changes(of: watch)
-        #expect(!all.hasLost && all.ended.isEmpty)
+        #expect(!all.hasOverflowed && all.ended.isEmpty)
         #expect(all.changes.allSatisfy { $0.directory == .watch(number) && $0.process == 0 })
         return joined(all.changes)
     }
 
-    private func joined(_ changes: [ChangeWatch.Change]) -> [String: ChangeWatch.What] {
+    private func joined(_ changes: [ChangeWatch.Change]) -> [String: ChangeWatch.ChangeMask] {
         changes.reduce(into: [:]) {
-            $0[String(decoding: $1.name, as: UTF8.self), default: []].formUnion($1.what)
+            $0[String(decoding: $1.name, as: UTF8.self), default: []].formUnion($1.mask)
         }
     }
 }

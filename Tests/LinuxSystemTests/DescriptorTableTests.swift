@@ -7,7 +7,7 @@ import Testing
 @Suite("The kernel's table of descriptors")
 struct DescriptorTableTests {
     @Test("It is made as large as is asked, or as the limit allows, and no descriptor is left open")
-    func reserved() throws {
+    func reserveGrowsTheTableWithoutLeaks() throws {
         func size() throws -> Int {
             try #require(ProcessStatus(of: getpid())?["FDSize"].flatMap { Int($0) })
         }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct DirectoryStreamTests {
     @Test("A directory that cannot be read on is no directory that has ended")
-    func failing() throws {
+    func aReadErrorIsNotTheEnd() throws {
         let descriptor = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         try #require(descriptor >= 0)
         var stream = try DirectoryStream(reading: OwnedDescriptor(adopting: descriptor))
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test("The end of a directory is no error, and neither is that of one that was removed")
-    func ending() throws {
+    func theEndIsNoError() throws {
         var template = Array("/tmp/truce-stream-XXXXXX".utf8CString)
         let path = String(cString: try #require(mkdtemp(&template)))
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -15,7 +15,7 @@ import Testing
             "lock:\t1: POSIX  ADVISORY  READ  4711 00:35:7 0 9",
             "lock:\t2: OFDLCK ADVISORY  WRITE -1 00:35:7 0 EOF",
         ])
-    func found(line: String) {
+    func locksOfADescriptorAreFound(line: String) {
         #expect(FileLocks.areHeld(by: Self.text(line)))
         #expect(
             FileLocks.areHeld(by: Self.text("lock:\t1: LEASE  ACTIVE    WRITE 4711 00:35:7 0 EOF", line, "")))
@@ -27,5 +27,5 @@ import Testing
             "lock:\t1: LEASE  ACTIVE    WRITE 4711 00:35:7 0 EOF", "lock:\t1:", "lock:", "locks: 1: FLOCK",
             "",
         ])
-    func notFound(line: String) { #expect(!FileLocks.areHeld(by: Self.text(line))) }
+    func leasesAndTruncatedTextAreNoLocks(line: String) { #expect(!FileLocks.areHeld(by: Self.text(line))) }
 }

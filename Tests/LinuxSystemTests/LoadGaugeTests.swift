@@ -11,14 +11,14 @@ struct LoadGaugeTests {
     }
 
     @Test("One more thread than there are processors is a crowd")
-    func crowd() throws {
+    func moreThreadsThanProcessorsIsOversubscribed() throws {
         let gauge = try #require(LoadGauge())
         let work = Work()
         defer { work.isOver.store(true, ordering: .relaxed) }
         for _ in 0...OwnProcess.processors {
             try JoinableThread { while !work.isOver.load(ordering: .relaxed) {} }.detach()
         }
-        let took = try eventually(within: .seconds(10), "a crowd") { gauge.isCrowded }
+        let took = try eventually(within: .seconds(10), "a crowd") { gauge.isOversubscribed }
         print("a crowd was seen after \(took)")
     }
 }

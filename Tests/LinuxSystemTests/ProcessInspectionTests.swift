@@ -14,7 +14,7 @@ import Testing
     @Test(
         "The numbers come after the last bracket, whatever a program is called",
         arguments: ["vim", "a b", "x) R 1 1 1 1 1", "(", ""])
-    func processStatus(program: String) throws {
+    func statFieldsFollowTheLastBracket(program: String) throws {
         let status = try #require(ProcessInspection.processStatus(from: stat(program)))
         #expect(status.program == Array(program.utf8))
         #expect(status.parent == 41)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test("A text that was cut off says nothing")
-    func cutOff() {
+    func truncatedStatIsRejected() {
         #expect(ProcessInspection.processStatus(from: Array(stat("vim").prefix(30))) == nil)
         #expect(ProcessInspection.processStatus(from: []) == nil)
     }
@@ -32,7 +32,7 @@ import Testing
     @Test(
         "A thread that sleeps in another call, or is gone, does not look by path; of one that runs it is not seen yet"
     )
-    func attributeCall() throws {
+    func attributeCallsAreClassified() throws {
         let sleeper = try Program("sleep").start("60")
         try eventually(within: .seconds(10), "the sleep") {
             ProcessInspection.attributeCall(ofThread: sleeper.pid) == .other
@@ -48,18 +48,18 @@ import Testing
     }
 
     @Test("Two processes that were started with the same words share a number")
-    func words() throws {
+    func equalCommandLinesHashEqually() throws {
         let sleepers = try ["60", "60", "61"].map { try Program("sleep").start($0) }
         try eventually(within: .seconds(10), "three programs") {
-            let words = sleepers.map { ProcessInspection.words(ofProcess: $0.pid) }
+            let words = sleepers.map { ProcessInspection.commandLineHash(ofProcess: $0.pid) }
             return words[0] == words[1] && words[0] != words[2]
         }
         for sleeper in sleepers { try sleeper.end() }
-        #expect(ProcessInspection.words(ofProcess: sleepers[0].pid) == 0)
+        #expect(ProcessInspection.commandLineHash(ofProcess: sleepers[0].pid) == 0)
     }
 
     @Test("The user of a thread is the real one")
-    func threadStatus() {
+    func theThreadsUserIsTheRealOne() {
         let text =
             "Name:\tvim\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t0\t0\t0\nSigPnd:\t0000000000000100\n"
         let status = ProcessInspection.threadStatus(from: Array(text.utf8))
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test("What is said of this process is true")
-    func thisProcess() throws {
+    func ownStatusIsCorrect() throws {
         let status = try #require(ProcessInspection.status(ofProcess: getpid()))
         #expect(status.parent == getppid())
         #expect(status.session == getsid(0))
@@ -81,16 +81,16 @@ import Testing
     @Test(
         "A file is read whole, whatever fits into a read",
         arguments: [0, 1, 4095, 4096, 4097, 10 << 10, 16 << 10, 720 << 10, (1 << 20) - 1])
-    func whole(size: Int) throws {
+    func smallFilesAreReadWhole(size: Int) throws {
         let file = try Self.file(of: size)
         defer { unlink(file) }
-        #expect(Contents.ofFile(file)?.count == size)
-        #expect(readSmallFile(file) == Contents.ofFile(file))
-        #expect(readBeginning(file) == Contents.ofFile(file).map { Array($0.prefix(4096)) })
+        #expect(FileContents.ofFile(file)?.count == size)
+        #expect(readSmallFile(file) == FileContents.ofFile(file))
+        #expect(readBeginning(file) == FileContents.ofFile(file).map { Array($0.prefix(4096)) })
     }
 
     @Test("What is too large is not cut off, but not read")
-    func tooLarge() throws {
+    func anOversizedFileIsNotRead() throws {
         let file = try Self.file(of: 1 << 20)
         defer { unlink(file) }
         #expect(readSmallFile(file) == nil)
@@ -104,12 +104,12 @@ import Testing
         close(descriptor)
         let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let text = (0...size / 8).map { String(10_000_000 + $0) }.joined()
-        try Contents.write(String(text.prefix(size)), to: path)
+        try FileContents.write(String(text.prefix(size)), to: path)
         return path
     }
 
     @Test("What stands behind a long list of groups is seen, too", arguments: [400, 65_536])
-    func groups(count: Int) throws {
+    func fieldsBehindALongGroupListAreRead(count: Int) throws {
         guard geteuid() == 0 else {
             return print("only root can give a process groups: shown by the run as root")
         }
@@ -133,13 +133,13 @@ import Testing
         """
 
     @Test("A process whose first thread has ended goes on by the others")
-    func headless() throws {
+    func aProcessOutlivesItsFirstThread() throws {
         let program = try Program("python3").start("-c", Self.leaving, input: .keyboard)
         try eventually(within: .seconds(20), "the end of the first thread\n\(program.errorText)") {
             ProcessInspection.status(ofThread: program.pid)?.state == UInt8(ascii: "Z")
         }
         let status = try #require(ProcessInspection.status(ofThread: program.pid))
-        #expect(status.threads == 2 && !status.isLast)
+        #expect(status.threads == 2 && !status.isZombieProcess)
         let other = ProcessInspection.livingThread(of: program.pid)
         #expect(other != program.pid)
         #expect(ProcessInspection.process(ofThread: other) == program.pid)
@@ -156,16 +156,16 @@ import Testing
         """
 
     @Test("What only waits for its parent has ended; what lives is its own first thread")
-    func ended() {
+    func aZombieHasEnded() {
         let zombie = { (threads: Int) in Array("State:\tZ (zombie)\nThreads:\t\(threads)\n".utf8) }
-        #expect(ProcessInspection.threadStatus(from: zombie(1)).isLast)
-        #expect(!ProcessInspection.threadStatus(from: zombie(2)).isLast)
-        #expect(ProcessInspection.status(ofThread: getpid())?.isLast == false)
+        #expect(ProcessInspection.threadStatus(from: zombie(1)).isZombieProcess)
+        #expect(!ProcessInspection.threadStatus(from: zombie(2)).isZombieProcess)
+        #expect(ProcessInspection.status(ofThread: getpid())?.isZombieProcess == false)
         #expect(ProcessInspection.livingThread(of: getpid()) == getpid())
     }
 
     @Test("The kernel's own threads are told by a flag, whatever they are called")
-    func kernelThreads() {
+    func kernelThreadsAreRecognisedByFlag() {
         let text = { (flags: String) in Array("62 (nfsd) 1) S 2 0 0 0 -1 \(flags) 0 0 0 0 0 0".utf8) }
         #expect(ProcessInspection.isKernelThread(text("2129984")))
         #expect(!ProcessInspection.isKernelThread(text("4194560")))

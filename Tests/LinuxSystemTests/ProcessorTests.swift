@@ -25,7 +25,7 @@ struct ProcessorTests {
     }
 
     @Test("It goes to another one where there is one, and may run where it might before")
-    func changes() throws {
+    func theThreadChangesProcessor() throws {
         let seen = try change(onlyOne: false)
         let before = seen.before.load(ordering: .relaxed)
         let (changed, after) = (seen.changed.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
@@ -34,7 +34,7 @@ struct ProcessorTests {
     }
 
     @Test("It stays where there is no other one")
-    func stays() throws {
+    func aSingleProcessorThreadStays() throws {
         let seen = try change(onlyOne: true)
         let (before, after) = (seen.before.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
         let changed = seen.changed.load(ordering: .relaxed)

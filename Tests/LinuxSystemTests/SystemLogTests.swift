@@ -16,27 +16,27 @@ struct SystemLogTests {
     }
 
     @Test("what somebody calls a file is no line of its own, nor anything a terminal obeys")
-    func controlCharacters() {
+    func loggedNamesAreEscaped() {
         let reader = Reader()
         SystemLog { reader.take($0) }.write("waits for x\ntruce: \u{1B}[31mgone")
         #expect(reader.taken == ["waits for x\\x0atruce: \\x1b[31mgone"])
     }
 
     @Test("nobody who writes waits for a reader, and what is lost is told")
-    func patience() throws {
+    func writersNeverWaitForTheReader() throws {
         let reader = Reader()
         let log = SystemLog { reader.take($0) }
         log.write("at once")
         #expect(reader.taken == ["at once"])
         try log.startThread()
         reader.keeping {
-            for number in 0..<SystemLog.most + 10 { log.write("\(number)") }
+            for number in 0..<SystemLog.capacity + 10 { log.write("\(number)") }
             log.finish(within: .zero)
         }
         log.finish(within: .seconds(10))
         let expected = ["at once", "0", "10 lines of this log were lost: nobody took them in time"]
-        #expect(reader.taken.count == SystemLog.most + 2)
+        #expect(reader.taken.count == SystemLog.capacity + 2)
         #expect(Array(reader.taken.prefix(3)) == expected)
-        #expect(reader.taken.last == "\(SystemLog.most - 1)")
+        #expect(reader.taken.last == "\(SystemLog.capacity - 1)")
     }
 }

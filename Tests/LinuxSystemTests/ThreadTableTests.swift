@@ -8,15 +8,15 @@ import Testing
 /// Which process a thread belongs to. Whose number was given to another must never be taken for it.
 @Suite(.serialized) struct ThreadTableTests {
     @Test("A thread is found with its process, its parent and its user", arguments: [true, false])
-    func own(isHolding: Bool) throws {
-        let table = ThreadTable(isHolding: isHolding)
+    func aThreadIsFoundWithProcessParentAndUser(usesPidfds: Bool) throws {
+        let table = ThreadTable(usesPidfds: usesPidfds)
         let process = try #require(table.find(getpid()))
         #expect(process.process == getpid())
         #expect(process.parent == getppid())
         #expect(process.user == getuid())
         #expect(process.started == ProcessInspection.status(ofProcess: getpid())?.started)
         // A thread that is not the first has a number of its own.
-        let seen = Mutex<(thread: Int32, found: ThreadTable.Found?)>((0, nil))
+        let seen = Mutex<(thread: Int32, found: ThreadTable.KnownThread?)>((0, nil))
         let other = try JoinableThread {
             let link = String(decoding: readLink("/proc/thread-self") ?? [], as: UTF8.self)
             let words = link.split(separator: "/")
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test("A thread that has ended is nobody at once, though it was known a moment ago")
-    func ended() throws {
+    func anEndedThreadIsForgottenAtOnce() throws {
         let table = ThreadTable()
         let program = try Program("sleep").start("60")
         #expect(table.find(program.pid) != nil)
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test("A number that was given to another process is that process's")
-    func reused() throws {
+    func aReusedNumberIsTheNewProcess() throws {
         guard access(Self.lastNumber, W_OK) == 0, geteuid() == 0 else {
             return print("only root can have a number given out again: shown by the run as root")
         }
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test("A child that was left behind has another parent from then on")
-    func orphaned() throws {
+    func anOrphanHasANewParent() throws {
         let table = ThreadTable()
         let shell = try Script("sleep 60 & echo $!; read -r _; exec sleep 0").start(input: .keyboard)
         try eventually(within: .seconds(10), "the number of the child") { shell.text.hasSuffix("\n") }
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test("However many threads are asked about, few descriptors are held")
-    func bounded() throws {
+    func pidfdsAreBounded() throws {
         let table = ThreadTable()
         var programs: [RunningProgram] = []
         for _ in 0..<(ThreadTable.capacity + 20) {
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test("The first process of a pid namespace is known by its number there")
-    func inits() {
+    func namespaceInitsAreRecognised() {
         #expect(ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t1\nUid:\t0\n".utf8)))
         #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t31\nUid:\t0\n".utf8)))
         #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\nUid:\t1\n".utf8)))
@@ -109,19 +109,20 @@ import Testing
     /// Starts a program that gets a number. Others begin processes, too, so it may take more than one try.
     private static func start(as number: Int32) throws -> RunningProgram {
         for _ in 0..<1000 {
-            try Contents.write("\(number - 1)", to: lastNumber)
+            try FileContents.write("\(number - 1)", to: lastNumber)
             let program = try Program("sleep").start("60")
             if program.pid == number { return program }
             try program.end(by: SIGKILL)
         }
-        throw Failure("the number \(number) was not given out again in 1000 tries")
+        throw TestFailure("the number \(number) was not given out again in 1000 tries")
     }
 
     /// How many descriptors of this process stand for one of these; other tests open and close theirs meanwhile.
     private static func pidfds(of processes: Set<Int32>) throws -> Int {
         let listed = try Script("ls /proc/$1/fd").run("\(getpid())").text.split(separator: "\n")
         return listed.count { number in
-            let text = String(decoding: Contents.ofFile("/proc/self/fdinfo/\(number)") ?? [], as: UTF8.self)
+            let text = String(
+                decoding: FileContents.ofFile("/proc/self/fdinfo/\(number)") ?? [], as: UTF8.self)
             let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
             return line.flatMap { Int32($0.dropFirst(4).drop { $0 == "\t" }) }.map(processes.contains)
                 ?? false

@@ -26,7 +26,7 @@ struct UnixSocketTests {
     }
 
     @Test("A socket has the mode that was asked for", arguments: [0o600, 0o666] as [UInt32])
-    func mode(of wanted: UInt32) throws {
+    func theSocketHasTheRequestedMode(of wanted: UInt32) throws {
         let place = "/tmp/truce-listen-mode-\(getpid())-\(wanted)"
         try #require(mkdir(place, 0o700) == 0)
         defer { rmdir(place) }

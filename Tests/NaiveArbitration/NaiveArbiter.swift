@@ -7,32 +7,32 @@ package import Coordination
 /// obvious; the arbiter must agree with it. It is written from the Rules document and knows nothing else of the arbiter.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
-    package let crowd: Crowd
+    package let limits: WorkLimits
     /// When cycles are looked for that are there in a crowd (D5).
     var searchDue: Instant?
     /// In the order of their numbers.
     package internal(set) var claims: [NaiveClaim] = []
     /// In the order of their numbers.
     package internal(set) var presenters: [NaivePresenter] = []
-    package internal(set) var turns: [NaiveTurn] = []
+    package internal(set) var accessSessions: [NaiveAccessSession] = []
     /// Those that are open.
     package internal(set) var questions: [Question] = []
     /// Q5.
-    var crowded: Set<NaiveThing> = []
+    var overlongQueues: Set<NaiveResource> = []
     /// Y11: since when so many have a contest there that others cannot.
-    var fullSince: [NaiveThing: Instant] = [:]
-    var directories: [ItemID: Directory] = [:]
+    var fullSince: [NaiveResource: Instant] = [:]
+    var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)
     var effects: [Effect] = []
     private var turnsMade: UInt64 = 0
     private var questionsMade: UInt64 = 0
 
-    package init(bounds: Bounds, crowd: Crowd = Crowd()) {
+    package init(bounds: Bounds, limits: WorkLimits = WorkLimits()) {
         self.bounds = bounds
-        self.crowd = crowd
+        self.limits = limits
     }
 
-    package mutating func handle(_ event: Event, at moment: Instant) -> [Effect] {
+    package mutating func handle(_ event: ArbiterEvent, at moment: Instant) -> [Effect] {
         now = max(now, moment)
         effects = []
         if case .tick = event {
@@ -40,12 +40,12 @@ package struct NaiveArbiter: Sendable {
         } else {
             take(event)
             enter()
-            settle()
+            processPendingWork()
         }
         return effects
     }
 
-    private mutating func take(_ event: Event) {
+    private mutating func take(_ event: ArbiterEvent) {
         switch event {
         case .claimed, .identified, .observed, .locked, .ended, .withdrawn, .forced, .overdue:
             takeOfClaim(event)
@@ -69,7 +69,7 @@ package struct NaiveArbiter: Sendable {
         }
     }
 
-    private mutating func takeOfClaim(_ event: Event) {
+    private mutating func takeOfClaim(_ event: ArbiterEvent) {
         switch event {
         case .claimed(let request):
             claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
@@ -82,7 +82,7 @@ package struct NaiveArbiter: Sendable {
         case .observed(let id, let observation): observe(id, observation)
         case .locked(let id):
             if let index = index(of: id), claims[index].nature == .handle {
-                claims[index].conduct.insert(.locks)
+                claims[index].accessPattern.insert(.locks)
             }
         case .ended(let id):
             guard let index = index(of: id) else { return }
@@ -95,7 +95,7 @@ package struct NaiveArbiter: Sendable {
         }
     }
 
-    private mutating func takeOfPresenter(_ event: Event) {
+    private mutating func takeOfPresenter(_ event: ArbiterEvent) {
         switch event {
         case .presented(let presenter):
             presenters.append(NaivePresenter(presenter: presenter))
@@ -108,7 +108,7 @@ package struct NaiveArbiter: Sendable {
             // P14.
             presenters.removeAll { $0.id == id }
             questions.removeAll { $0.presenter == id }
-            for turn in turns where turn.presenter == id { drop(turn.id) }
+            for accessSession in accessSessions where accessSession.presenter == id { drop(accessSession.id) }
         case .paused(let ids): pause(ids)
         case .resumed(let ids, let behind, let told): resume(ids, behind, told)
         case .muted(let ids): mute(ids)
@@ -123,10 +123,10 @@ package struct NaiveArbiter: Sendable {
     func index(of id: ClaimID) -> Int? { claims.firstIndex { $0.id == id } }
 
     mutating func remove(_ index: Int) {
-        leaveTurns(index)
+        leaveAccessSessions(index)
         claims.remove(at: index)
         enter()
-        noteCrowds()
+        noteOverlongQueues()
     }
 
     mutating func refuse(_ index: Int, _ refusal: Refusal) {
@@ -134,9 +134,9 @@ package struct NaiveArbiter: Sendable {
         remove(index)
     }
 
-    mutating func newTurn() -> TurnID {
+    mutating func newTurn() -> AccessSessionID {
         turnsMade += 1
-        return TurnID(turnsMade)
+        return AccessSessionID(turnsMade)
     }
 
     mutating func newQuestion() -> QuestionID {

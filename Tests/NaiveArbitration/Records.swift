@@ -3,70 +3,70 @@ package import Coordination
 
 /// One live claim.
 package struct NaiveClaim: Sendable {
-    package let request: Request
-    package internal(set) var parts: [Request.Part]
+    package let request: ClaimRequest
+    package internal(set) var parts: [ClaimRequest.Part]
     /// X6, Y10.
-    var conduct: Request.Conduct
+    var accessPattern: ClaimRequest.AccessPattern
     package internal(set) var isHeld = false
     package internal(set) var party: Party?
     package internal(set) var suspension: Suspension?
-    package internal(set) var contestedSince: Instant?
+    package internal(set) var contendedSince: Instant?
     var isAskedWho = false
     var isClean = false
     let arrival: Instant
     var deadline: Instant
-    var nextLook: Instant?
+    var nextObservation: Instant?
     /// Y9.
-    var outset = Instant(nanoseconds: 0)
+    var unchangedGrace = Instant(nanoseconds: 0)
     var seen: Observation?
     var lastChange = Instant(nanoseconds: 0)
     /// D3.
-    var passes = false
+    var overtakes = false
     /// Whether its presenters were chosen.
-    var isPut = false
+    var hasConsulted = false
     /// What it stakes, found out anew after each step.
-    var stakes: [NaiveStake] = []
+    var requiredLocks: [NaiveLock] = []
     /// Whether it comes with the step at hand; and the directories whose contents it stakes to read (S4).
     var isNew = true
     var entered: Set<ItemID> = []
-    var turns: [TurnID] = []
+    var accessSessions: [AccessSessionID] = []
     /// P6: the presenters whose own what it writes is.
     var ownOf: [PresenterID] = []
     /// P7, P8: whom it need not ask.
-    var excusers: [PresenterID] = []
+    var skippedPresenters: [PresenterID] = []
     /// P12: whom it listed when it was granted.
-    var goneOver: [PresenterID] = []
+    var overriddenPresenters: [PresenterID] = []
     /// P12: what it writes without asking those it would have asked but for P7 and P8.
-    var passesOver: [(PresenterID, ItemID)] = []
-    var wants: [NaiveWant] = []
+    var unaskedWritesOfClaim: [(PresenterID, ItemID)] = []
+    var pendingQuestions: [NaivePendingQuestion] = []
     /// The stamp up to which its changes were told when it was suspended (N4).
-    var toldStamp: UInt64?
+    var reportedStamp: UInt64?
 
-    init(request: Request, arrival: Instant, deadline: Instant) {
+    init(request: ClaimRequest, arrival: Instant, deadline: Instant) {
         self.request = request
         self.arrival = arrival
         parts = request.parts
-        conduct = request.nature == .handle ? request.conduct : []
+        accessPattern = request.nature == .handle ? request.accessPattern : []
         self.deadline = deadline
     }
 
     package var id: ClaimID { request.claim }
-    var nature: Request.Nature { request.nature }
+    var nature: ClaimRequest.Nature { request.nature }
     var isOfSocket: Bool { nature == .aware || nature == .batch }
     var isFullySuspended: Bool { suspension != nil && suspension != .idle && suspension != .unchanged }
     var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
 }
 
 /// One thing to ask a presenter.
-struct NaiveAsk: Hashable, Sendable {
+struct NaiveQuestionKind: Hashable, Sendable {
     let request: PresenterRequest
     let subitem: ItemID?
 }
 
 /// What a claim wants to be asked in one of its turns.
-struct NaiveWant: Hashable, Sendable {
-    let turn: TurnID
-    let ask: NaiveAsk
+struct NaivePendingQuestion: Hashable, Sendable {
+    let accessSession: AccessSessionID
+    let ask: NaiveQuestionKind
     let cause: Cause
     /// P9.
     let isForUnmodifiedRead: Bool
@@ -85,7 +85,7 @@ package struct NaivePresenter: Sendable {
     var lastAskedToSave: Instant?
     var lastSaved: Instant?
     /// P12.
-    var passedOver: Set<ItemID> = []
+    var unaskedWrites: Set<ItemID> = []
     /// P24: another program has written what it shows, and it cannot have heard of that.
     var isOutdated = false
     /// N14.
@@ -141,23 +141,23 @@ package struct NaivePresenter: Sendable {
 }
 
 /// What one program does, as one presenter hears of it.
-package struct NaiveTurn: Sendable {
-    package let id: TurnID
+package struct NaiveAccessSession: Sendable {
+    package let id: AccessSessionID
     package let presenter: PresenterID
     var program: Party
     let isWriting: Bool
     let began: Instant
     /// The last access or change in it.
     var cause: Cause
-    var asked: [NaiveAsk] = []
+    var asked: [NaiveQuestionKind] = []
     /// P3: who wanted it first.
-    var causes: [NaiveAsk: Cause] = [:]
+    var causes: [NaiveQuestionKind: Cause] = [:]
     /// In the order in which they were first wanted.
-    var order: [NaiveAsk] = []
+    var order: [NaiveQuestionKind] = []
     /// Saves that other turns asked for (P9).
     var awaited: [QuestionID] = []
     /// What is to be asked though no claim waits for it (P2, `lost`).
-    var owed: [NaiveWant] = []
+    var owed: [NaivePendingQuestion] = []
     var isForfeited = false
     var isRefused = false
     /// P23: whether a write was granted in it.
@@ -169,15 +169,15 @@ package struct NaiveTurn: Sendable {
     /// N9: the item is gone.
     var gone: Cause?
     /// What happened below it; and the names that were known before, and where something was moved to last.
-    var happenings: [NaiveHappening] = []
-    var known: [NaiveOutcome] = []
+    var nameEvents: [NaiveNameEvent] = []
+    var known: [NaiveNameState] = []
     var movedTo: NaiveName?
 
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
-    var hasOwnNews: Bool { moved != nil || changed != nil || gone != nil }
+    var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
     /// Whether it would be told, if the presenter implements it.
-    var hasAnythingToSay: Bool {
-        hasAskedToRelinquish || hasOwnNews || outcomes.all.contains { !$0.isTold }
+    var hasUnreported: Bool {
+        hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }
 }

@@ -5,10 +5,10 @@ import Foundation
 /// The code that runs while an access lasts: it does what it is told until it is told to end.
 final class Accessor: Sendable {
     let name: String
-    let inbox = Inbox()
+    let orderQueue = OrderQueue()
     private let coordinator: FileCoordinator
     private let participant: Participant
-    private var place: Place { participant.place }
+    private var place: ParticipantDirectory { participant.place }
 
     init(_ name: String, by coordinator: FileCoordinator, of participant: Participant) {
         self.name = name
@@ -18,14 +18,14 @@ final class Accessor: Sendable {
 
     func serve(_ urls: [URL], where remark: String = "") {
         began(urls, remark)
-        while perform(inbox.next()) {}
+        while perform(orderQueue.next()) {}
     }
 
     func serveInTask(_ urls: [URL]) async throws {
         began(urls, "")
         while true {
-            let order = await inbox.nextInTask()
-            if order[0] == "throw" { throw Thrown(words: "thrown by the accessor") }
+            let order = await orderQueue.nextInTask()
+            if order[0] == "throw" { throw ParticipantError(words: "thrown by the accessor") }
             guard perform(order) else { return }
         }
     }
@@ -34,11 +34,11 @@ final class Accessor: Sendable {
     func serve(batch completion: @escaping @Sendable () -> Void) {
         began([], "")
         while true {
-            let order = inbox.next()
+            let order = orderQueue.next()
             if order[0] == "complete" {
                 DispatchQueue.global().async { [name] in
                     completion()
-                    say("\(name) completed")
+                    printLine("\(name) completed")
                 }
             } else if !perform(order) {
                 return
@@ -47,7 +47,7 @@ final class Accessor: Sendable {
     }
 
     private func began(_ urls: [URL], _ remark: String) {
-        say((["\(name) began"] + urls.map(place.name)).joined(separator: " ") + remark)
+        printLine((["\(name) began"] + urls.map(place.name)).joined(separator: " ") + remark)
     }
 
     /// Whether the accessor goes on.
@@ -58,13 +58,13 @@ final class Accessor: Sendable {
         case "prepare": participant.prepare(order.dropFirst(), isNested: true)
         case "progress":
             FileCoordinator.reportProgress()
-            say("\(name) progressed")
+            printLine("\(name) progressed")
         default:
             do {
                 let answer = try act(order[0], Array(order.dropFirst()))
-                say("\(name) did" + (answer.isEmpty ? "" : " \(answer)"))
+                printLine("\(name) did" + (answer.isEmpty ? "" : " \(answer)"))
             } catch {
-                say("\(name) could not: \(shown(error))")
+                printLine("\(name) could not: \(shown(error))")
             }
         }
         return true
@@ -80,7 +80,7 @@ final class Accessor: Sendable {
             return files.fileExists(atPath: url.path)
                 ? try String(contentsOf: url, encoding: .utf8) : "nothing"
         case "kind": return try kind(of: url)
-        case "open": participant.keep(try FileHandle(forReadingFrom: url), as: name)
+        case "open": participant.retain(try FileHandle(forReadingFrom: url), as: name)
         case "list": return try files.contentsOfDirectory(atPath: url.path).sorted().joined(separator: " ")
         case "delete": try files.removeItem(at: url)
         case "move":
@@ -105,10 +105,10 @@ final class Accessor: Sendable {
 }
 
 /// What an accessor holds on to, which says when nobody does any more.
-final class Luggage: Sendable {
+final class DeinitReporter: Sendable {
     private let name: String
 
     init(of name: String) { self.name = name }
 
-    deinit { say("\(name) let go") }
+    deinit { printLine("\(name) let go") }
 }

@@ -8,15 +8,17 @@ final class Participant: Sendable {
     private struct State {
         var coordinators: [String: FileCoordinator] = [:]
         var accessors: [String: Accessor] = [:]
-        var presenters: [String: any Presenting] = [:]
-        var kept: [String: FileHandle] = [:]
+        var presenters: [String: any ParticipantPresenter] = [:]
+        var retainedFiles: [String: FileHandle] = [:]
         var occupied: [String: OccupiedQueue] = [:]
     }
 
-    let place: Place
+    let place: ParticipantDirectory
     private let state = Mutex(State())
 
-    init(at root: String) { place = Place(root: URL(fileURLWithPath: root, isDirectory: true)) }
+    init(at root: String) {
+        place = ParticipantDirectory(root: URL(fileURLWithPath: root, isDirectory: true))
+    }
 
     func obey(_ order: [String]) {
         guard order.count > 1 else { return }
@@ -27,25 +29,25 @@ final class Participant: Sendable {
         case "begin": begin(rest, isNested: false)
         case "intents": beginLater(rest)
         case "occupy": state.withLock { $0.occupied[name] = OccupiedQueue() }
-        case "queued": say("\(name) queued \(occupied(name)?.waiting ?? 0)")
+        case "queued": printLine("\(name) queued \(occupied(name)?.waiting ?? 0)")
         case "free": occupied(name)?.free()
         case "drop": occupied(name)?.drop()
         case "task": beginInTask(rest)
         case "prepare": prepare(rest, isNested: false)
         case "loop": loop(rest)
-        case "do", "in": accessor(name).inbox.put(Array(order.dropFirst(2)))
-        case "end": accessor(name).inbox.put(["end"])
-        case "kept": say("\(name) kept \(kept(name))")
+        case "do", "in": accessor(name).orderQueue.put(Array(order.dropFirst(2)))
+        case "end": accessor(name).orderQueue.put(["end"])
+        case "kept": printLine("\(name) kept \(retainedBytes(name))")
         case "present": present(name, order)
         // As programs do that were written for Apple's systems: whether it worked they do not learn.
         case "add":
             FileCoordinator.addFilePresenter(makePresenter(name, order))
-            say("\(name) added")
+            printLine("\(name) added")
         case "remove": FileCoordinator.removeFilePresenter(presenter(name))
         case "unsaved": FileCoordinator.noteUnsavedChanges(order[2] == "yes", of: presenter(name))
         case "locate": presenter(name).locate(at: place.url(order[2]))
         case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
-        case "tell": presenter(name).inbox.put(Array(order.dropFirst(2)))
+        case "tell": presenter(name).orderQueue.put(Array(order.dropFirst(2)))
         case "settle": settle(name)
         default: preconditionFailure("nobody can '\(order[0])'")
         }
@@ -76,7 +78,7 @@ final class Participant: Sendable {
         return accessor
     }
 
-    private func presenter(_ name: String) -> any Presenting {
+    private func presenter(_ name: String) -> any ParticipantPresenter {
         guard let presenter = state.withLock({ $0.presenters[name] }) else {
             preconditionFailure("there is no presenter '\(name)'")
         }
@@ -85,69 +87,71 @@ final class Participant: Sendable {
 
     private func occupied(_ name: String) -> OccupiedQueue? { state.withLock { $0.occupied[name] } }
 
-    func keep(_ file: FileHandle, as name: String) { state.withLock { $0.kept[name] = file } }
+    func retain(_ file: FileHandle, as name: String) { state.withLock { $0.retainedFiles[name] = file } }
 
-    private func kept(_ name: String) -> String {
-        let file = state.withLock { $0.kept[name] }
+    private func retainedBytes(_ name: String) -> String {
+        let file = state.withLock { $0.retainedFiles[name] }
         return "\(file?.readDataToEndOfFile().count ?? -1) bytes"
     }
 }
 
 // Accesses: their names, those of their coordinators, and what they want.
 extension Participant {
-    private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, Wanted) {
+    private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, AccessSpecification) {
         let words = Array(words)
         let coordinator = coordinator(words[1])
         let accessor = Accessor(words[0], by: coordinator, of: self)
         state.withLock { $0.accessors[words[0]] = accessor }
-        return (accessor, coordinator, Wanted(words.dropFirst(2), in: place))
+        return (accessor, coordinator, AccessSpecification(words.dropFirst(2), in: place))
     }
 
     /// By one of the methods that block: on a thread of its own or, within another, on that one's.
     func begin(_ words: ArraySlice<String>, isNested: Bool) {
-        let (accessor, coordinator, wanted) = understand(words)
+        let (accessor, coordinator, specification) = understand(words)
         run(isNested: isNested) {
             let began = ContinuousClock.now
-            let error = wanted.coordinate(by: coordinator) { accessor.serve($0) }
-            say(Self.outcome(accessor.name, error, began))
+            let error = specification.coordinate(by: coordinator) { accessor.serve($0) }
+            printLine(Self.outcome(accessor.name, error, began))
         }
     }
 
     func prepare(_ words: ArraySlice<String>, isNested: Bool) {
-        let (accessor, coordinator, wanted) = understand(words)
+        let (accessor, coordinator, specification) = understand(words)
         run(isNested: isNested) {
             let began = ContinuousClock.now
             var error: NSError?
             coordinator.prepare(
-                forReadingItemsAt: wanted.reads.map(\.url), options: wanted.reads.first?.reading ?? [],
-                writingItemsAt: wanted.writes.map(\.url), options: wanted.writes.first?.writing ?? [],
+                forReadingItemsAt: specification.reads.map(\.url),
+                options: specification.reads.first?.reading ?? [],
+                writingItemsAt: specification.writes.map(\.url),
+                options: specification.writes.first?.writing ?? [],
                 error: &error
             ) { accessor.serve(batch: $0) }
-            say(Self.outcome(accessor.name, error, began))
+            printLine(Self.outcome(accessor.name, error, began))
         }
     }
 
     /// On a queue of its own, or on the one that was occupied for it.
     func beginLater(_ words: ArraySlice<String>) {
-        let (accessor, coordinator, wanted) = understand(words)
+        let (accessor, coordinator, specification) = understand(words)
         let (intents, queue) = (
-            wanted.items.map(\.intent), occupied(accessor.name)?.queue ?? OperationQueue()
+            specification.items.map(\.intent), occupied(accessor.name)?.queue ?? OperationQueue()
         )
         let began = ContinuousClock.now
-        let luggage = Luggage(of: accessor.name)
+        let deinitReporter = DeinitReporter(of: accessor.name)
         coordinator.coordinate(with: intents, queue: queue) { error in
-            defer { withExtendedLifetime(luggage) {} }
+            defer { withExtendedLifetime(deinitReporter) {} }
             let isThere = OperationQueue.current === queue
             if error == nil {
                 accessor.serve(intents.map(\.url), where: isThere ? " on its queue" : " elsewhere")
             }
-            say(Self.outcome(accessor.name, error, began))
+            printLine(Self.outcome(accessor.name, error, began))
         }
     }
 
     private func beginInTask(_ words: ArraySlice<String>) {
-        let (accessor, coordinator, wanted) = understand(words)
-        let item = wanted.items[0]
+        let (accessor, coordinator, specification) = understand(words)
+        let item = specification.items[0]
         Task {
             let began = ContinuousClock.now
             do {
@@ -160,9 +164,9 @@ extension Participant {
                         try await accessor.serveInTask([$0])
                     }
                 }
-                say(Self.outcome(accessor.name, nil, began))
+                printLine(Self.outcome(accessor.name, nil, began))
             } catch {
-                say(Self.outcome(accessor.name, error, began))
+                printLine(Self.outcome(accessor.name, error, began))
             }
         }
     }
@@ -184,21 +188,23 @@ extension Participant {
         let words = Array(words)
         let (name, count, gate) = (words[0], Int(words[1]) ?? 0, words[2])
         let isWriting = words[3] == "putting"
-        let wanted = Wanted(words.dropFirst(isWriting ? 4 : 3), in: place)
+        let specification = AccessSpecification(words.dropFirst(isWriting ? 4 : 3), in: place)
         Thread.detachNewThread {
             let began = ContinuousClock.now
             for round in 1...count {
-                let why = Self.round(wanted, gate, isWriting ? "\(name)-\(round)" : nil)
-                if let why { return say("\(name) failed in round \(round): \(why)") }
+                let why = Self.round(specification, gate, isWriting ? "\(name)-\(round)" : nil)
+                if let why { return printLine("\(name) failed in round \(round): \(why)") }
             }
-            say("\(name) done in \(milliseconds(since: began)) ms")
+            printLine("\(name) done in \(milliseconds(since: began)) ms")
         }
     }
 
     /// What went wrong.
-    private static func round(_ wanted: Wanted, _ gate: String, _ text: String?) -> String? {
+    private static func round(_ specification: AccessSpecification, _ gate: String, _ text: String?)
+        -> String?
+    {
         var why: String?
-        let error = wanted.coordinate(by: FileCoordinator()) { urls in
+        let error = specification.coordinate(by: FileCoordinator()) { urls in
             do {
                 try FileManager.default.createDirectory(atPath: gate, withIntermediateDirectories: false)
                 if let text { try Data(text.utf8).write(to: urls[urls.count - 1]) }
@@ -217,22 +223,22 @@ extension Participant {
         let presenter = makePresenter(name, order)
         do {
             try FileCoordinator.register(presenter)
-            say("\(name) presents")
+            printLine("\(name) presents")
         } catch {
-            say("\(name) failed: \(shown(error))")
+            printLine("\(name) failed: \(shown(error))")
         }
     }
 
     /// `present NAME PATH KIND`; `-` is the path of one that shows nothing yet.
-    private func makePresenter(_ name: String, _ order: [String]) -> any Presenting {
+    private func makePresenter(_ name: String, _ order: [String]) -> any ParticipantPresenter {
         let url = order[2] == "-" ? nil : place.url(order[2])
         let kind = order.count > 3 ? order[3] : "everything"
-        let presenter: any Presenting =
+        let presenter: any ParticipantPresenter =
             switch kind {
-            case "everything": AttentivePresenter(name, at: url, of: self)
-            case "changes": CuriousPresenter(name, at: url, of: self)
+            case "everything": FullPresenter(name, at: url, of: self)
+            case "changes": ChangeOnlyPresenter(name, at: url, of: self)
             case "forwarding": ForwardingPresenter(name, at: url, of: self)
-            case "nothing": SilentPresenter(name, at: url, of: self)
+            case "nothing": MinimalPresenter(name, at: url, of: self)
             default: preconditionFailure("no presenter implements '\(kind)'")
             }
         state.withLock { $0.presenters[name] = presenter }
@@ -243,15 +249,15 @@ extension Participant {
     /// answered, and the presenter's queue is empty.
     private func settle(_ name: String) {
         let presenter = state.withLock { $0.presenters[name] }
-        let probe = SilentPresenter("probe", at: place.root, of: self)
+        let probe = MinimalPresenter("probe", at: place.root, of: self)
         Thread.detachNewThread {
             do {
                 try FileCoordinator.register(probe)
                 FileCoordinator.removeFilePresenter(probe)
                 presenter?.presentedItemOperationQueue.waitUntilAllOperationsAreFinished()
-                say("\(name) settled")
+                printLine("\(name) settled")
             } catch {
-                say("\(name) failed: \(shown(error))")
+                printLine("\(name) failed: \(shown(error))")
             }
         }
     }

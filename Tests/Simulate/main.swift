@@ -7,7 +7,7 @@ import Glibc
 struct Options {
     var seeds: UInt64 = 200
     var first: UInt64 = 1
-    var isTold = false
+    var isVerbose = false
     /// Every seed is played, and complaints that differ in their numbers only are counted as one.
     var isSurvey = false
     var tries = 4_000
@@ -18,7 +18,7 @@ struct Options {
         var words = words[...]
         while let word = words.popFirst() {
             if word == "--tell" || word == "--survey" {
-                if word == "--tell" { isTold = true } else { isSurvey = true }
+                if word == "--tell" { isVerbose = true } else { isSurvey = true }
                 continue
             }
             if word == "--replay", let path = words.popFirst() {
@@ -57,32 +57,34 @@ func residentMemory() -> Int {
 /// In KiB; what a large world leaves in pieces, and not what 10,000 worlds would leave if each left anything.
 let mostGrowth = 8_192
 
-@Sendable func trace(_ step: Step) { say(Command.text(step)) }
+@Sendable func trace(_ step: SimulationStep) { say(CommandWriter.text(step)) }
 
-func printFailure(_ player: Player, _ options: Options) {
+func printFailure(_ player: WorldGenerator, _ options: Options) {
     guard let finding = player.findings.first else { return }
     say("\nseed \(player.seed) fails after \(player.steps.count) steps: \(finding)")
-    var shrinking = Shrinking(bounds: player.bounds, checker: finding.checker, tries: options.tries)
+    var shrinking = FailureShrinker(bounds: player.bounds, checker: finding.checker, tries: options.tries)
     let steps = shrinking.shrink(player.steps)
-    var performance = Performance(bounds: player.bounds, isTold: true)
-    for step in steps { performance.perform(step) }
+    var simulationRun = SimulationRun(bounds: player.bounds, isVerbose: true)
+    for step in steps { simulationRun.perform(step) }
     say("\n# A shorter world of \(steps.count) steps, as a scenario:")
-    for finding in performance.findings { say("# \(finding)") }
-    say(([Command.text(player.bounds)] + steps.map(Command.text)).joined(separator: "\n----\n\n") + "\n----")
+    for finding in simulationRun.findings { say("# \(finding)") }
+    say(
+        ([CommandWriter.text(player.bounds)] + steps.map(CommandWriter.text)).joined(separator: "\n----\n\n")
+            + "\n----")
     say("\n# The same as a conversation:")
-    say(performance.story.joined(separator: "\n"))
+    say(simulationRun.transcript.joined(separator: "\n"))
 }
 
 func simulate(_ options: Options) -> Int32 {
-    var (totals, steps, first) = (Totals(), 0, 0)
+    var (totals, steps, first) = (SimulationCounts(), 0, 0)
     var complaints: [String: [(steps: Int, seed: UInt64)]] = [:]
     for seed in options.first..<(options.first + options.seeds) {
         say("\rseed \(seed) ", to: 2, end: "")
-        var player = Player(seed: seed, onStep: options.isTold ? trace : nil)
-        if options.isTold { say(Command.text(player.bounds)) }
+        var player = WorldGenerator(seed: seed, onStep: options.isVerbose ? trace : nil)
+        if options.isVerbose { say(CommandWriter.text(player.bounds)) }
         player.play()
         steps += player.steps.count
-        totals.add(player.performance.totals)
+        totals.add(player.simulationRun.totals)
         if let finding = player.findings.first, options.isSurvey {
             let kind = finding.checker + ": " + finding.what.filter { !$0.isNumber }
             if complaints[kind] == nil { say("seed \(seed): \(kind)") }
@@ -116,7 +118,7 @@ func replay(_ path: String) -> Int32 {
         say("simulate: '\(path)' cannot be read", to: 2)
         return 2
     }
-    var world = World()
+    var world = ScenarioInterpreter()
     for command in text.split(separator: "\n") where command != "----" && !command.hasPrefix("#") {
         say("\(command)\n\(world.run(String(command)))\n")
     }

@@ -9,7 +9,7 @@ package enum Lab {
     /// A missing variable fails the test: a mounted test that was not run has shown nothing.
     package static func variable(_ name: String) throws -> String {
         guard let value = getenv(name) else {
-            throw Failure("\(name) is not set: mounted tests are started by Scripts/test")
+            throw TestFailure("\(name) is not set: mounted tests are started by Scripts/test")
         }
         return String(cString: value)
     }
@@ -18,7 +18,7 @@ package enum Lab {
     package static func number(_ name: String, default number: Int) throws -> Int {
         guard getenv(name) != nil else { return number }
         let text = try variable(name)
-        guard let number = Int(text), number > 0 else { throw Failure("\(name) cannot be '\(text)'") }
+        guard let number = Int(text), number > 0 else { throw TestFailure("\(name) cannot be '\(text)'") }
         return number
     }
 
@@ -26,7 +26,9 @@ package enum Lab {
     package static var dataPath: DataPath {
         get throws {
             let name = try variable("TRUCE_DATA")
-            guard let mode = DataPath(rawValue: name) else { throw Failure("TRUCE_DATA cannot be '\(name)'") }
+            guard let mode = DataPath(rawValue: name) else {
+                throw TestFailure("TRUCE_DATA cannot be '\(name)'")
+            }
             return mode
         }
     }
@@ -46,7 +48,7 @@ package enum Lab {
         _ = session
         let number = Self.number.add(1, ordering: .relaxed).newValue
         let path = "\(try parent ?? directory)/\(name)-\(getpid())-\(number)"
-        guard mkdir(path, 0o755) == 0 else { throw Failure("\(path): \(describe(errno))") }
+        guard mkdir(path, 0o755) == 0 else { throw TestFailure("\(path): \(describe(errno))") }
         return path
     }
 }
@@ -63,19 +65,19 @@ package enum TruceCommand {
     package static func run(
         _ arguments: String..., with environment: [String: String] = [:],
         within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
-        try command(arguments, environment).attempt(within: bound).succeeding()
+    ) throws -> ProgramResult {
+        try command(arguments, environment).attempt(within: bound).requireSuccess()
     }
 
     package static func attempt(
         _ arguments: String..., with environment: [String: String] = [:],
         within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
+    ) throws -> ProgramResult {
         try command(arguments, environment).attempt(within: bound)
     }
 
     static func runAll(_ arguments: [String], with environment: [String: String]) throws {
-        _ = try command(arguments, environment).attempt(within: .seconds(60)).succeeding()
+        _ = try command(arguments, environment).attempt(within: .seconds(60)).requireSuccess()
     }
 
     private static func command(

@@ -38,7 +38,7 @@ package struct MountStatus: Decodable, Sendable {
     }
 
     /// What the daemon has now.
-    package struct Use: Decodable, Sendable {
+    package struct ResourceUse: Decodable, Sendable {
         package var claims: Int
         package var openFiles: Int
         package var routes: Int
@@ -54,14 +54,14 @@ package struct MountStatus: Decodable, Sendable {
         package var policy: String
     }
 
-    package struct Actor: Decodable, Sendable {
+    package struct ProcessEntry: Decodable, Sendable {
         package var pid: Int32
         package var program: String
     }
 
-    package struct Waiting: Decodable, Sendable {
+    package struct WaitingEntry: Decodable, Sendable {
         package var path: String
-        package var actor: Actor
+        package var actor: ProcessEntry
     }
 
     package struct Step: Decodable, Sendable {
@@ -69,7 +69,7 @@ package struct MountStatus: Decodable, Sendable {
         package var milliseconds: UInt64
         package var step: String
         package var claim: UInt64?
-        package var actor: Actor?
+        package var actor: ProcessEntry?
         package var path: String
         package var detail: String
     }
@@ -77,15 +77,15 @@ package struct MountStatus: Decodable, Sendable {
     package var pid: Int32
     package var options: Options
     package var counters: Counters
-    package var use: Use
-    package var waiting: [Waiting]
+    package var use: ResourceUse
+    package var waiting: [WaitingEntry]
     package var journal: [Step]
 
     package init(json: [UInt8]) throws {
         do {
             self = try JSONDecoder().decode(Self.self, from: Data(json))
         } catch {
-            throw Failure(
+            throw TestFailure(
                 "truce status --json: \(error)\n\(String(decoding: json.prefix(2000), as: UTF8.self))")
         }
     }
@@ -114,7 +114,7 @@ package enum ForcedStep: Sendable, CaseIterable { case proceeded, suspended, for
 /// Every mounted test ends with this: nobody was passed over, unless that is what the test is about.
 ///
 /// A holder with nothing to lose that lets others pass has *yielded*, which is no forced step.
-package func checkForced(
+package func checkForcedSteps(
     _ status: MountStatus, except subject: Set<ForcedStep> = [],
     sourceLocation: SourceLocation = #_sourceLocation
 ) {

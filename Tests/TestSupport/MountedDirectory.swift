@@ -22,11 +22,11 @@ package final class MountedDirectory: Sendable {
 
     /// Mounts, runs the body, unmounts and checks that this worked. After a failure nothing is left mounted, either.
     @discardableResult
-    package static func with<Result>(
+    package static func with<Value>(
         _ options: String..., environment: [String: String] = [:],
         prepare: (_ source: String) throws -> Void = { _ in },
-        body: (MountedDirectory) throws -> Result
-    ) throws -> Result {
+        body: (MountedDirectory) throws -> Value
+    ) throws -> Value {
         let mount = try MountedDirectory(options, environment: environment)
         do {
             try prepare(mount.path)
@@ -49,7 +49,7 @@ package final class MountedDirectory: Sendable {
         dataPath = try Lab.dataPath
         self.options = options + (dataPath == .daemon ? ["data=daemon"] : [])
         source = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard source >= 0 else { throw Failure("\(path): \(describe(errno))") }
+        guard source >= 0 else { throw TestFailure("\(path): \(describe(errno))") }
         below = "/proc/\(getpid())/fd/\(source)"
     }
 
@@ -57,7 +57,7 @@ package final class MountedDirectory: Sendable {
 
     package var daemonPID: Int32 {
         get throws {
-            guard let pid = daemon.withLock({ $0 }) else { throw Failure("\(path) is not mounted") }
+            guard let pid = daemon.withLock({ $0 }) else { throw TestFailure("\(path) is not mounted") }
             return pid
         }
     }
@@ -68,18 +68,18 @@ package final class MountedDirectory: Sendable {
         if let limit {
             let binary = try Lab.variable("TRUCE_BINARY")
             try Script("ulimit -n \"$1\"; shift; \"$@\"").attempt(arguments: ["\(limit)", binary] + words)
-                .succeeding()
+                .requireSuccess()
         } else {
             try TruceCommand.runAll(words, with: environment)
         }
         let status = try status()
         daemon.withLock { $0 = status.pid }
-        firstDescriptors.withLock { $0 = Leftovers.otherDescriptors(of: status) }
+        firstDescriptors.withLock { $0 = LeakCheck.otherDescriptors(of: status) }
     }
 
     /// All files are closed and all turns are over: then the daemon has nothing of them any more.
-    package func checkNothingIsLeft() throws {
-        try Leftovers.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
+    package func checkForLeaks() throws {
+        try LeakCheck.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
     }
 
     package func status() throws -> MountStatus {
@@ -91,17 +91,19 @@ package final class MountedDirectory: Sendable {
     /// Fails if the data did not travel the way this run is about.
     package func checkDataPath() throws {
         let found = try status().options.dataPath
-        guard found == dataPath.rawValue else { throw Failure("the data path is \(found), not \(dataPath)") }
+        guard found == dataPath.rawValue else {
+            throw TestFailure("the data path is \(found), not \(dataPath)")
+        }
     }
 
     /// Unmounts as a user does, and waits for the end of the daemon.
     package func unmount() throws {
         let pid = try daemonPID
-        try checkNothingIsLeft()
+        try checkForLeaks()
         try TruceCommand.run("unmount", path)
         daemon.withLock { $0 = nil }
         guard try !Self.isMounted(path) else {
-            throw Failure("\(path) is still mounted after 'truce unmount'")
+            throw TestFailure("\(path) is still mounted after 'truce unmount'")
         }
         try eventually(within: .seconds(10), "the end of daemon \(pid) after 'truce unmount'") {
             !Self.isAlive(pid)
@@ -111,7 +113,9 @@ package final class MountedDirectory: Sendable {
     /// Kills the daemon as no clean-up can expect it.
     package func kill() throws {
         let daemon = try daemonPID
-        guard Glibc.kill(daemon, SIGKILL) == 0 else { throw Failure("the daemon \(daemon) cannot be killed") }
+        guard Glibc.kill(daemon, SIGKILL) == 0 else {
+            throw TestFailure("the daemon \(daemon) cannot be killed")
+        }
         try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
     }
 
@@ -149,7 +153,7 @@ package struct ProcessStatus: Sendable {
 
     /// Nothing if there is no such process.
     package init?(of pid: Int32) {
-        guard let bytes = Contents.ofFile("/proc/\(pid)/status") else { return nil }
+        guard let bytes = FileContents.ofFile("/proc/\(pid)/status") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         fields = lines.reduce(into: [:]) { fields, line in
             let parts = line.split(separator: ":", maxSplits: 1)
@@ -164,7 +168,7 @@ package struct ProcessStatus: Sendable {
 }
 
 /// Whole files, read and written by the test itself; so never where somebody competes for them.
-package enum Contents {
+package enum FileContents {
     /// Nothing if the file cannot be opened or read.
     package static func ofFile(_ path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -181,18 +185,20 @@ package enum Contents {
     }
 
     package static func text(of path: String) throws -> String {
-        guard let bytes = ofFile(path) else { throw Failure("\(path) cannot be read: \(describe(errno))") }
+        guard let bytes = ofFile(path) else {
+            throw TestFailure("\(path) cannot be read: \(describe(errno))")
+        }
         return String(decoding: bytes, as: UTF8.self)
     }
 
     package static func write(_ text: String, to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw Failure("\(path): \(describe(errno))") }
+        guard descriptor >= 0 else { throw TestFailure("\(path): \(describe(errno))") }
         defer { close(descriptor) }
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { throw Failure("\(path): \(describe(errno))") }
+            guard count > 0 else { throw TestFailure("\(path): \(describe(errno))") }
             bytes = bytes.dropFirst(count)
         }
     }

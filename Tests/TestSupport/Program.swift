@@ -24,15 +24,15 @@ package struct Program: Sendable {
     package func run(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
-        try command.adding(arguments, directory, environment, input).attempt(within: bound).succeeding()
+    ) throws -> ProgramResult {
+        try command.adding(arguments, directory, environment, input).attempt(within: bound).requireSuccess()
     }
 
     /// Runs the program to its end, whatever that is.
     package func attempt(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
+    ) throws -> ProgramResult {
         try command.adding(arguments, directory, environment, input).attempt(within: bound)
     }
 }
@@ -58,14 +58,14 @@ package struct Script: Sendable {
     package func run(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
-        try command.adding(arguments, directory, environment, input).attempt(within: bound).succeeding()
+    ) throws -> ProgramResult {
+        try command.adding(arguments, directory, environment, input).attempt(within: bound).requireSuccess()
     }
 
     package func attempt(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
+    ) throws -> ProgramResult {
         try command.adding(arguments, directory, environment, input).attempt(within: bound)
     }
 
@@ -77,7 +77,7 @@ package struct Script: Sendable {
     /// The same with arguments whose number varies.
     package func attempt(
         arguments: [String], with environment: [String: String] = [:], within bound: Duration = .seconds(60)
-    ) throws -> Outcome {
+    ) throws -> ProgramResult {
         try command.adding(arguments, nil, environment, .none).attempt(within: bound)
     }
 }
@@ -121,7 +121,7 @@ struct Command: Sendable {
             separator: "; ")
     }
 
-    func attempt(within bound: Duration) throws -> Outcome {
+    func attempt(within bound: Duration) throws -> ProgramResult {
         try start().wait(within: bound)
     }
 
@@ -165,7 +165,7 @@ struct Command: Sendable {
         defer { (arguments + variables).forEach { free($0) } }
         var pid: Int32 = 0
         let error = posix_spawnp(&pid, executable, &actions, &attributes, &arguments, &variables)
-        guard error == 0 else { throw Failure("\(description): cannot be started: \(describe(error))") }
+        guard error == 0 else { throw TestFailure("\(description): cannot be started: \(describe(error))") }
         return pid
     }
 
@@ -185,7 +185,7 @@ struct Command: Sendable {
         switch input {
         case .none:
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else { throw Failure("/dev/null: \(describe(errno))") }
+            guard descriptor >= 0 else { throw TestFailure("/dev/null: \(describe(errno))") }
             return (descriptor, nil)
         case .text(let text):
             let file = try CapturedFile()
@@ -195,7 +195,7 @@ struct Command: Sendable {
             // A program that ends while it is typed at must not end the test with it.
             signal(SIGPIPE, SIG_IGN)
             var ends: [Int32] = [-1, -1]
-            guard pipe(&ends) == 0 else { throw Failure("pipe: \(describe(errno))") }
+            guard pipe(&ends) == 0 else { throw TestFailure("pipe: \(describe(errno))") }
             _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
             _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
             return (ends[0], ends[1])

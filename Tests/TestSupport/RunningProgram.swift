@@ -38,11 +38,11 @@ package final class RunningProgram: Sendable {
 
     package func type(_ text: String) throws {
         try keyboard.withLock { (keyboard) throws in
-            guard let keyboard else { throw Failure("\(what): has no keyboard") }
+            guard let keyboard else { throw TestFailure("\(what): has no keyboard") }
             var bytes = Array(text.utf8)[...]
             while !bytes.isEmpty {
                 let count = bytes.withUnsafeBytes { write(keyboard, $0.baseAddress, $0.count) }
-                guard count > 0 else { throw Failure("\(what): cannot be typed at: \(describe(errno))") }
+                guard count > 0 else { throw TestFailure("\(what): cannot be typed at: \(describe(errno))") }
                 bytes = bytes.dropFirst(count)
             }
         }
@@ -56,18 +56,20 @@ package final class RunningProgram: Sendable {
     }
 
     /// Waits for its end; one that does not end in time is killed, and the error says what it was.
-    package func wait(within bound: Duration, for reason: String = "its end") throws -> Outcome {
+    package func wait(within bound: Duration, for reason: String = "its end") throws -> ProgramResult {
         guard let status = reaper.ending(within: bound) else {
             reaper.send(SIGKILL, toGroup: true)
-            throw Failure(
+            throw TestFailure(
                 "waited \(bound) for \(reason) of '\(what)'\n\(text.suffix(2000))\(errorText.suffix(2000))")
         }
-        return Outcome(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
+        return ProgramResult(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
     }
 
     /// Asks it and all it started to end, by a signal, and waits for that.
     @discardableResult
-    package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws -> Outcome {
+    package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws
+        -> ProgramResult
+    {
         reaper.send(signal, toGroup: true)
         let outcome = try wait(within: bound, for: "the end by signal \(signal)")
         try eventually(within: bound, "the end of all that '\(what)' started") {
@@ -78,7 +80,7 @@ package final class RunningProgram: Sendable {
 }
 
 /// How a program ended, and what it printed.
-package struct Outcome: Sendable {
+package struct ProgramResult: Sendable {
     package enum Ending: Hashable, Sendable {
         case exited(Int32)
         case signalled(Int32)
@@ -94,9 +96,9 @@ package struct Outcome: Sendable {
     package var isSuccess: Bool { ending == .exited(0) }
 
     @discardableResult
-    package func succeeding() throws -> Outcome {
+    package func requireSuccess() throws -> ProgramResult {
         guard isSuccess else {
-            throw Failure("'\(what)' ended with \(ending)\n\(text.suffix(2000))\(errorText.suffix(2000))")
+            throw TestFailure("'\(what)' ended with \(ending)\n\(text.suffix(2000))\(errorText.suffix(2000))")
         }
         return self
     }
@@ -106,7 +108,7 @@ package struct Outcome: Sendable {
 private final class Reaper: Sendable {
     private let pid: Int32
     private let ended = DispatchSemaphore(value: 0)
-    private let ending = Mutex<Outcome.Ending?>(nil)
+    private let ending = Mutex<ProgramResult.Ending?>(nil)
 
     init(of pid: Int32) {
         self.pid = pid
@@ -133,7 +135,7 @@ private final class Reaper: Sendable {
         }
     }
 
-    func ending(within bound: Duration) -> Outcome.Ending? {
+    func ending(within bound: Duration) -> ProgramResult.Ending? {
         let (seconds, attoseconds) = bound.components
         let interval = DispatchTimeInterval.nanoseconds(
             Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
@@ -148,7 +150,7 @@ final class CapturedFile: Sendable {
     let descriptor: Int32
 
     init() throws {
-        guard let file = tmpfile() else { throw Failure("tmpfile: \(describe(errno))") }
+        guard let file = tmpfile() else { throw TestFailure("tmpfile: \(describe(errno))") }
         defer { fclose(file) }
         descriptor = dup(fileno(file))
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -158,7 +160,7 @@ final class CapturedFile: Sendable {
 
     func fill(with bytes: [UInt8]) throws {
         guard bytes.withUnsafeBytes({ pwrite(descriptor, $0.baseAddress, $0.count, 0) }) == bytes.count else {
-            throw Failure("the input of a program cannot be stored: \(describe(errno))")
+            throw TestFailure("the input of a program cannot be stored: \(describe(errno))")
         }
     }
 

@@ -4,7 +4,7 @@ import Glibc
 /// Numbers that workers count and tests look at while they run: 64 rows of 16, in a file outside the mount.
 ///
 /// Row 0 is the test's own; see `Tests/TestWorker` for what the others mean.
-package final class Board: Sendable {
+package final class CounterTable: Sendable {
     package static let rows = 64
     package static let columns = 16
     let path: String
@@ -14,7 +14,7 @@ package final class Board: Sendable {
         path = try Lab.freshDirectory("board") + "/board"
         descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0, ftruncate(descriptor, off_t(Self.rows * Self.columns * 8)) == 0 else {
-            throw Failure("\(path): \(describe(errno))")
+            throw TestFailure("\(path): \(describe(errno))")
         }
     }
 
@@ -53,12 +53,12 @@ package enum Column: Int, CaseIterable, Sendable {
 
 /// The small program of `Tests/TestWorker`, which does in a tight loop what tests need somebody to do.
 package struct Worker: Sendable {
-    package let board: Board
+    package let board: CounterTable
     package let row: Int
     package let program: RunningProgram
 
     /// Starts it. The row, 1 or higher, is where on the board it counts; each worker has one of its own.
-    package init(_ board: Board, row: Int, _ arguments: String...) throws {
+    package init(_ board: CounterTable, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
         let path = try BuiltProgram.path("TestWorker")
@@ -78,14 +78,14 @@ package struct Worker: Sendable {
 
     package func waitUntilReady(within bound: Duration = .seconds(20)) throws {
         try eventually(within: bound, "worker \(row) to be ready\n\(program.errorText)") {
-            if program.hasEnded && !isReady { throw Failure("worker \(row) ended: \(program.errorText)") }
+            if program.hasEnded && !isReady { throw TestFailure("worker \(row) ended: \(program.errorText)") }
             return isReady
         }
     }
 
     /// Waits for its end after `board.stop()`.
     package func finish(within bound: Duration = .seconds(30)) throws {
-        _ = try program.wait(within: bound, for: "the end of worker \(row)").succeeding()
+        _ = try program.wait(within: bound, for: "the end of worker \(row)").requireSuccess()
     }
 }
 
@@ -95,7 +95,7 @@ package enum BuiltProgram {
     static func path(_ name: String) throws -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-        guard count > 0 else { throw Failure("/proc/self/exe: \(describe(errno))") }
+        guard count > 0 else { throw TestFailure("/proc/self/exe: \(describe(errno))") }
         let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
         return own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + name
     }

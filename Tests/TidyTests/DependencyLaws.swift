@@ -7,7 +7,7 @@
 /// - Foundation is there for JSON and dates only, FoundationEssentials where that is enough: VersionStore writes its
 ///   log as JSON lines, and the command shows when something was kept.
 /// - ConfigurationFiles alone reads TOML, and hands over values.
-/// - CoordinatedFilesystem and ControlServer never import each other: they meet in the engine.
+/// - FilesystemServer and ControlServer never import each other: they meet in the engine.
 enum DependencyLaws {
     static let pureRooms: Set<String> = ["Coordination", "Arbitration"]
 
@@ -22,7 +22,7 @@ enum DependencyLaws {
         "FuseBridge": ["CFuse", "LinuxSystem", "Glibc", "Synchronization"],
         "CoordinationEngine": ["Arbitration", "Coordination", "LinuxSystem", "Synchronization"],
         "VersionStore": ["Coordination", "LinuxSystem", "Synchronization", "FoundationEssentials"],
-        "CoordinatedFilesystem": [
+        "FilesystemServer": [
             "CoordinationEngine", "VersionStore", "FuseBridge", "LinuxSystem", "Coordination", "Glibc",
             "Synchronization",
         ],
@@ -38,7 +38,7 @@ enum DependencyLaws {
         ],
         "truce": [
             "ConfigurationFiles", "ControlClient", "ControlProtocol", "ControlServer",
-            "CoordinatedFilesystem", "Coordination", "CoordinationEngine",
+            "FilesystemServer", "Coordination", "CoordinationEngine",
             "FuseBridge", "LinuxSystem", "VersionStore", "ArgumentParser", "FoundationEssentials", "Glibc",
             "Synchronization",
         ],
@@ -87,8 +87,8 @@ enum DependencyLaws {
     /// The compiler specialises and inlines in other modules what is public, and not what is `package`; what is here is in
     /// the way of every request.
     static let specialised: Set = [
-        "Sources/FuseBridge/Numbers.swift", "Sources/FuseBridge/Parked.swift",
-        "Sources/LinuxSystem/FileName.swift",
+        "Sources/FuseBridge/NodeID.swift", "Sources/FuseBridge/Parked.swift",
+        "Sources/LinuxSystem/Files/FileName.swift",
     ]
 
     private static func publicWords(in file: TextFile) -> [Finding] {

@@ -4,12 +4,12 @@ import Testing
 /// Design, section 3: the rooms and who may import whom.
 @Suite struct LawTests {
     @Test("The rooms keep the dependency laws")
-    func rooms() {
+    func modulesObeyTheDependencyLaws() {
         #expect(Repository.files.flatMap(DependencyLaws.findings) == [])
     }
 
     @Test("What is public for the compiler's sake is there")
-    func specialised() {
+    func specialisedFilesExist() {
         #expect(DependencyLaws.specialised.subtracting(Repository.files.map(\.path)) == [])
     }
 
@@ -20,8 +20,8 @@ import Testing
         }
         let importersOfFuse = DependencyLaws.imports.filter { $0.value.contains("CFuse") }.keys
         #expect(importersOfFuse.sorted() == ["FuseBridge"])
-        #expect(DependencyLaws.imports["CoordinatedFilesystem"]?.contains("ControlServer") == false)
-        #expect(DependencyLaws.imports["ControlServer"]?.contains("CoordinatedFilesystem") == false)
+        #expect(DependencyLaws.imports["FilesystemServer"]?.contains("ControlServer") == false)
+        #expect(DependencyLaws.imports["ControlServer"]?.contains("FilesystemServer") == false)
     }
 
     @Test(
@@ -30,9 +30,9 @@ import Testing
             ("Sources/Arbitration/A.swift", "import Glibc"),
             ("Sources/Coordination/A.swift", "public import Arbitration"),
             ("Sources/Arbitration/A.swift", "let now = ContinuousClock.now"),
-            ("Sources/CoordinatedFilesystem/A.swift", "package import CFuse"),
-            ("Sources/CoordinatedFilesystem/A.swift", "import struct ControlServer.Server"),
-            ("Sources/ControlServer/A.swift", "import CoordinatedFilesystem"),
+            ("Sources/FilesystemServer/A.swift", "package import CFuse"),
+            ("Sources/FilesystemServer/A.swift", "import struct ControlServer.Server"),
+            ("Sources/ControlServer/A.swift", "import FilesystemServer"),
             ("Sources/VersionStore/A.swift", "@preconcurrency import Glibc"),
             ("Sources/LinuxSystem/A.swift", "public struct Errno {}"),
             ("Sources/LinuxSystem/A.swift", "@objc public private(set) var a = 1"),
@@ -41,13 +41,13 @@ import Testing
             ("Sources/CLinux/include/A.h", "#include <fuse3/fuse_lowlevel.h>"),
             ("Sources/Utilities/A.swift", "import Coordination"),
         ])
-    func planted(path: String, text: String) {
+    func aPlantedViolationIsFound(path: String, text: String) {
         let lawful = "// import CFuse\nlet text = \"import CFuse\"\n"
         #expect(DependencyLaws.findings(in: TextFile(path: path, text: lawful + text)).count == 1)
     }
 
     @Test("Prose may begin a line with the word import")
-    func prose() {
+    func proseImportsAreIgnored() {
         let text = TextFile(
             path: "Sources/truce/truce.docc/A.md", text: "who would have to\nimport Arbitration\n")
         #expect(DependencyLaws.findings(in: text) == [])
@@ -56,7 +56,7 @@ import Testing
     @Test(
         "A name is not taken for a word of the language",
         arguments: ["open.finish()", "open(path)", "open = true", "publicWords in file"])
-    func names(text: String) {
+    func identifiersAreNotKeywords(text: String) {
         #expect(DependencyLaws.findings(in: TextFile(path: "Sources/truce/A.swift", text: text)) == [])
     }
 }

@@ -6,7 +6,7 @@ enum Style {
     static let longestFile = 600
 
     static let checks: [@Sendable (TextFile) -> [Finding]] = [
-        license, fileLength, functionLength, names, unchecked, swallowedErrors, unfinished, sleeps,
+        license, fileLength, functionLength, unchecked, swallowedErrors, unfinished, sleeps,
         machinePaths,
     ]
 
@@ -35,12 +35,6 @@ enum Style {
         file.functions.filter { $0.length > longestFunction }.map {
             Finding(path: file.path, line: $0.line, what: "a function of \($0.length) lines")
         }
-    }
-
-    /// Words that say nothing about what a file is for.
-    static func names(_ file: TextFile) -> [Finding] {
-        guard file.path.contains(/(?i)manager|helper|util(?!-linux)|common|misc/) else { return [] }
-        return [Finding(path: file.path, line: 1, what: "a name that does not say what the file is for")]
     }
 
     /// What the compiler cannot check, a sentence on the next line has to make true.

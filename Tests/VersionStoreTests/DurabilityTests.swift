@@ -15,7 +15,7 @@ struct DurabilityTests {
 
         init(_ path: String) { self.path = path }
 
-        func synchronise(_ file: borrowing OwnedDescriptor) throws(Errno) {
+        func synchronize(_ file: borrowing OwnedDescriptor) throws(Errno) {
             let status = try file.status()
             let text: String
             do {
@@ -30,7 +30,7 @@ struct DurabilityTests {
                 text = "unreadable: \(error)"
             }
             texts.withLock { $0[status.inode] = text }
-            try file.synchronise()
+            try file.synchronize()
         }
 
         subscript(inode: UInt64) -> String? { texts.withLock { $0[inode] } }
@@ -46,7 +46,7 @@ struct DurabilityTests {
         let disk = Disk(sandbox.path)
         store = try VersionStore(
             in: try sandbox.root(),
-            synchronisingBy: { file throws(Errno) in try disk.synchronise(file) }, log: { _ in })
+            synchronisingBy: { file throws(Errno) in try disk.synchronize(file) }, log: { _ in })
         (self.sandbox, self.disk) = (sandbox, disk)
         try sandbox.write("contents", to: "a")
         disk.forget()
@@ -55,7 +55,7 @@ struct DurabilityTests {
     private func inode(_ name: String) throws -> UInt64 { try sandbox.status(".truce/store/" + name).inode }
 
     /// Whether the contents, the name and the line of a version are on the disk.
-    private func check(_ id: KeptID, isLinked: Bool = false) throws {
+    private func check(_ id: VersionID, isLinked: Bool = false) throws {
         if !isLinked { #expect(try disk[inode("kept/\(id)")] == "contents") }
         let names = try disk[inode("kept")]?.split(separator: "\n").map(String.init) ?? []
         #expect(names.contains(id.description))
@@ -64,35 +64,36 @@ struct DurabilityTests {
     }
 
     @Test("a copy, its name and its line")
-    func copy() throws {
-        let id = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+    func copyIsDurable() throws {
+        let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         try check(id)
         disk.forget()
         // The second one is another name of the first.
-        try check(try store.keepByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
+        try check(try store.preserveByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
     }
 
     @Test("a copy of what is appended to, its name and its line")
-    func grown() throws {
-        try check(try store.keepGrown(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+    func appendedCopyIsDurable() throws {
+        try check(try store.preserveGrown(try sandbox.file("a"), path: bytes("a"), cause: .claim))
     }
 
     @Test("a link's name and its line")
-    func link() throws {
+    func linkIsDurable() throws {
         try check(
-            try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim), isLinked: true)
+            try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim),
+            isLinked: true)
     }
 
     @Test("a copy that was made in a hurry is on the disk when it is recorded")
-    func hurried() throws {
-        let copy = try store.copyInHurry(try sandbox.file("a"))
+    func recordedCopyIsDurable() throws {
+        let copy = try store.copyWithoutSync(try sandbox.file("a"))
         #expect(try disk[inode("kept")] == nil)
         try check(try store.record(copy, path: bytes("a"), cause: .claim))
     }
 
     @Test("a copy in the place of a link, and its name")
-    func detached() throws {
-        let id = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+    func detachedLinkIsDurable() throws {
+        let id = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         disk.forget()
         try store.detach(id)
         #expect(try disk[inode("kept/\(id)")] == "contents")
@@ -100,14 +101,16 @@ struct DurabilityTests {
     }
 
     @Test("the line of what is let go of is on the disk before the file goes")
-    func dropped() throws {
-        let id = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
-        for ids in [[id], [try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)]] {
+    func dropLinePrecedesRemoval() throws {
+        let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        for ids in [
+            [id], [try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)],
+        ] {
             disk.forget()
             if ids == [id] {
                 try store.drop(id, reason: "unchanged")
             } else {
-                store.letGo(of: ids, reason: "unchanged")
+                store.dropVersions(of: ids, reason: "unchanged")
             }
             #expect(try disk[inode("kept.log")]?.contains("unchanged") == true)
             #expect(try disk[inode("kept")]?.contains(ids[0].description) == false)

@@ -16,11 +16,11 @@ struct FullDiskTests {
     }
 
     @Test("a link without its line is kept and listed, and the line comes with the next one")
-    func owed() async throws {
+    func linkWithoutLineGetsItLater() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).keepWithoutRoom()
+            try SizeLimitedProcess(path).keepWithoutRoom()
         }
         let listed = try sandbox.store().list(under: [])
         #expect(listed.map(\.path) == [bytes("a"), bytes("b")])
@@ -29,55 +29,55 @@ struct FullDiskTests {
     }
 
     @Test("what still has no line at the end gets it then")
-    func settled() async throws {
+    func pendingLineIsWrittenAtEnd() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).settleAtTheEnd()
+            try SizeLimitedProcess(path).settleAtTheEnd()
         }
         #expect(try sandbox.store().list(under: bytes("a")).count == 1)
         #expect(sandbox.log == [])
     }
 
     @Test("a link that turns out not to be needed is let go of without a word")
-    func dropped() async throws {
+    func unlistedLinkIsDroppedSilently() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).dropWithoutRoom()
+            try SizeLimitedProcess(path).dropWithoutRoom()
         }
         #expect(try sandbox.kept() == [])
         #expect(try sandbox.text(of: ".truce/store/kept.log") == "")
     }
 
     @Test("no step counts on a late copy that has no line yet")
-    func late() async throws {
+    func copyWithoutLineIsNotReliedOn() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).recordWithoutRoom()
+            try SizeLimitedProcess(path).recordWithoutRoom()
         }
         #expect(try sandbox.store().list(under: bytes("a")).count == 2)
     }
 
     @Test("a copy without room is refused, and nothing of it is left")
-    func refused() async throws {
+    func copyWithoutRoomIsRefused() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).copyWithoutRoom()
+            try SizeLimitedProcess(path).copyWithoutRoom()
         }
         #expect(try sandbox.kept() == [])
         #expect(try sandbox.store().list(under: []) == [])
     }
 
     @Test("a store in which a file lacks its line opens without room for it")
-    func opened() async throws {
+    func openAdoptsFileWithoutRoom() async throws {
         let sandbox = try prepared()
         #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/00000000000a0000") == 0)
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
-            try Cramped(path).openWithoutRoom()
+            try SizeLimitedProcess(path).openWithoutRoom()
         }
         #expect(try sandbox.store().list(under: []).map(\.cause) == [.recovered])
         #expect(sandbox.log.count == 1)
@@ -85,7 +85,7 @@ struct FullDiskTests {
 }
 
 /// What a process does that may write no more to a file than a copy of the documents needs.
-private struct Cramped {
+private struct SizeLimitedProcess {
     struct Wrong: Error { let line: UInt }
 
     private let path: String
@@ -112,8 +112,8 @@ private struct Cramped {
         OwnedDescriptor(adopting: open("\(path)/\(name)", O_RDONLY | O_CLOEXEC))
     }
 
-    private func keep(_ name: String, in store: VersionStore) throws -> KeptID {
-        try store.keepByLinking(file(name), path: bytes(name), cause: .claim)
+    private func keep(_ name: String, in store: VersionStore) throws -> VersionID {
+        try store.preserveByLinking(file(name), path: bytes(name), cause: .claim)
     }
 
     private func check(_ holds: Bool, _ line: UInt = #line) throws {
@@ -135,7 +135,7 @@ private struct Cramped {
         let store = try store()
         _ = try keep("a", in: store)
         try setRoom(.max)
-        store.settle()
+        store.writePendingLines()
     }
 
     func dropWithoutRoom() throws {
@@ -143,13 +143,13 @@ private struct Cramped {
         try store.drop(try keep("a", in: store), reason: "unchanged")
         try check(try store.list(under: []).isEmpty)
         try setRoom(.max)
-        store.settle()
+        store.writePendingLines()
     }
 
     func copyWithoutRoom() throws {
         let store = try store()
         do throws(StoreError) {
-            _ = try store.keepByCopying(file("a"), path: bytes("a"), cause: .claim)
+            _ = try store.preserveByCopying(file("a"), path: bytes("a"), cause: .claim)
         } catch {
             return try check(error == .io(Errno(rawValue: EFBIG)))
         }
@@ -159,19 +159,19 @@ private struct Cramped {
     func recordWithoutRoom() throws {
         let store = try store()
         try setRoom(.max)
-        let copy = try store.copyInHurry(file("a"))
+        let copy = try store.copyWithoutSync(file("a"))
         try setRoom(3)
         let id = try store.record(copy, path: bytes("a"), cause: .claim)
-        try check(!store.spare(id))
+        try check(!store.renewIfRecent(id))
         var failure: StoreError?
         do throws(StoreError) {
-            _ = try store.keepByCopying(file("a"), path: bytes("a"), cause: .claim)
+            _ = try store.preserveByCopying(file("a"), path: bytes("a"), cause: .claim)
         } catch {
             failure = error
         }
         try check(failure == .io(Errno(rawValue: EFBIG)))
         try setRoom(.max)
-        try check(store.keepByCopying(file("a"), path: bytes("a"), cause: .claim) != id)
+        try check(store.preserveByCopying(file("a"), path: bytes("a"), cause: .claim) != id)
     }
 
     func openWithoutRoom() throws {

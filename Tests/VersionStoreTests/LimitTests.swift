@@ -7,7 +7,7 @@ import Testing
 import VersionStore
 
 /// A clock that stands still between two steps of a test.
-final class StillClock: Sendable {
+final class ManualClock: Sendable {
     private let seconds = Mutex<Int64>(1_800_000_000)
 
     var now: @Sendable () -> Int64 {
@@ -21,7 +21,7 @@ final class StillClock: Sendable {
 @Suite("The limits of what is kept (D193)")
 struct LimitTests {
     private let sandbox: Sandbox
-    private let clock = StillClock()
+    private let clock = ManualClock()
 
     init() throws { sandbox = try Sandbox() }
 
@@ -45,17 +45,17 @@ struct LimitTests {
     }
 
     private func keep(
-        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: KeepCause = .claim,
+        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: PreservationCause = .claim,
         in store: VersionStore
-    ) throws -> KeptID {
+    ) throws -> VersionID {
         try write(number, blocks: blocks)
-        return try store.keepByCopying(try sandbox.file("a"), path: bytes(path), cause: cause)
+        return try store.preserveByCopying(try sandbox.file("a"), path: bytes(path), cause: cause)
     }
 
-    private func ids(_ store: VersionStore) throws -> [KeptID] { try store.list(under: []).map(\.id) }
+    private func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 
     @Test("at the limit the owner's oldest versions go, as many as make room, and the log says so")
-    func oldestFirst() throws {
+    func oldestVersionsAreEvictedFirst() throws {
         let store = try store(Self.limits(blocks: 5))
         let kept = try (0..<5).map { try keep($0, in: store) }
         #expect(sandbox.log == [])
@@ -72,7 +72,7 @@ struct LimitTests {
     }
 
     @Test("what was kept within the last hour stays, and then nothing more can be kept")
-    func certain() throws {
+    func recentHourIsNeverEvicted() throws {
         let store = try store(Self.limits(blocks: 3))
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
@@ -87,7 +87,7 @@ struct LimitTests {
         #expect(try sandbox.kept().count == 3)
         // A link as well makes the disk hold more.
         #expect(throws: StoreError.overLimit(3 * 4096)) {
-            try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+            try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         }
         clock.pass(hours: 2)
         _ = try keep(5, in: store)
@@ -95,7 +95,7 @@ struct LimitTests {
     }
 
     @Test("versions in conflict are counted, and go last, the oldest first, with a line in the log")
-    func conflicts() throws {
+    func conflictsAreEvictedLast() throws {
         let store = try store(Self.limits(blocks: 3))
         let conflict = try keep(0, .presenter, in: store)
         let plain = [try keep(1, in: store), try keep(2, .suspendedWriter, in: store)]
@@ -122,7 +122,7 @@ struct LimitTests {
     }
 
     @Test("of a document so many versions stay, those in conflict longest")
-    func versions() throws {
+    func versionsPerDocumentAreBounded() throws {
         let store = try store(Self.limits(versions: 3))
         let conflict = try keep(0, .presenter, in: store)
         let kept = try (1..<5).map { try keep($0, in: store) }
@@ -139,14 +139,14 @@ struct LimitTests {
     }
 
     @Test("what is too old goes when it is looked at, and when the store is opened; written files stay")
-    func age() throws {
-        let first: KeptID
+    func oldVersionsArePruned() throws {
+        let first: VersionID
         do {
             let store = try store()
             first = try keep(0, .presenter, in: store)
             clock.pass(hours: 29 * 24)
             let second = try keep(1, in: store)
-            let linked = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+            let linked = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
             store.noteWriter(of: linked, "writer", by: 1)
             clock.pass(hours: 2 * 24)
             #expect(try ids(store) == [first, second, linked])
@@ -167,7 +167,7 @@ struct LimitTests {
     }
 
     @Test("what is certain to stay is not too old")
-    func certainLonger() throws {
+    func certainTimeBeatsAge() throws {
         let store = try store(Self.limits { ($0.age, $0.certain) = (.seconds(3600), .seconds(3 * 3600)) })
         let kept = try keep(0, in: store)
         clock.pass(hours: 2)
@@ -179,10 +179,10 @@ struct LimitTests {
     }
 
     @Test("what a link's file has grown to is counted when its last writer has closed it")
-    func growing() throws {
+    func grownLinkIsMeasuredAtClose() throws {
         let store = try store(Self.limits(blocks: 4))
         try write(0)
-        let linked = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        let linked = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         store.noteWriter(of: linked, "writer", by: 1)
         try sandbox.append(String(repeating: "y", count: 3 * 4096), to: "a")
         #expect(unlink("\(sandbox.path)/a") == 0)
@@ -194,10 +194,10 @@ struct LimitTests {
     }
 
     @Test("the totals are made anew from what is there, and links that grew, when a store is opened")
-    func reopened() throws {
+    func totalsAreRebuiltOnOpen() throws {
         // A second name counts as a block.
         let limits = Self.limits(blocks: 7)
-        let kept: [KeptID]
+        let kept: [VersionID]
         do {
             let store = try store(limits)
             kept = try (0..<4).map { try keep($0 / 2, as: $0 % 2 == 0 ? "a" : "b", in: store) }
@@ -214,19 +214,19 @@ struct LimitTests {
     }
 
     @Test("a share of the disk counts if it is less, and what is wanted in vain takes nothing away")
-    func share() throws {
+    func shareOfDiskCounts() throws {
         let store = try store(Self.limits { $0.share = 0 })
         #expect(throws: StoreError.overLimit(0)) { try keep(0, in: store) }
         #expect(try sandbox.kept() == [])
     }
 
     @Test("a copy that is being made, or may not be needed, holds its room")
-    func unfinished() throws {
+    func unfinishedCopyReservesRoom() throws {
         let store = try store(Self.limits(blocks: 2))
         try write(0)
-        let first = try store.copyInHurry(try sandbox.file("a"))
+        let first = try store.copyWithoutSync(try sandbox.file("a"))
         try write(1)
-        let second = try store.copyInHurry(try sandbox.file("a"))
+        let second = try store.copyWithoutSync(try sandbox.file("a"))
         #expect(throws: StoreError.overLimit(2 * 4096)) { try keep(2, in: store) }
         store.discard(first)
         _ = try keep(3, in: store)
@@ -237,14 +237,14 @@ struct LimitTests {
     }
 
     @Test("the log is written anew when few of its lines are about what is there")
-    func log() throws {
+    func logIsCompacted() throws {
         let store = try VersionStore(
             in: try sandbox.root(), limits: Self.limits(versions: 2) { $0.certain = .zero }, clock: clock.now,
-            log: { _ in }, renewingLogsOf: 20)
+            log: { _ in }, compactingLogsOf: 20)
         try sandbox.write("grown", to: "log")
-        let held = try store.keepGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
+        let held = try store.preserveGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
         try sandbox.append(" more", to: "log")
-        let holder = try store.keepGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
+        let holder = try store.preserveGrown(try sandbox.file("log"), path: bytes("log"), cause: .claim)
         #expect(store.letGoOfGrown() == [held])
         for number in 0..<100 {
             clock.pass(hours: 1)
@@ -260,7 +260,7 @@ struct LimitTests {
 }
 
 @Suite("Equal contents of one owner are stored once")
-struct SharingTests {
+struct DeduplicationTests {
     private let sandbox: Sandbox
     private let store: VersionStore
 
@@ -269,15 +269,17 @@ struct SharingTests {
         store = try sandbox.store()
     }
 
-    private func keep(_ text: String, as path: String = "a") throws -> KeptID {
+    private func keep(_ text: String, as path: String = "a") throws -> VersionID {
         try sandbox.write(text, to: "a")
-        return try store.keepByCopying(try sandbox.file("a"), path: bytes(path), cause: .claim)
+        return try store.preserveByCopying(try sandbox.file("a"), path: bytes(path), cause: .claim)
     }
 
-    private func inode(_ id: KeptID) throws -> UInt64 { try sandbox.status(".truce/store/kept/\(id)").inode }
+    private func inode(_ id: VersionID) throws -> UInt64 {
+        try sandbox.status(".truce/store/kept/\(id)").inode
+    }
 
     @Test("the same contents are one file, whatever the path, and each version reads as it was")
-    func same() throws {
+    func equalContentsShareOneFile() throws {
         let text = String(repeating: "same ", count: 100_000)
         let (first, other, second) = (try keep(text), try keep("other"), try keep(text, as: "b"))
         #expect(try inode(first) == inode(second))
@@ -294,7 +296,7 @@ struct SharingTests {
     @Test(
         "a byte that differs anywhere makes another file",
         arguments: [0, 4095, 4096, 150_000, 299_998, 299_999])
-    func different(position: Int) throws {
+    func differingByteMakesOwnFile(position: Int) throws {
         var text = [UInt8](repeating: UInt8(ascii: "a"), count: 300_000)
         let first = try keep(String(decoding: text, as: UTF8.self))
         text[position] = UInt8(ascii: "b")
@@ -304,10 +306,10 @@ struct SharingTests {
     }
 
     @Test("what is equal to the document that a link holds is copied: that may be written to")
-    func linked() throws {
+    func linkIsNeverShared() throws {
         try sandbox.write("text", to: "a")
-        let link = try store.keepByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
-        let copy = try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        let link = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        let copy = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         #expect(try inode(link) != inode(copy))
         try sandbox.write("changed", to: "a")
         #expect(try contents(store, copy) == "text")
@@ -316,12 +318,12 @@ struct SharingTests {
     @Test(
         "a copy is its owner's, and equal contents of two owners are two files",
         .enabled(if: geteuid() == 0, "only root can give files away"))
-    func owners() throws {
-        var kept: [KeptID] = []
+    func ownersDoNotShare() throws {
+        var kept: [VersionID] = []
         for user: uid_t in [4242, 4343, 4242] {
             try sandbox.write("text", to: "a")
             #expect(chown("\(sandbox.path)/a", user, user) == 0)
-            kept.append(try store.keepByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim))
+            kept.append(try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim))
             let status = try sandbox.status(".truce/store/kept/\(kept[kept.count - 1])")
             #expect(status.user == user && status.group == user && status.mode & 0o777 == 0o600)
         }

@@ -4,10 +4,10 @@ import VersionStore
 
 @Suite("Who may read a kept file")
 struct RightsTests {
-    private let owner = Reader(user: 10, groups: [20])
-    private let member = Reader(user: 11, groups: [21, 20])
-    private let stranger = Reader(user: 12, groups: [22])
-    private let root = Reader(user: 0, groups: [0])
+    private let owner = Credentials(user: 10, groups: [20])
+    private let member = Credentials(user: 11, groups: [21, 20])
+    private let stranger = Credentials(user: 12, groups: [22])
+    private let root = Credentials(user: 0, groups: [0])
 
     private func rights(_ mode: UInt32, _ list: [UInt8]? = nil) -> FileRights {
         FileRights(user: 10, group: 20, mode: 0o100_000 | mode, accessControlList: list)
@@ -19,7 +19,7 @@ struct RightsTests {
     }
 
     @Test("by mode: the first class that fits decides, also when a later one would allow")
-    func byMode() {
+    func rightsByMode() {
         #expect(rights(0o400).mayRead(owner))
         #expect(!rights(0o044).mayRead(owner))
         #expect(rights(0o040).mayRead(member))
@@ -31,7 +31,7 @@ struct RightsTests {
     }
 
     @Test("by list: a named user, bounded by the mask")
-    func namedUser() {
+    func rightsByNamedUser() {
         let open = list([(1, 6, 255), (2, 4, 12), (4, 0, 255), (0x10, 4, 255), (0x20, 0, 255)])
         #expect(rights(0o640, open).mayRead(stranger))
         #expect(!rights(0o640, open).mayRead(member))
@@ -39,18 +39,18 @@ struct RightsTests {
         let masked = list([(1, 6, 255), (2, 4, 12), (4, 4, 255), (0x10, 2, 255), (0x20, 4, 255)])
         #expect(!rights(0o640, masked).mayRead(stranger))
         #expect(!rights(0o640, masked).mayRead(member))
-        #expect(rights(0o640, masked).mayRead(Reader(user: 13, groups: [23])))
+        #expect(rights(0o640, masked).mayRead(Credentials(user: 13, groups: [23])))
     }
 
     @Test("by list: any matching group will do, and a match that refuses ends the search")
-    func groups() {
+    func rightsByGroupEntries() {
         let list = list([
             (1, 6, 255), (4, 0, 255), (8, 4, 21), (8, 0, 22), (0x10, 7, 255), (0x20, 4, 255),
         ])
         #expect(rights(0o670, list).mayRead(member))
-        #expect(!rights(0o670, list).mayRead(Reader(user: 13, groups: [20])))
+        #expect(!rights(0o670, list).mayRead(Credentials(user: 13, groups: [20])))
         #expect(!rights(0o670, list).mayRead(stranger))
-        #expect(rights(0o670, list).mayRead(Reader(user: 13, groups: [23])))
+        #expect(rights(0o670, list).mayRead(Credentials(user: 13, groups: [23])))
     }
 
     @Test("a named user's entry comes before any group's")
@@ -60,7 +60,7 @@ struct RightsTests {
     }
 
     @Test("a list that cannot be understood lets nobody but root")
-    func malformed() {
+    func malformedListAdmitsOnlyRoot() {
         let whole: [(UInt8, UInt8, UInt8)] = [(1, 6, 255), (4, 4, 255), (0x20, 4, 255)]
         #expect(rights(0o644, list(whole)).mayRead(stranger))
         for bytes in [
@@ -73,10 +73,10 @@ struct RightsTests {
     }
 
     @Test("both the stored rights and the document's present ones must allow it; gone, the stored decide")
-    func both() throws {
-        let id = try #require(KeptID("0000000000000000"))
-        func entry(_ mode: UInt32) -> KeptEntry {
-            KeptEntry(
+    func storedAndPresentRightsMustAllow() throws {
+        let id = try #require(VersionID("0000000000000000"))
+        func entry(_ mode: UInt32) -> VersionRecord {
+            VersionRecord(
                 id: id, path: [], cause: .claim, time: 0, rights: rights(mode), method: .copy, device: 0,
                 inode: 0, size: 0)
         }

@@ -83,7 +83,7 @@ final class Sandbox: Sendable {
 
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-func contents(_ store: VersionStore, _ id: KeptID) throws -> String {
+func contents(_ store: VersionStore, _ id: VersionID) throws -> String {
     var contents = try store.find(id)
     let file = try store.open(&contents)
     return String(decoding: try file.read(at: 0, count: contents.count(1 << 20, from: 0)), as: UTF8.self)

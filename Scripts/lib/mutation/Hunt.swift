@@ -29,7 +29,7 @@ struct Hunt {
         Stage(
             name: "other tests",
             arguments: [
-                "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RulesTests/", "--skip",
+                "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RuleCitationTests/", "--skip",
                 slow,
             ]),
         Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|Simulation)Tests/"]),

@@ -3,73 +3,82 @@ import Coordination
 
 /// A verdict of deadlock is a real cycle, what is done about it is allowed, and no real cycle is left (D1 to D4, I6).
 struct DeadlockChecker: Checker {
-    mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
+    mutating func noteEffect(
+        _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
+    ) {
         guard case .deadlock(let deadlock) = effect else { return }
-        let entries = deadlock.cycle.compactMap { ledger.claims[$0] }
+        let entries = deadlock.cycle.compactMap { model.claims[$0] }
         guard entries.count == deadlock.cycle.count, !entries.isEmpty else {
-            return report.blame("a deadlock of claims that are over: \(deadlock.cycle)")
+            return report.addViolation("a deadlock of claims that are over: \(deadlock.cycle)")
         }
         for (index, entry) in entries.enumerated() {
             let next = entries[(index + 1) % entries.count]
-            if !waits(entry, for: next, ledger) {
-                report.blame("\(entry.id) does not wait for \(next.id), but is said to: \(deadlock.cycle)")
+            if !waits(entry, for: next, model) {
+                report.addViolation(
+                    "\(entry.id) does not wait for \(next.id), but is said to: \(deadlock.cycle)")
             }
         }
         if entries[0].id != entries.filter({ !$0.isHeld }).map(\.id).min() {
-            report.blame("a deadlock does not begin with its lowest claim that waits: \(deadlock.cycle)")
+            report.addViolation(
+                "a deadlock does not begin with its lowest claim that waits: \(deadlock.cycle)")
         }
-        check(deadlock, entries, ledger, &report)
+        check(deadlock, entries, model, &report)
     }
 
     private func check(
-        _ deadlock: Deadlock, _ entries: [Ledger.Entry], _ ledger: Ledger, _ report: inout Report
+        _ deadlock: Deadlock, _ entries: [WorldModel.ClaimModel], _ model: WorldModel,
+        _ report: inout ViolationReport
     ) {
-        guard let claim = ledger.claims[deadlock.claim], deadlock.cycle.contains(deadlock.claim) else {
-            return report.blame("a deadlock is resolved by \(deadlock.claim), who is not in it")
+        guard let claim = model.claims[deadlock.claim], deadlock.cycle.contains(deadlock.claim) else {
+            return report.addViolation("a deadlock is resolved by \(deadlock.claim), who is not in it")
         }
         let handles = entries.filter { $0.isHeld && $0.nature == .handle }
         let aware = entries.filter { !$0.isHeld && ($0.nature == .aware || $0.isBatch) }
-        switch deadlock.way {
-        case .passes:
-            let holder = ledger.claims.values.first {
-                $0.isHeld && ledger.standsInTheWay($0, of: claim, certain: true)
+        switch deadlock.resolution {
+        case .overtakes:
+            let holder = model.claims.values.first {
+                $0.isHeld && model.standsInTheWay($0, of: claim, certain: true)
             }
-            if claim.isHeld { report.blame("\(claim.id) holds, and is let pass") }
-            if let holder { report.blame("\(claim.id) is let pass though \(holder.id) keeps it out") }
+            if claim.isHeld { report.addViolation("\(claim.id) holds, and is let pass") }
+            if let holder { report.addViolation("\(claim.id) is let pass though \(holder.id) keeps it out") }
         case .suspends:
             if !handles.contains(where: { $0.id == claim.id }) {
-                report.blame("\(claim.id) is no held handle, and is suspended for a deadlock")
+                report.addViolation("\(claim.id) is no held handle, and is suspended for a deadlock")
             }
             let reader = handles.first { $0.onlyReads }
             if let reader, !claim.onlyReads {
-                report.blame("\(claim.id) is suspended instead of \(reader.id)")
+                report.addViolation("\(claim.id) is suspended instead of \(reader.id)")
             }
         case .refuses:
-            if !handles.isEmpty { report.blame("\(claim.id) is refused though a handle could yield") }
+            if !handles.isEmpty { report.addViolation("\(claim.id) is refused though a handle could yield") }
             if claim.id != aware.last?.id && claim.id != aware.map(\.id).max() {
-                report.blame("\(claim.id) is refused, and is not the youngest aware claim")
+                report.addViolation("\(claim.id) is refused, and is not the youngest aware claim")
             }
         case .proceeds:
-            if !handles.isEmpty || !aware.isEmpty { report.blame("\(claim.id) goes ahead too easily") }
+            if !handles.isEmpty || !aware.isEmpty { report.addViolation("\(claim.id) goes ahead too easily") }
             if claim.id != entries.filter({ !$0.isHeld }).map(\.id).max() {
-                report.blame("\(claim.id) goes ahead, and it is not the youngest")
+                report.addViolation("\(claim.id) goes ahead, and it is not the youngest")
             }
         }
     }
 
     /// Whether one claim may wait for another, or hang on it.
-    private func waits(_ one: Ledger.Entry, for other: Ledger.Entry, _ ledger: Ledger) -> Bool {
-        if one.isHeld { return hangs(one, on: other, certain: false) }
-        if ledger.standsInTheWay(other, of: one, certain: false) { return true }
-        guard let id = other.request.answering, let question = ledger.questions[id],
-            let showing = ledger.showings[question.presenter]
+    private func waits(_ one: WorldModel.ClaimModel, for other: WorldModel.ClaimModel, _ model: WorldModel)
+        -> Bool
+    {
+        if one.isHeld { return depends(one, on: other, certain: false) }
+        if model.standsInTheWay(other, of: one, certain: false) { return true }
+        guard let id = other.request.answering, let question = model.questions[id],
+            let presenterModel = model.presenterModels[question.presenter]
         else { return false }
         // Or it was, when it asked.
-        return ledger.concerns(showing, one) || ledger.upheaval >= one.number
+        return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
     /// D1.
-    private func hangs(_ holder: Ledger.Entry, on waiter: Ledger.Entry, certain: Bool) -> Bool {
+    private func depends(_ holder: WorldModel.ClaimModel, on waiter: WorldModel.ClaimModel, certain: Bool)
+        -> Bool
+    {
         guard holder.isHeld, !waiter.isHeld, [.handle, .aware].contains(holder.nature) else { return false }
         if waiter.request.within.contains(holder.id) { return true }
         guard let party = holder.party, let other = waiter.party, party.isExempt(from: other) else {
@@ -81,18 +90,18 @@ struct DeadlockChecker: Checker {
         return !areOtherThreads
     }
 
-    mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
+    mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
         // Who is not known yet may turn out to be a relative.
-        let waiting = ledger.waiting.filter { $0.party != nil }
+        let waiting = model.waiting.filter { $0.party != nil }
         if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
         // Quadratic and worse; the largest worlds are looked at now and then.
-        if waiting.count * ledger.claims.count > 400, event != .tick { return }
+        if waiting.count * model.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
         for claim in waiting {
-            for other in ledger.claims.values
-            where other.party != nil && ledger.standsInTheWay(other, of: claim, certain: true) {
+            for other in model.claims.values
+            where other.party != nil && model.standsInTheWay(other, of: claim, certain: true) {
                 if other.isHeld {
-                    next[claim.id, default: []] += waiting.filter { hangs(other, on: $0, certain: true) }
+                    next[claim.id, default: []] += waiting.filter { depends(other, on: $0, certain: true) }
                         .map(\.id)
                 } else {
                     next[claim.id, default: []].append(other.id)
@@ -100,14 +109,14 @@ struct DeadlockChecker: Checker {
             }
         }
         // D1: one that waits for an answer waits for what is made to give it.
-        for (question, asker) in ledger.askers {
-            let answerers = ledger.claims.values.filter {
+        for (question, asker) in model.askers {
+            let answerers = model.claims.values.filter {
                 $0.request.answering == question && $0.party != nil
             }
             let inner = waiting.filter { !Set($0.request.within).isDisjoint(with: answerers.map(\.id)) }
             next[asker, default: []] += answerers.filter { !$0.isHeld }.map(\.id) + inner.map(\.id)
         }
-        if let start = Self.cycle(in: next) { report.blame("a deadlock is left, with \(start) in it") }
+        if let start = Self.cycle(in: next) { report.addViolation("a deadlock is left, with \(start) in it") }
     }
 
     /// A member of some cycle.

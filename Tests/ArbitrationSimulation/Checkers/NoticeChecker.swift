@@ -2,12 +2,12 @@
 import Coordination
 
 /// Each change of an item is told once to everyone who shows it, and never to the one who did it (P5, P6, N1, N2, N4, N9,
-/// N11, N12). What is told of names below is looked at by the ``BeliefChecker``.
+/// N11, N12). What is told of names below is looked at by the ``NameViewChecker``.
 struct NoticeChecker: Checker {
     enum What { case moved, changed, deleted }
 
     /// Something a presenter is still to be told of what it shows.
-    struct Due {
+    struct ExpectedNotice {
         let presenter: PresenterID
         /// What it happened to.
         let origin: ItemID
@@ -22,322 +22,351 @@ struct NoticeChecker: Checker {
         let moment: Instant
     }
 
-    var dues: [Due] = []
+    var expectedNotices: [ExpectedNotice] = []
     /// N6: the parties that did something below what is shown, and may be named for want of something better; and when they
     /// did it last.
     var parties: [PresenterID: [Party: Instant]] = [:]
-    private var families = Families()
+    private var families = ProgramFamilies()
     /// Claims that are live, or were not long ago.
     var recent: [ClaimID: Recent] = [:]
     /// Turns in which something was asked, and that is not over: who wanted it last.
-    var open: [TurnID: Asked] = [:]
+    var open: [AccessSessionID: QuestionRecord] = [:]
     /// P9: when presenters owed a save last, for which several turns may wait.
     var saveOwed: [PresenterID: Instant] = [:]
     /// For whom each claim's maker owed an answer while it waited.
-    private var debts: [ClaimID: Debts] = [:]
+    private var possibleCreditors: [ClaimID: PossibleCreditors] = [:]
     /// The stamp that was told when a claim was suspended.
-    private var toldStamps: [ClaimID: UInt64] = [:]
+    private var reportedStamps: [ClaimID: UInt64] = [:]
 
     struct Recent {
-        let entry: Ledger.Entry
+        let entry: WorldModel.ClaimModel
         var last: Instant
         var isOver = false
     }
 
-    struct Asked {
+    struct QuestionRecord {
         let question: Question
         /// When it was owed last.
         var last: Instant
     }
 
     /// P6: whose own save an access may be, and whose it surely is.
-    private struct Debts {
+    private struct PossibleCreditors {
         var ever: Set<PresenterID>
         var always: Set<PresenterID>
     }
 
-    mutating func hear(_ event: Event, _ ledger: Ledger, _ report: inout Report) {
-        noteDebts(ledger)
-        noteRecent(ledger)
-        for question in ledger.questions.values {
-            open[question.turn]?.last = ledger.now
-            if question.request == .save { saveOwed[question.presenter] = ledger.now }
+    mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
+        noteDebts(model)
+        noteRecent(model)
+        for question in model.questions.values {
+            open[question.accessSession]?.last = model.now
+            if question.request == .save { saveOwed[question.presenter] = model.now }
         }
         switch event {
         case .changed(let item, let place, let cause, let claim, let stamp):
-            let isNew = claim.map { toldStamps[$0] != stamp } ?? true
-            let act = Act(item: item, place: place, claim: claim, party: party(claim, cause.party, ledger))
-            changed(act, isCertain: isNew, ledger)
+            let isNew = claim.map { reportedStamps[$0] != stamp } ?? true
+            let act = ObservedChange(
+                item: item, place: place, claim: claim, party: party(claim, cause.party, model))
+            changed(act, isCertain: isNew, model)
         case .written(let item, let place, let cause, let claim, let stamp):
-            let act = Act(item: item, place: place, claim: claim, party: party(claim, cause.party, ledger))
-            changed(act, isCertain: true, ledger)
-            if let claim { toldStamps[claim] = stamp }
+            let act = ObservedChange(
+                item: item, place: place, claim: claim, party: party(claim, cause.party, model))
+            changed(act, isCertain: true, model)
+            if let claim { reportedStamps[claim] = stamp }
         case .created(let item, let place, let party, let claim):
-            let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
-            noteBelow(act, ledger)
-            returned(act, ledger)
+            let act = ObservedChange(
+                item: item, place: place, claim: claim, party: self.party(claim, party, model))
+            noteBelow(act, model)
+            returned(act, model)
         case .deleted(let item, let place, let party, let claim):
-            let act = Act(item: item, place: place, claim: claim, party: self.party(claim, party, ledger))
-            deleted(act, isCertain: true, ledger)
+            let act = ObservedChange(
+                item: item, place: place, claim: claim, party: self.party(claim, party, model))
+            deleted(act, isCertain: true, model)
         case .lost(let item, let place, let party):
-            deleted(Act(item: item, place: place, claim: nil, party: party), isCertain: true, ledger)
+            deleted(
+                ObservedChange(item: item, place: place, claim: nil, party: party), isCertain: true, model)
         case .moved(let item, let move, let party, let claim):
-            moved(item, move, self.party(claim, party, ledger), claim, ledger)
+            moved(item, move, self.party(claim, party, model), claim, model)
         case .replaced(let document, let incoming, _): becomes(incoming, document)
         case .vacated(let document, _): becomes(document, document)
-        case .placed(let item, _): isMarked(item, ledger)
+        case .placed(let item, _): isMarked(item, model)
         case .identified(_, let party): families.note(party)
         case .answered(let id, let presenter, _):
-            close(id, ledger)
-            if saveOwed[presenter] != nil { saveOwed[presenter] = ledger.now }
+            close(id, model)
+            if saveOwed[presenter] != nil { saveOwed[presenter] = model.now }
         case .removed(let id):
-            dues.removeAll { $0.presenter == id }
+            expectedNotices.removeAll { $0.presenter == id }
             parties[id] = nil
             open = open.filter { $1.question.presenter != id }
         default: break
         }
     }
 
-    private struct Act {
+    private struct ObservedChange {
         let item: ItemID
         let place: Place
         let claim: ClaimID?
         let party: Party
     }
 
-    private func party(_ claim: ClaimID?, _ party: Party, _ ledger: Ledger) -> Party {
-        claim.flatMap { ledger.claims[$0]?.party } ?? party
+    private func party(_ claim: ClaimID?, _ party: Party, _ model: WorldModel) -> Party {
+        claim.flatMap { model.claims[$0]?.party } ?? party
     }
 
     /// What its presenters hear of it may be another thing now.
-    private mutating func isMarked(_ item: ItemID, _ ledger: Ledger) {
-        for index in dues.indices where ledger.showings[dues[index].presenter]?.item == item {
-            dues[index].isCertain = false
+    private mutating func isMarked(_ item: ItemID, _ model: WorldModel) {
+        for index in expectedNotices.indices
+        where model.presenterModels[expectedNotices[index].presenter]?.item == item {
+            expectedNotices[index].isCertain = false
         }
     }
 
-    private mutating func noteRecent(_ ledger: Ledger) {
-        if ledger.showings.isEmpty {
+    private mutating func noteRecent(_ model: WorldModel) {
+        if model.presenterModels.isEmpty {
             if !recent.isEmpty { recent = [:] }
             return
         }
-        let span = Span(nanoseconds: max(ledger.bounds.trailing, ledger.bounds.steps).nanoseconds * 2)
-        for (id, known) in recent where ledger.claims[id] == nil {
+        let span = TimeSpan(nanoseconds: max(model.bounds.trailing, model.bounds.steps).nanoseconds * 2)
+        for (id, known) in recent where model.claims[id] == nil {
             if !known.isOver {
-                recent[id]?.last = ledger.now
+                recent[id]?.last = model.now
                 recent[id]?.isOver = true
-            } else if ledger.now > known.last + span {
+            } else if model.now > known.last + span {
                 recent[id] = nil
             }
         }
-        for claim in ledger.claims.values { recent[claim.id] = Recent(entry: claim, last: ledger.now) }
+        for claim in model.claims.values { recent[claim.id] = Recent(entry: claim, last: model.now) }
     }
 
-    private mutating func close(_ id: QuestionID, _ ledger: Ledger) {
-        for (turn, asked) in open where asked.question.id == id { open[turn]?.last = ledger.now }
+    private mutating func close(_ id: QuestionID, _ model: WorldModel) {
+        for (accessSession, asked) in open where asked.question.id == id {
+            open[accessSession]?.last = model.now
+        }
     }
 
-    private mutating func noteDebts(_ ledger: Ledger) {
-        debts = debts.filter { ledger.claims[$0.key] != nil }
-        if ledger.questions.isEmpty, debts.isEmpty { return }
-        for claim in ledger.claims.values where !claim.isHeld {
+    private mutating func noteDebts(_ model: WorldModel) {
+        possibleCreditors = possibleCreditors.filter { model.claims[$0.key] != nil }
+        if model.questions.isEmpty, possibleCreditors.isEmpty { return }
+        for claim in model.claims.values where !claim.isHeld {
             guard let party = claim.party else { continue }
-            let creditors =
-                ledger.questions.isEmpty
-                ? [] : ledger.creditors(of: party, answering: claim.request.answering)
-            debts[claim.id, default: Debts(ever: [], always: creditors)].ever.formUnion(creditors)
-            debts[claim.id]?.always.formIntersection(creditors)
+            let owedPresenters =
+                model.questions.isEmpty
+                ? [] : model.owedPresenters(of: party, answering: claim.request.answering)
+            possibleCreditors[claim.id, default: PossibleCreditors(ever: [], always: owedPresenters)].ever
+                .formUnion(owedPresenters)
+            possibleCreditors[claim.id]?.always.formIntersection(owedPresenters)
         }
     }
 
     /// P6: who was asked just now may owe the answer to somebody behind whom the party's claims go on.
-    private mutating func noteDebts(to question: Question, _ ledger: Ledger) {
-        for claim in ledger.claims.values where !claim.isHeld {
+    private mutating func noteDebts(to question: Question, _ model: WorldModel) {
+        for claim in model.claims.values where !claim.isHeld {
             guard let party = claim.party,
-                ledger.isForItsSake(party, answering: claim.request.answering, question)
+                model.isOnItsBehalf(party, answering: claim.request.answering, question)
             else { continue }
-            debts[claim.id, default: Debts(ever: [], always: [])].ever.insert(question.presenter)
+            possibleCreditors[claim.id, default: PossibleCreditors(ever: [], always: [])].ever.insert(
+                question.presenter)
         }
     }
 
     /// Notes what is due to a presenter, if it is concerned at all.
     private mutating func add(
-        _ what: What, to showing: Ledger.Showing, _ act: Act, isCertain: Bool, from former: Place? = nil,
-        evenIfGone: Bool = false, _ ledger: Ledger
+        _ what: What, to presenterModel: WorldModel.PresenterModel, _ act: ObservedChange, isCertain: Bool,
+        from former: Place? = nil,
+        evenIfGone: Bool = false, _ model: WorldModel
     ) {
-        if ledger.isOwn(act.party, showing) { return }
+        if model.isOwn(act.party, presenterModel) { return }
         families.note(act.party)
         // P6.
-        let id = showing.presenter.id
-        let known = act.claim.flatMap { debts[$0] }
-        if known?.always.contains(id) ?? false, isPut(act.claim, to: showing, ledger) {
+        let id = presenterModel.presenter.id
+        let known = act.claim.flatMap { possibleCreditors[$0] }
+        if known?.always.contains(id) ?? false, wasSurelyConsulted(act.claim, to: presenterModel, model) {
             return
         }
-        let isForItsSake =
+        let isOnItsBehalf =
             known?.ever.contains(id) ?? false
-            || ledger.creditors(
-                of: act.party, answering: act.claim.flatMap { ledger.claims[$0]?.request.answering }
+            || model.owedPresenters(
+                of: act.party, answering: act.claim.flatMap { model.claims[$0]?.request.answering }
             ).contains(id)
-        dues.append(
-            Due(
+        expectedNotices.append(
+            ExpectedNotice(
                 presenter: id, origin: act.item, what: what, former: former, party: act.party,
-                isCertain: isCertain && !isForItsSake && (evenIfGone || !showing.isGone),
-                number: ledger.number,
-                moment: ledger.now))
+                isCertain: isCertain && !isOnItsBehalf && (evenIfGone || !presenterModel.isGone),
+                number: model.number,
+                moment: model.now))
     }
 
     /// Whether a presenter would surely have been asked for a claim, had it not worked for it.
-    private func isPut(_ claim: ClaimID?, to showing: Ledger.Showing, _ ledger: Ledger) -> Bool {
-        guard let claim = claim.flatMap({ ledger.claims[$0] }), ledger.upheaval < claim.number,
-            showing.number < claim.number, claim.nature != .episode
+    private func wasSurelyConsulted(
+        _ claim: ClaimID?, to presenterModel: WorldModel.PresenterModel, _ model: WorldModel
+    ) -> Bool {
+        guard let claim = claim.flatMap({ model.claims[$0] }), model.lastStructuralChange < claim.number,
+            presenterModel.number < claim.number, claim.nature != .pendingSave
         else { return false }
         return claim.parts.contains { part in
-            let position = ledger.position(of: showing, to: part.item, part.place)
-            let isThisName = !part.access.isStructural || showing.place.isSameName(as: part.place)
+            let position = model.position(of: presenterModel, to: part.item, part.place)
+            let isThisName = !part.access.isStructural || presenterModel.place.isSameName(as: part.place)
             return position == .packageAbove || (position == .of && isThisName)
         }
     }
 
     /// N6: a package that does not implement what it would be told is told that it changed. A plain directory may be a package
     /// when it is told.
-    private mutating func noteBelow(_ act: Act, from: Place? = nil, _ ledger: Ledger) {
-        var above = Set(ledger.above(act.item, act.place))
-        if let directory = from?.directory { above.formUnion([directory] + ledger.above(directory, Place())) }
-        for (id, showing) in ledger.showings where showing.item.map(above.contains) ?? false {
+    private mutating func noteBelow(_ act: ObservedChange, from: Place? = nil, _ model: WorldModel) {
+        var above = Set(model.above(act.item, act.place))
+        if let directory = from?.directory { above.formUnion([directory] + model.above(directory, Place())) }
+        for (id, presenterModel) in model.presenterModels
+        where presenterModel.item.map(above.contains) ?? false {
             families.note(act.party)
-            parties[id, default: [:]][act.party] = ledger.now
+            parties[id, default: [:]][act.party] = model.now
         }
     }
 
-    private mutating func changed(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
-        for showing in ledger.showings.values where showing.item == act.item && !ledger.isPlain(act.item) {
-            guard showing.implements(.didChange) else { continue }
-            add(.changed, to: showing, act, isCertain: isCertain, ledger)
+    private mutating func changed(_ act: ObservedChange, isCertain: Bool, _ model: WorldModel) {
+        for presenterModel in model.presenterModels.values
+        where presenterModel.item == act.item && !model.isPlain(act.item) {
+            guard presenterModel.implements(.didChange) else { continue }
+            add(.changed, to: presenterModel, act, isCertain: isCertain, model)
         }
-        noteBelow(act, ledger)
+        noteBelow(act, model)
     }
 
     /// N9: what presenters of the item were to be told of its end is not so any more.
-    private mutating func returned(_ act: Act, _ ledger: Ledger) {
-        for index in dues.indices where dues[index].what == .deleted {
-            let shown = ledger.showings[dues[index].presenter]?.item
-            if shown == act.item { dues[index].isCertain = false }
+    private mutating func returned(_ act: ObservedChange, _ model: WorldModel) {
+        for index in expectedNotices.indices where expectedNotices[index].what == .deleted {
+            let shown = model.presenterModels[expectedNotices[index].presenter]?.item
+            if shown == act.item { expectedNotices[index].isCertain = false }
         }
-        for showing in ledger.showings.values where showing.item == act.item && showing.implements(.didChange)
-        {
-            add(.changed, to: showing, act, isCertain: !ledger.isPlain(act.item), ledger)
+        for presenterModel in model.presenterModels.values
+        where presenterModel.item == act.item && presenterModel.implements(.didChange) {
+            add(.changed, to: presenterModel, act, isCertain: !model.isPlain(act.item), model)
         }
     }
 
-    private mutating func deleted(_ act: Act, isCertain: Bool, _ ledger: Ledger) {
-        for showing in ledger.showings.values
-        where showing.item == act.item && showing.place.isSameName(as: act.place) {
+    private mutating func deleted(_ act: ObservedChange, isCertain: Bool, _ model: WorldModel) {
+        for presenterModel in model.presenterModels.values
+        where presenterModel.item == act.item && presenterModel.place.isSameName(as: act.place) {
             // N9: not if its turn asked it to make way, which who implements that may have been.
             // And nothing else that happened to it in that turn.
-            let isSure = isCertain && !showing.implements(.accommodateDeletion) && !ledger.isPlain(act.item)
-            for index in dues.indices where dues[index].presenter == showing.presenter.id {
-                dues[index].isCertain = false
+            let isSure =
+                isCertain && !presenterModel.implements(.accommodateDeletion) && !model.isPlain(act.item)
+            for index in expectedNotices.indices
+            where expectedNotices[index].presenter == presenterModel.presenter.id {
+                expectedNotices[index].isCertain = false
             }
-            if showing.implements(.didChange) {
-                add(.deleted, to: showing, act, isCertain: isSure, evenIfGone: true, ledger)
+            if presenterModel.implements(.didChange) {
+                add(.deleted, to: presenterModel, act, isCertain: isSure, evenIfGone: true, model)
             }
         }
-        noteBelow(act, ledger)
+        noteBelow(act, model)
     }
 
     /// N2.
     private mutating func moved(
-        _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ ledger: Ledger
+        _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ model: WorldModel
     ) {
-        let act = Act(item: item, place: move.to, claim: claim, party: party)
+        let act = ObservedChange(item: item, place: move.to, claim: claim, party: party)
         // N8, N9: what was taken for deleted has moved.
-        for index in dues.indices where dues[index].what == .deleted && dues[index].origin == item {
-            dues[index].isCertain = false
+        for index in expectedNotices.indices
+        where expectedNotices[index].what == .deleted && expectedNotices[index].origin == item {
+            expectedNotices[index].isCertain = false
         }
         // N11.
-        let isBack = dues.contains { $0.what == .moved && $0.origin == item && $0.former == move.to }
-        for index in dues.indices where isBack && dues[index].what == .moved && dues[index].origin == item {
-            dues[index].isCertain = false
+        let isBack = expectedNotices.contains {
+            $0.what == .moved && $0.origin == item && $0.former == move.to
         }
-        for showing in ledger.showings.values {
-            guard let shown = showing.item, showing.implements(.didMove) else { continue }
-            let isItself = shown == item && showing.place == move.to
-            guard isItself || (shown != item && ledger.above(shown, showing.place).contains(item)) else {
+        for index in expectedNotices.indices
+        where isBack && expectedNotices[index].what == .moved && expectedNotices[index].origin == item {
+            expectedNotices[index].isCertain = false
+        }
+        for presenterModel in model.presenterModels.values {
+            guard let shown = presenterModel.item, presenterModel.implements(.didMove) else { continue }
+            let isItself = shown == item && presenterModel.place == move.to
+            guard isItself || (shown != item && model.above(shown, presenterModel.place).contains(item))
+            else {
                 continue
             }
-            add(.moved, to: showing, act, isCertain: !isBack, from: move.from, ledger)
+            add(.moved, to: presenterModel, act, isCertain: !isBack, from: move.from, model)
         }
-        noteBelow(act, from: move.from, ledger)
+        noteBelow(act, from: move.from, model)
     }
 
     /// What was due of one item may be told of the other, or not at all.
     private mutating func becomes(_ incoming: ItemID, _ document: ItemID) {
-        for index in dues.indices where dues[index].origin == incoming || dues[index].origin == document {
-            dues[index].isCertain = false
+        for index in expectedNotices.indices
+        where expectedNotices[index].origin == incoming || expectedNotices[index].origin == document {
+            expectedNotices[index].isCertain = false
         }
     }
 
-    mutating func see(_ effect: Effect, of event: Event, _ ledger: Ledger, _ report: inout Report) {
+    mutating func noteEffect(
+        _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
+    ) {
         switch effect {
         case .ask(let question):
             checkNews(before: question, &report)
-            open[question.turn] = Asked(question: question, last: ledger.now)
-            noteDebts(to: question, ledger)
+            open[question.accessSession] = QuestionRecord(question: question, last: model.now)
+            noteDebts(to: question, model)
         // Who went ahead was not put to its presenters, maybe.
-        case .grant(let id, let grant): if grant.basis == .proceeded { debts[id]?.always = [] }
+        case .grant(let id, let grant): if grant.basis == .proceeded { possibleCreditors[id]?.always = [] }
         case .forfeit(let question, _):
-            if question.request == .save { saveOwed[question.presenter] = ledger.now }
-            close(question.id, ledger)
-            for id in debts.keys { debts[id]?.always.remove(question.presenter) }
-        case .tell(let notice): check(notice, ledger, &report)
-        case .suspend(let id, _): noteSuspension(id, ledger)
+            if question.request == .save { saveOwed[question.presenter] = model.now }
+            close(question.id, model)
+            for id in possibleCreditors.keys { possibleCreditors[id]?.always.remove(question.presenter) }
+        case .tell(let notice): check(notice, model, &report)
+        case .suspend(let id, _): noteSuspension(id, model)
         default: break
         }
     }
 
     /// N5: a presenter that does not know of a change would save over it.
-    private func checkNews(before question: Question, _ report: inout Report) {
+    private func checkNews(before question: Question, _ report: inout ViolationReport) {
         guard question.request == .save else { return }
-        for due in dues where due.presenter == question.presenter && due.isCertain && due.what != .deleted {
-            report.blame("\(question.presenter) is asked to save before it is told: \(Self.text(due))")
+        for expected in expectedNotices
+        where expected.presenter == question.presenter && expected.isCertain && expected.what != .deleted {
+            report.addViolation(
+                "\(question.presenter) is asked to save before it is told: \(Self.text(expected))")
         }
     }
 
     /// N4.
-    private mutating func noteSuspension(_ id: ClaimID, _ ledger: Ledger) {
-        guard let claim = ledger.claims[id] else { return }
+    private mutating func noteSuspension(_ id: ClaimID, _ model: WorldModel) {
+        guard let claim = model.claims[id] else { return }
         let party = claim.party ?? .nobody
         switch claim.lastSeen {
-        case .dirty(let stamp): toldStamps[id] = stamp
-        case .untouched: break
+        case .dirty(let stamp): reportedStamps[id] = stamp
+        case .emptied: break
         default: return
         }
         for part in claim.parts where part.access.isWrite {
-            let act = Act(item: part.item, place: part.place, claim: id, party: party)
-            changed(act, isCertain: false, ledger)
+            let act = ObservedChange(item: part.item, place: part.place, claim: id, party: party)
+            changed(act, isCertain: false, model)
         }
     }
 
     func isRelated(_ one: Party, _ other: Party) -> Bool { families.areRelated(one, other) }
 
-    mutating func rest(after event: Event, _ ledger: Ledger, _ report: inout Report) {
-        if event == .tick { checkPromptness(ledger, &report) }
-        if case .written = event { checkGoingOn(ledger, &report) }
-        guard ledger.isQuiet else { return }
-        for due in dues where due.isCertain {
-            report.blame("\(due.presenter) was never told: \(Self.text(due))")
+    mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
+        if event == .tick { checkPromptness(model, &report) }
+        if case .written = event { checkGoingOn(model, &report) }
+        guard model.isQuiet else { return }
+        for expected in expectedNotices where expected.isCertain {
+            report.addViolation("\(expected.presenter) was never told: \(Self.text(expected))")
         }
-        (dues, debts, toldStamps, open, saveOwed, parties) = ([], [:], [:], [:], [:], [:])
+        (expectedNotices, possibleCreditors, reportedStamps, open, saveOwed, parties) = (
+            [], [:], [:], [:], [:], [:]
+        )
     }
 
     /// N12.
-    private func checkGoingOn(_ ledger: Ledger, _ report: inout Report) {
-        for due in dues where due.isCertain && due.number == ledger.number {
-            report.blame("\(due.presenter) is not told at once: \(Self.text(due))")
+    private func checkGoingOn(_ model: WorldModel, _ report: inout ViolationReport) {
+        for expected in expectedNotices where expected.isCertain && expected.number == model.number {
+            report.addViolation("\(expected.presenter) is not told at once: \(Self.text(expected))")
         }
     }
 
-    static func text(_ due: Due) -> String {
-        "\(due.what) by \(Command.text(of: due.party))"
+    static func text(_ expected: ExpectedNotice) -> String {
+        "\(expected.what) by \(CommandWriter.text(of: expected.party))"
     }
 }

@@ -3,140 +3,153 @@ import Coordination
 
 /// What is told, against what is due.
 extension NoticeChecker {
-    mutating func check(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
-        guard let showing = ledger.showings[notice.presenter] else { return }
-        if notice.kind == .reacquire { return checkReacquire(notice, ledger, &report) }
+    mutating func check(_ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport) {
+        guard let presenterModel = model.presenterModels[notice.presenter] else { return }
+        if notice.kind == .reacquire { return checkReacquire(notice, model, &report) }
         let party = notice.cause.party
-        if ledger.isOwn(party, showing) {
-            report.blame("\(notice.presenter) is told of its own \(notice.kind.rawValue)")
+        if model.isOwn(party, presenterModel) {
+            report.addViolation("\(notice.presenter) is told of its own \(notice.kind.rawValue)")
         }
         if notice.subitem != nil { return }
-        let related = dues.indices.filter {
-            dues[$0].presenter == notice.presenter && isRelated(dues[$0].party, party)
+        let related = expectedNotices.indices.filter {
+            expectedNotices[$0].presenter == notice.presenter && isRelated(expectedNotices[$0].party, party)
         }
         let kinds = Self.kinds(notice.kind)
         // N9: the cause is the last thing of its kind that happened, so it is one that nobody was told of yet.
-        let matching = related.filter { kinds.contains(dues[$0].what) && dues[$0].party == party }
+        let matching = related.filter {
+            kinds.contains(expectedNotices[$0].what) && expectedNotices[$0].party == party
+        }
         // What happened just now may belong in the next turn.
-        guard let cause = matching.last(where: { dues[$0].number < ledger.number }) ?? matching.last else {
-            if isStandIn(notice, showing) { return }
-            return report.blame(
-                "\(notice.presenter) is told \(notice.kind.rawValue) by \(Command.text(of: party)), "
+        guard let cause = matching.last(where: { expectedNotices[$0].number < model.number }) ?? matching.last
+        else {
+            if isStandIn(notice, presenterModel) { return }
+            return report.addViolation(
+                "\(notice.presenter) is told \(notice.kind.rawValue) by \(CommandWriter.text(of: party)), "
                     + "which did not happen")
         }
-        settle(notice, cause, related, ledger)
+        settle(notice, cause, related, model)
     }
 
     /// N6.
-    private func isStandIn(_ notice: Notice, _ showing: Ledger.Showing) -> Bool {
+    private func isStandIn(_ notice: Notice, _ presenterModel: WorldModel.PresenterModel) -> Bool {
         let isComplete = [.subitemDidAppear, .subitemDidChange, .subitemDidMove].allSatisfy(
-            showing.implements)
+            presenterModel.implements)
         return notice.kind == .didChange && !isComplete
             && parties[notice.presenter]?[notice.cause.party] != nil
     }
 
     /// What was told is due no more.
-    private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ ledger: Ledger) {
+    private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ model: WorldModel) {
         let party = notice.cause.party
         let kinds = Self.kinds(notice.kind)
         // Two children of a program have a turn each, and what the program itself does may belong in either.
         let isSpread = open.contains {
-            $0 != notice.turn && $1.question.presenter == notice.presenter
+            $0 != notice.accessSession && $1.question.presenter == notice.presenter
                 && isRelated($1.question.cause.party, party)
         }
-        let maySpread = isSpread || hasLasted(related.map { dues[$0] }, party, notice.presenter, ledger)
+        let maySpread =
+            isSpread || hasLasted(related.map { expectedNotices[$0] }, party, notice.presenter, model)
         var gone: Set<Int> = [cause]
-        for index in related where kinds.contains(dues[index].what) {
+        for index in related where kinds.contains(expectedNotices[index].what) {
             // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
             // it for `hold` there are several.
             // What happened just now may belong in the next turn.
             // What may be told is told apart from what must be, if it is.
-            let isMatched = dues[index].isCertain || !related.contains { dues[$0].isCertain }
-            if dues[index].party == party, dues[index].number < ledger.number, !maySpread, isMatched {
+            let isMatched =
+                expectedNotices[index].isCertain || !related.contains { expectedNotices[$0].isCertain }
+            if expectedNotices[index].party == party, expectedNotices[index].number < model.number,
+                !maySpread, isMatched
+            {
                 gone.insert(index)
             } else {
-                dues[index].isCertain = false
+                expectedNotices[index].isCertain = false
             }
         }
-        dues = dues.indices.filter { !gone.contains($0) }.map { dues[$0] }
+        expectedNotices = expectedNotices.indices.filter { !gone.contains($0) }.map { expectedNotices[$0] }
     }
 
     /// N3: what the program did is told before the presenter is let in again, unless it has relinquished in another turn
     /// of it as well.
-    private mutating func checkReacquire(_ notice: Notice, _ ledger: Ledger, _ report: inout Report) {
-        open[notice.turn] = nil
+    private mutating func checkReacquire(
+        _ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport
+    ) {
+        open[notice.accessSession] = nil
         let (id, party) = (notice.presenter, notice.cause.party)
         if open.values.contains(where: {
             $0.question.presenter == id && isRelated($0.question.cause.party, party)
         }) {
             return
         }
-        let mine = dues.filter { $0.presenter == id && $0.isCertain && $0.number < ledger.number }
+        let mine = expectedNotices.filter { $0.presenter == id && $0.isCertain && $0.number < model.number }
         // A program and two of its children are not all one program: it may have turns with both.
         let isFamily =
-            dues.contains { $0.presenter == id && $0.party != party && isRelated($0.party, party) }
-            || isAtWork(id, ledger) { $0 != party && isRelated($0, party) }
+            expectedNotices.contains { $0.presenter == id && $0.party != party && isRelated($0.party, party) }
+            || isAtWork(id, model) { $0 != party && isRelated($0, party) }
         if isFamily { return }
-        for due in mine where due.party == party {
-            report.blame("\(id) is let in before it is told: \(Self.text(due))")
+        for expected in mine where expected.party == party {
+            report.addViolation("\(id) is let in before it is told: \(Self.text(expected))")
         }
     }
 
     /// N3, N10: who is done is told of within `trailing`, or `steps`.
-    func checkPromptness(_ ledger: Ledger, _ report: inout Report) {
-        let trailing = max(ledger.bounds.trailing, ledger.bounds.steps)
-        for due in dues where due.isCertain && due.moment + trailing < ledger.now {
+    func checkPromptness(_ model: WorldModel, _ report: inout ViolationReport) {
+        let trailing = max(model.bounds.trailing, model.bounds.steps)
+        for expected in expectedNotices where expected.isCertain && expected.moment + trailing < model.now {
             let isAsked = open.values.contains {
-                $0.question.presenter == due.presenter && $0.last + trailing >= ledger.now
-                    && isRelated($0.question.cause.party, due.party)
+                $0.question.presenter == expected.presenter && $0.last + trailing >= model.now
+                    && isRelated($0.question.cause.party, expected.party)
             }
-            let isFollowed = dues.contains {
-                $0.presenter == due.presenter && $0.moment + trailing >= ledger.now
-                    && isRelated($0.party, due.party)
+            let isFollowed = expectedNotices.contains {
+                $0.presenter == expected.presenter && $0.moment + trailing >= model.now
+                    && isRelated($0.party, expected.party)
             }
-            let isFollowedBelow = (parties[due.presenter] ?? [:]).contains {
-                $0.value + trailing >= ledger.now && isRelated($0.key, due.party)
+            let isFollowedBelow = (parties[expected.presenter] ?? [:]).contains {
+                $0.value + trailing >= model.now && isRelated($0.key, expected.party)
             }
             // P9: it may wait for a save that somebody else asked for.
-            let isSaved = saveOwed[due.presenter].map { $0 + trailing >= ledger.now } ?? false
+            let isSaved = saveOwed[expected.presenter].map { $0 + trailing >= model.now } ?? false
             if isAsked || isSaved || isFollowed || isFollowedBelow
-                || isAtWork(due.presenter, ledger, { isRelated($0, due.party) })
+                || isAtWork(expected.presenter, model, { isRelated($0, expected.party) })
             {
                 continue
             }
-            report.blame("\(due.presenter) is not told in time: \(Self.text(due))")
+            report.addViolation("\(expected.presenter) is not told in time: \(Self.text(expected))")
         }
     }
 
     /// Whether somebody has or wants, or had not long ago, what concerns a presenter.
-    private func isAtWork(_ id: PresenterID, _ ledger: Ledger, _ isMeant: (Party) -> Bool) -> Bool {
-        guard let showing = ledger.showings[id] else { return false }
+    private func isAtWork(_ id: PresenterID, _ model: WorldModel, _ isMeant: (Party) -> Bool) -> Bool {
+        guard let presenterModel = model.presenterModels[id] else { return false }
         return recent.values.contains { known in
-            known.last + max(ledger.bounds.trailing, ledger.bounds.steps) >= ledger.now
+            known.last + max(model.bounds.trailing, model.bounds.steps) >= model.now
                 && isMeant(known.entry.party ?? .nobody)
-                && mayConcern(showing, known.entry, ledger)
+                && mayConcern(presenterModel, known.entry, model)
         }
     }
 
-    private func mayConcern(_ showing: Ledger.Showing, _ entry: Ledger.Entry, _ ledger: Ledger) -> Bool {
-        ledger.upheaval >= entry.number || ledger.concerns(showing, entry)
+    private func mayConcern(
+        _ presenterModel: WorldModel.PresenterModel, _ entry: WorldModel.ClaimModel, _ model: WorldModel
+    ) -> Bool {
+        model.lastStructuralChange >= entry.number || model.concerns(presenterModel, entry)
     }
 
     /// Whether a program has been at it for so long that it may have several turns.
-    private func hasLasted(_ dues: [Due], _ party: Party, _ id: PresenterID, _ ledger: Ledger) -> Bool {
-        let isOld = { (moment: Instant) in moment + ledger.bounds.hold <= ledger.now }
-        if dues.contains(where: { isOld($0.moment) }) { return true }
+    private func hasLasted(
+        _ expectedNotices: [ExpectedNotice], _ party: Party, _ id: PresenterID, _ model: WorldModel
+    ) -> Bool {
+        let isOld = { (moment: Instant) in moment + model.bounds.hold <= model.now }
+        if expectedNotices.contains(where: { isOld($0.moment) }) { return true }
         let isTurnOld = open.values.contains {
             $0.question.presenter == id && isRelated($0.question.cause.party, party)
                 && isOld($0.question.asked)
         }
         if isTurnOld { return true }
-        guard let showing = ledger.showings[id] else { return false }
+        guard let presenterModel = model.presenterModels[id] else { return false }
         // Or one of its purposes has made a turn its own.
         return recent.values.contains {
             (isOld($0.entry.arrived) || $0.entry.party?.purpose != nil)
                 && isRelated($0.entry.party ?? .nobody, party)
-                && mayConcern(showing, $0.entry, ledger)
+                && mayConcern(presenterModel, $0.entry, model)
         }
     }
 
@@ -152,7 +165,7 @@ extension NoticeChecker {
 /// Parties that may be in one turn: one program with each other, or with one that is one program with both.
 ///
 /// To be one program is not transitive: two children of one process are not, but each is with that.
-struct Families: Sendable {
+struct ProgramFamilies: Sendable {
     private enum Trait: Hashable {
         case process(ProcessID)
         case purpose(Purpose)

@@ -128,21 +128,24 @@ enum ArbiterAlone {
             var arbiter = Arbiter(bounds: Bounds())
             var effects: [Effect] = []
             let (now, directory) = (Instant(nanoseconds: 1), ItemID(1))
-            arbiter.handle(.placed(directory, Directory(in: nil)), at: now, into: &effects)
-            func access(_ number: UInt64, _ part: Request.Part, by process: Int32, below ancestors: [Int32]) {
+            arbiter.handle(.placed(directory, DirectoryInfo(in: nil)), at: now, into: &effects)
+            func access(
+                _ number: UInt64, _ part: ClaimRequest.Part, by process: Int32, below ancestors: [Int32]
+            ) {
                 var party = Party(
                     process: ProcessID(number: process, started: 1),
                     ancestors: ancestors.map { ProcessID(number: $0, started: 1) })
                 party.purpose = Purpose("\(number)")
-                arbiter.handle(.claimed(Request(ClaimID(number), .aware, part, nil)), at: now, into: &effects)
+                arbiter.handle(
+                    .claimed(ClaimRequest(ClaimID(number), .aware, part, nil)), at: now, into: &effects)
                 arbiter.handle(.identified(ClaimID(number), party), at: now, into: &effects)
             }
             for number in 1...holders {
-                let part = Request.Part(ItemID(1 + number), .read(), at: Place(in: directory))
+                let part = ClaimRequest.Part(ItemID(1 + number), .read(), at: Place(in: directory))
                 access(number, part, by: 100, below: [])
             }
             for number in 1...count {
-                let part = Request.Part(directory, .write(.forDeleting), at: Place())
+                let part = ClaimRequest.Part(directory, .write(.forDeleting), at: Place())
                 access(holders + number, part, by: 101, below: [100])
             }
             arbiter.handle(.tick, at: now, into: &effects)
@@ -169,7 +172,7 @@ enum ArbiterAlone {
         _ number: UInt64, on item: UInt64, _ access: Access, of arbiter: inout Arbiter,
         _ effects: inout [Effect]
     ) {
-        let request = Request(ClaimID(number), .handle, Request.Part(ItemID(item), access))
+        let request = ClaimRequest(ClaimID(number), .handle, ClaimRequest.Part(ItemID(item), access))
         arbiter.handle(.claimed(request), at: Instant(nanoseconds: 1), into: &effects)
     }
 

@@ -21,7 +21,7 @@ struct Benchmark {
         case "--crowd", "--check":
             let sizes = arguments.dropFirst().compactMap { Int($0) }
             guard sizes.count == arguments.count - 1 else { usage() }
-            let isFlat = Crowd.measure(sizes: sizes.isEmpty ? Crowd.sizes : sizes)
+            let isFlat = WaitingCrowd.measure(sizes: sizes.isEmpty ? WaitingCrowd.sizes : sizes)
             if !isFlat, arguments.first == "--check" { exit(1) }
         default: usage()
         }
@@ -35,16 +35,16 @@ struct Benchmark {
 
     private static func everything(rounds: Int) throws {
         try Memory.measure()
-        try Uncontested.measure(rounds: rounds)
-        try Contended.measure(rounds: rounds)
-        try Presenting.measure(rounds: rounds)
+        try UncontestedMeasurement.measure(rounds: rounds)
+        try ContentionMeasurement.measure(rounds: rounds)
+        try PresenterMeasurement.measure(rounds: rounds)
         ArbiterAlone.measure()
-        Crowd.measure()
+        WaitingCrowd.measure()
     }
 
     /// Nothing but claims and their ends, for a profiler that counts instructions.
     private static func claimsAlone(_ count: Int, elsewhere: Int, depth: Int) throws {
-        let world = try World(elsewhere: elsewhere, depth: depth)
+        let world = try EngineFixture(elsewhere: elsewhere, depth: depth)
         world.claimAndEnd(times: count)
     }
 }

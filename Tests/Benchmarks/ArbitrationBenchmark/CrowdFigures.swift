@@ -5,12 +5,15 @@ struct CrowdFigure {
     let nanoseconds: Int
     /// How many claims are looked at. This is what is checked: it is the same in each run. The time also grows because the claims of a
     /// large crowd are not in the processor's cache: an event that comes to one by chance takes several times as long.
-    let looks: Double
+    let examinedClaims: Double
 
-    init<World>(of world: inout World, _ events: Int, looks: (World) -> Int, _ body: (inout World) -> Void) {
-        let before = looks(world)
-        nanoseconds = Int(Figures.cost { body(&world) }) / max(1, events)
-        self.looks = Double(looks(world) - before) / Double(max(1, events))
+    init<EngineFixture>(
+        of world: inout EngineFixture, _ events: Int, examinedClaims: (EngineFixture) -> Int,
+        _ body: (inout EngineFixture) -> Void
+    ) {
+        let before = examinedClaims(world)
+        nanoseconds = Int(RoundTimings.cost { body(&world) }) / max(1, events)
+        self.examinedClaims = Double(examinedClaims(world) - before) / Double(max(1, events))
     }
 }
 
@@ -34,16 +37,18 @@ struct CrowdRows {
     func show() -> Bool {
         var isFlat = true
         for row in rows {
-            let ratio = (row.figures.last?.looks ?? 0) / max(Self.least, row.figures.first?.looks ?? 0)
+            let ratio =
+                (row.figures.last?.examinedClaims ?? 0)
+                / max(Self.least, row.figures.first?.examinedClaims ?? 0)
             let verdict = ratio > Self.most ? "  NOT FLAT" : ""
             if ratio > Self.most { isFlat = false }
             let times = row.figures.map { figure in
                 "\(figure.nanoseconds / 1000).\(String(1000 + figure.nanoseconds % 1000).dropFirst())"
             }
-            let looks = row.figures.map { "\(Int($0.looks.rounded()))" }
+            let examinedClaims = row.figures.map { "\(Int($0.examinedClaims.rounded()))" }
             print(
                 "  " + row.name + String(repeating: " ", count: max(0, 34 - row.name.count))
-                    + Self.columns(times, 12) + " |" + Self.columns(looks, 7) + verdict)
+                    + Self.columns(times, 12) + " |" + Self.columns(examinedClaims, 7) + verdict)
         }
         return isFlat
     }

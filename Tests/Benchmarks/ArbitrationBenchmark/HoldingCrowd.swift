@@ -27,7 +27,9 @@ struct HoldingCrowd {
         self.shape = shape
         self.count = count
         var bounds = Bounds()
-        (bounds.wait, bounds.hold, bounds.glance) = (.seconds(600), .seconds(600), .seconds(600))
+        (bounds.wait, bounds.hold, bounds.firstObservationDelay) = (
+            .seconds(600), .seconds(600), .seconds(600)
+        )
         (bounds.idle, bounds.readerIdle) = (.seconds(600), .seconds(600))
         arbiter = Arbiter(bounds: bounds)
     }
@@ -123,7 +125,7 @@ struct HoldingCrowd {
         _ events: Int = sample, _ body: (inout Self) -> ClaimID
     ) -> (figure: CrowdFigure, claims: [ClaimID]) {
         var claims: [ClaimID] = []
-        let figure = CrowdFigure(of: &self, events, looks: { $0.arbiter.looks }) { crowd in
+        let figure = CrowdFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }) { crowd in
             for _ in 0..<events { claims.append(body(&crowd)) }
         }
         return (figure, claims)
@@ -137,12 +139,12 @@ struct HoldingCrowd {
     private mutating func claim(_ item: UInt64, _ access: Access, by party: Party? = nil) -> ClaimID {
         let id = ClaimID(next)
         next += 1
-        tell(.claimed(Request(id, .handle, Request.Part(ItemID(item), access))))
+        tell(.claimed(ClaimRequest(id, .handle, ClaimRequest.Part(ItemID(item), access))))
         if let party { tell(.identified(id, party)) }
         return id
     }
 
-    private mutating func tell(_ event: Event) {
+    private mutating func tell(_ event: ArbiterEvent) {
         effects.removeAll(keepingCapacity: true)
         arbiter.handle(event, at: now, into: &effects)
     }

@@ -9,8 +9,8 @@ enum Memory {
 
     static func measure() throws {
         print("Memory, in bytes on the heap for each of \(count)")
-        let world = try World(elsewhere: 0, depth: 1)
-        let (program, items) = (StandIn(7), (0..<count).map { _ in world.makeItem() })
+        let world = try EngineFixture(elsewhere: 0, depth: 1)
+        let (program, items) = (BenchmarkClaimant(7), (0..<count).map { _ in world.makeItem() })
         var claims: [ClaimID] = []
         claims.reserveCapacity(count)
         report("claim that is held, alone on its item") {
@@ -28,7 +28,7 @@ enum Memory {
         }
         for presenter in presenters { world.engine.remove(presenter) }
         report("directory") {
-            for item in items { world.engine.place(item, Directory(in: world.place.directory)) }
+            for item in items { world.engine.place(item, DirectoryInfo(in: world.place.directory)) }
         }
     }
 

@@ -24,18 +24,18 @@ struct Benchmark {
             try Hub.serve(in: words[1], presenters: Int(words[2]) ?? 0)
         case ("present", 4):
             try Children.endWithInput()
-            try Parts.present(words[2], on: words[1], delay: UInt32(words[3]) ?? 0)
-        case ("read", 4): try Parts.read(words[3], coordinatedBy: words[1], orBarelyBy: words[2])
+            try ProcessRoles.present(words[2], on: words[1], delay: UInt32(words[3]) ?? 0)
+        case ("read", 4): try ProcessRoles.read(words[3], coordinatedBy: words[1], orBarelyBy: words[2])
         default: complain("there is no part '\(words[0])'")
         }
     }
 
     private static func measure(_ options: Options) throws {
-        var chance = Chance(seed: options.seed)
-        var rounds: [World: [Round]] = [:]
+        var chance = SplitMixGenerator(seed: options.seed)
+        var rounds: [Workload: [Round]] = [:]
         for number in 1...options.rounds {
             for world in chance.shuffled(options.worlds) {
-                let stage = try Stage(world, at: options.site)
+                let stage = try BenchmarkProcesses(world, at: options.site)
                 rounds[world, default: []].append(try stage.measure(&chance))
                 try stage.end()
             }
@@ -68,12 +68,12 @@ private struct Options {
     private(set) var rounds = 7
     private(set) var seed: UInt64 = 1
     private(set) var json: String?
-    private(set) var worlds = World.all
+    private(set) var worlds = Workload.all
     let site: Site
 
     /// Called by a script, which has looked at what people wrote.
     init(_ arguments: [String]) {
-        var (names, users, rest) = (World.all.map(\.name), [geteuid()], arguments[...])
+        var (names, users, rest) = (Workload.all.map(\.name), [geteuid()], arguments[...])
         while let word = rest.first, word.hasPrefix("--") {
             guard rest.count > 1 else { Self.refuse() }
             let value = rest[rest.startIndex + 1]
@@ -90,7 +90,7 @@ private struct Options {
         }
         let words = Array(rest)
         guard words.count == 3, rounds > 0, !users.isEmpty else { Self.refuse() }
-        worlds = World.all.filter { names.contains($0.name) }
+        worlds = Workload.all.filter { names.contains($0.name) }
         site = Site(socket: words[0], directory: words[1], path: words[2], users: users)
     }
 

@@ -34,13 +34,13 @@ final class Children {
 
     static func spawn(_ words: [String], as user: UInt32, input: CInt, output: CInt) throws -> Int32 {
         let arguments = ["PresenterBenchmark", "--as", "\(user)"] + words
-        var spawning = Spawning(
+        var spawner = ProcessSpawner(
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: [])
-        try spawning.pass(input, as: 0)
-        try spawning.pass(output, as: 1)
+        try spawner.pass(input, as: 0)
+        try spawner.pass(output, as: 1)
         // As a daemon does, which the kernel may treat differently from what is in one session with others.
-        if words[0] == "hub" { spawning.leadSession() }
-        return try spawning.start()
+        if words[0] == "hub" { spawner.startSession() }
+        return try spawner.start()
     }
 
     /// In a child: the end of the input is its own.
@@ -84,7 +84,7 @@ final class Output {
 }
 
 /// The process that reads, which is told how often.
-final class Reader {
+final class ReaderProcess {
     private var input: OwnedDescriptor?
     private let output: Output
     private let process: Int32

@@ -25,7 +25,7 @@ struct Table {
         [("p50", \.p50), ("p99", \.p99)]
     }
 
-    static func text(_ rounds: [(world: World, rounds: [Round])]) -> String {
+    static func text(_ rounds: [(world: Workload, rounds: [Round])]) -> String {
         var lines = ["| presenters | | bare | coordinated | ratio |", "|---|---|---|---|---|"]
         for (world, rounds) in rounds where !rounds.isEmpty {
             for (index, (name, path)) in quantiles.enumerated() {

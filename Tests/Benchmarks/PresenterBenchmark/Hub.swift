@@ -34,7 +34,7 @@ struct Hub: ~Copyable {
         guard let (id, _) = try Self.request(wire.next()) else { complain("nobody said hello to the hub") }
         let mount = MountForm(mountpoint: "/", source: "/", user: 0)
         let result = InitializeResult(version: "0", pid: OwnProcess.id, mount: mount)
-        try wire.send(Reply(to: id, .success(.initialize(result))).encoded())
+        try wire.send(ReplyMessage(to: id, .success(.initialize(result))).encoded())
         return wire
     }
 
@@ -45,7 +45,7 @@ struct Hub: ~Copyable {
         }
         let result = RegisterResult(
             presenter: 4711, path: parameters.path.bytes ?? [], messages: parameters.messages)
-        try wire.send(Reply(to: id, .success(.register(result))).encoded())
+        try wire.send(ReplyMessage(to: id, .success(.register(result))).encoded())
         presenters.append(wire)
     }
 
@@ -62,8 +62,8 @@ struct Hub: ~Copyable {
                 begun += 1
                 try ask(about: parameters.intents[0].path.bytes ?? [], cause)
                 let result = AccessBeginResult(access: begun, intents: parameters.intents)
-                try client.send(Reply(to: id, .success(.beginAccess(result))).encoded())
-            case .endAccess: try client.send(Reply(to: id, .success(.done(EmptyResult()))).encoded())
+                try client.send(ReplyMessage(to: id, .success(.beginAccess(result))).encoded())
+            case .endAccess: try client.send(ReplyMessage(to: id, .success(.done(EmptyResult()))).encoded())
             default: complain("the hub was asked for what it does not know")
             }
         }
@@ -79,14 +79,14 @@ struct Hub: ~Copyable {
         }
         for presenter in presenters {
             guard let answer = try presenter.next(),
-                case .answer(let answer) = try Envelope(decoding: answer), answer.id == .number(asked)
+                case .answer(let answer) = try ClientMessage(decoding: answer), answer.id == .number(asked)
             else { complain("a presenter did not answer the hub") }
         }
     }
 
-    private static func request(_ message: [UInt8]?) throws -> (MessageID, ControlProtocol.Request)? {
+    private static func request(_ message: [UInt8]?) throws -> (MessageID, ControlProtocol.ClientRequest)? {
         guard let message else { return nil }
-        guard case .request(let id, let request) = try Envelope(decoding: message) else {
+        guard case .request(let id, let request) = try ClientMessage(decoding: message) else {
             complain("the hub expected a request")
         }
         return (id, try request.get())

@@ -18,7 +18,7 @@ final class Wire {
 
     var descriptor: CInt { socket.rawValue }
 
-    func send(_ message: some Encodable) throws { try send(JSONForm.encode(message)) }
+    func send(_ message: some Encodable) throws { try send(JSONCodec.encode(message)) }
     func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
 
     /// The next message; nil when the other side is done.
@@ -32,7 +32,7 @@ final class Wire {
     }
 
     /// For a client that is sent nothing but replies.
-    func call<Value: Decodable>(_ request: ControlProtocol.Request) throws -> Value {
+    func call<Value: Decodable>(_ request: ControlProtocol.ClientRequest) throws -> Value {
         lastID += 1
         try send(RequestMessage(id: .number(lastID), request))
         guard let reply = try next() else { complain("the connection was closed instead of answering") }

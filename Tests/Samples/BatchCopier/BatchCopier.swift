@@ -5,7 +5,7 @@ import Foundation
 /// Copies and moves what the user has selected, as a file manager does.
 final class BatchCopier {
     /// What became of one file.
-    struct Copied {
+    struct CopyResult {
         let name: String
         let error: (any Error)?
     }
@@ -14,10 +14,10 @@ final class BatchCopier {
 
     /// All presenters of what is copied, at any depth, are asked to save at once and in advance; the access
     /// to each file, one after the other, asks them nothing more.
-    func copy(_ sources: [URL], into folder: URL) throws -> [Copied] {
+    func copy(_ sources: [URL], into folder: URL) throws -> [CopyResult] {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?
-        var copied: [Copied] = []
+        var copied: [CopyResult] = []
         coordinator.prepare(
             forReadingItemsAt: sources, options: [], writingItemsAt: [folder], options: [],
             error: &coordinationError
@@ -34,7 +34,9 @@ final class BatchCopier {
     }
 
     /// A folder is copied file by file, so that nobody has to wait for all of it.
-    private func copyItem(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> [Copied] {
+    private func copyItem(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator)
+        -> [CopyResult]
+    {
         var isFolder: ObjCBool = false
         guard files.fileExists(atPath: source.path, isDirectory: &isFolder), isFolder.boolValue else {
             return [copyFile(at: source, to: destination, coordinator)]
@@ -47,7 +49,7 @@ final class BatchCopier {
                     coordinator)
             }
         } catch {
-            return [Copied(name: source.lastPathComponent, error: error)]
+            return [CopyResult(name: source.lastPathComponent, error: error)]
         }
     }
 
@@ -70,7 +72,8 @@ final class BatchCopier {
     }
 
     /// What is there is replaced, and whoever shows it is asked first.
-    private func copyFile(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> Copied {
+    private func copyFile(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> CopyResult
+    {
         var coordinationError: NSError?
         var copyError: (any Error)?
         coordinator.coordinate(
@@ -86,7 +89,7 @@ final class BatchCopier {
                 copyError = error
             }
         }
-        return Copied(name: destination.lastPathComponent, error: coordinationError ?? copyError)
+        return CopyResult(name: destination.lastPathComponent, error: coordinationError ?? copyError)
     }
 
     /// Both writes in one call: two nested ones could wait for somebody who moves the other way.

@@ -5,13 +5,13 @@ import SampleRun
 
 /// A selection of files and folders is copied while some of them are open.
 struct Rehearsal {
-    let journal: Journal
+    let journal: RunJournal
     let source: URL
     let target: URL
     let copier = BatchCopier()
-    let neighbour = Neighbour()
+    let neighbour = OtherProgram()
 
-    init(journal: Journal, directory: URL) throws {
+    init(journal: RunJournal, directory: URL) throws {
         self.journal = journal
         source = directory.appendingPathComponent("source", isDirectory: true)
         target = directory.appendingPathComponent("target", isDirectory: true)
@@ -76,7 +76,7 @@ struct Rehearsal {
     }
 }
 
-Journal.run("BatchCopier") { journal, directory in
+RunJournal.run("BatchCopier") { journal, directory in
     let rehearsal = try Rehearsal(journal: journal, directory: directory)
     try rehearsal.copying()
     try rehearsal.replacing()

@@ -5,12 +5,12 @@ import SampleRun
 
 /// A folder is browsed while a neighbour, who stands for all other programs, works in it.
 struct Rehearsal {
-    let journal: Journal
+    let journal: RunJournal
     let shelf: URL
     let library: URL
-    let neighbour = Neighbour()
+    let neighbour = OtherProgram()
 
-    init(journal: Journal, directory: URL) {
+    init(journal: RunJournal, directory: URL) {
         self.journal = journal
         shelf = directory.appendingPathComponent("Shelf", isDirectory: true)
         library = directory.appendingPathComponent("Library", isDirectory: true)
@@ -106,7 +106,7 @@ struct Rehearsal {
     }
 }
 
-Journal.run("FolderBrowser") { journal, directory in
+RunJournal.run("FolderBrowser") { journal, directory in
     let rehearsal = Rehearsal(journal: journal, directory: directory)
     try rehearsal.furnish()
     let browser = FolderBrowser(folder: rehearsal.shelf) { journal.note("browser: \($0)") }

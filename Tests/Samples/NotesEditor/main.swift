@@ -7,9 +7,9 @@ import SampleRun
 struct Rehearsal {
     static let never: TimeInterval = 3600
 
-    let journal: Journal
+    let journal: RunJournal
     let directory: URL
-    let neighbour = Neighbour()
+    let neighbour = OtherProgram()
 
     func url(_ name: String) -> URL { directory.appendingPathComponent(name) }
 
@@ -120,12 +120,12 @@ struct Rehearsal {
         journal.say("a note that is read again in vain")
         let note = try opened("Busy.txt", "busy")
         try neighbour.hold(url("Busy.txt")) {
-            let reading = Eventual<String>("a reader that was cancelled")
+            let reading = EventualResult<String>("a reader that was cancelled")
             let patient = PatientRead(url("Busy.txt"), for: note)
             patient.start { reading.settle($0) }
             patient.cancel()
             do {
-                throw Unexpected(what: "read '\(try reading.value())'")
+                throw UnexpectedEvent(what: "read '\(try reading.value())'")
             } catch let error as NSError where error.domain == NSCocoaErrorDomain {
                 journal.say("  the reader was cancelled: \(error.code == NSUserCancelledError)")
             }
@@ -150,7 +150,7 @@ struct Rehearsal {
     }
 }
 
-Journal.run("NotesEditor") { journal, directory in
+RunJournal.run("NotesEditor") { journal, directory in
     let rehearsal = Rehearsal(journal: journal, directory: directory)
     try rehearsal.untitled()
     try rehearsal.autosave()

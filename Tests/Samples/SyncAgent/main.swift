@@ -57,10 +57,10 @@ final class OpenList: NSObject, NSFilePresenter, @unchecked Sendable {
 }
 
 struct Rehearsal {
-    let journal: Journal
+    let journal: RunJournal
     let directory: URL
     let agent = SyncAgent()
-    let neighbour = Neighbour()
+    let neighbour = OtherProgram()
 
     func url(_ name: String) -> URL { directory.appendingPathComponent(name) }
 
@@ -68,8 +68,8 @@ struct Rehearsal {
         try agent.lines(of: url(name)).joined(separator: ", ")
     }
 
-    func applying(_ change: Change, to name: String) -> Eventual<Outcome> {
-        let outcome = Eventual<Outcome>("what became of a change of \(name)")
+    func applying(_ change: Change, to name: String) -> EventualResult<Outcome> {
+        let outcome = EventualResult<Outcome>("what became of a change of \(name)")
         agent.apply(change, to: url(name)) { outcome.settle(.success($0)) }
         return outcome
     }
@@ -128,7 +128,7 @@ struct Rehearsal {
             try Data("\(name) side\n".utf8).write(to: download)
             return (url: url("\(name).txt"), download: download)
         }
-        let names = Eventual<[String]>("two files to be replaced")
+        let names = EventualResult<[String]>("two files to be replaced")
         agent.replace(downloads) { names.settle($0) }
         journal.say("  replaced: \(try names.value().joined(separator: ", "))")
         journal.say("  on the disk: \(try text("left.txt")), \(try text("right.txt"))")
@@ -148,7 +148,7 @@ struct Rehearsal {
         list.close()
         journal.say("  in the outbox: \(sent.lastPathComponent): \(try text("outbox/left.txt"))")
 
-        let archived = Eventual<URL>("an archive of a folder")
+        let archived = EventualResult<URL>("an archive of a folder")
         agent.uploadArchive(of: folder, to: outbox) { archived.settle($0) }
         let archive = try archived.value()
         let isZip = try Data(contentsOf: archive).starts(with: [0x50, 0x4B, 0x03, 0x04])
@@ -156,7 +156,7 @@ struct Rehearsal {
     }
 }
 
-Journal.run("SyncAgent") { journal, directory in
+RunJournal.run("SyncAgent") { journal, directory in
     let rehearsal = Rehearsal(journal: journal, directory: directory)
     rehearsal.purposes()
     try rehearsal.merging()

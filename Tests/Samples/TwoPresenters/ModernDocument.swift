@@ -13,11 +13,11 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
 
     let presentedItemOperationQueue: OperationQueue
     private let report: @Sendable (String) -> Void
-    private let state: Guarded<State>
+    private let state: LockProtected<State>
     private let fileAccess = DispatchQueue(label: "org.example.TwoPresenters.modern.files")
 
     init(url: URL, report: @escaping @Sendable (String) -> Void) {
-        state = Guarded(State(fileURL: url))
+        state = LockProtected(State(fileURL: url))
         self.report = report
         presentedItemOperationQueue = OperationQueue()
         presentedItemOperationQueue.name = "org.example.TwoPresenters.modern"
@@ -121,7 +121,7 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
 }
 
 /// A value that one thread at a time may touch.
-final class Guarded<Value>: @unchecked Sendable {
+final class LockProtected<Value>: @unchecked Sendable {
     // @unchecked: `value` is touched with `lock` locked only.
     private let lock = NSLock()
     private var value: Value

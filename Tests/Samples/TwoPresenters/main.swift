@@ -7,13 +7,13 @@ import SampleRun
 struct Rehearsal {
     static let rounds = 20
 
-    let journal: Journal
+    let journal: RunJournal
     let url: URL
-    let neighbour = Neighbour()
+    let neighbour = OtherProgram()
     let classic: ClassicDocument
     let modern: ModernDocument
 
-    init(journal: Journal, directory: URL) throws {
+    init(journal: RunJournal, directory: URL) throws {
         self.journal = journal
         url = directory.appendingPathComponent("shared.txt")
         classic = ClassicDocument(url: url) { journal.note("classic: \($0)") }
@@ -73,7 +73,7 @@ struct Rehearsal {
     }
 }
 
-Journal.run("TwoPresenters") { journal, directory in
+RunJournal.run("TwoPresenters") { journal, directory in
     let rehearsal = try Rehearsal(journal: journal, directory: directory)
     try rehearsal.trap()
     try rehearsal.linkedWriter()

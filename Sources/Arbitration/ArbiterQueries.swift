@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Coordination
+
+/// What people and the engine ask the arbiter about. Nothing here changes anything.
+extension Arbiter {
+    /// Whether anybody presents an item or claimed one over the control socket.
+    public var hasAwareClients: Bool { !registry.isEmpty || !aware.isEmpty }
+
+    public func isPresented(_ item: ItemID) -> Bool { registry.presented[item] != nil }
+
+    /// Whether a party works for a presenter of an item.
+    public func isPresented(_ item: ItemID, by party: Party) -> Bool {
+        (registry.presented[item] ?? []).contains { id in
+            registry.records[id].map { party.works(for: $0.presenter.party) } ?? false
+        }
+    }
+
+    /// Whether anything in a directory is presented.
+    public func isAnythingPresented(in directory: ItemID) -> Bool { registry.byDirectory[directory] != nil }
+
+    /// Whether an item was placed as a directory and not forgotten.
+    public func isDirectory(_ item: ItemID) -> Bool { tree.isDirectory(item) }
+
+    /// Whether an item was placed as a package and not forgotten.
+    public func isPackage(_ item: ItemID) -> Bool { tree.isPackage(item) }
+
+    /// Whether an item is in a directory that is one file to its user, or is one (S2).
+    public func isInPackage(_ item: ItemID, at place: Place) -> Bool {
+        tree.outermostPackage(of: item, at: place) != nil
+    }
+
+    /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
+    public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
+        guard registry.owesAnyAnswer(party) else { return false }
+        return (registry.presented[item] ?? []).contains { id in
+            guard let record = registry.records[id] else { return false }
+            return registry.hasOpenQuestions(id) && party.works(for: record.presenter.party)
+        }
+    }
+
+    /// The aware write within which a program that says nothing about it does something to an item: its own, or one of those
+    /// who started it. Whoever is told takes it for part of that access (P5).
+    ///
+    /// One that the item is written by, the latest; else any, as long as all it holds are of one purpose: who saves by way
+    /// of another file makes that beside the first.
+    public func write(around party: Party, of item: ItemID, at place: Place) -> (claim: ClaimID, by: Party)? {
+        if aware.isEmpty || party.purpose != nil { return nil }
+        var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
+        var isOnePurpose = true
+        for id in aware {
+            guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
+                owner.includes(party)
+            else { continue }
+            if isWritten(item, at: place, by: claim) { writer = Self.later(writer, (id, owner)) }
+            if let known = latest { isOnePurpose = isOnePurpose && known.by.purpose == owner.purpose }
+            latest = Self.later(latest, (id, owner))
+        }
+        return writer ?? (isOnePurpose ? latest : nil)
+    }
+
+    /// P15: whether what is deleted within an aware access may yet turn out to be moved by it.
+    public func mayMove(_ claim: ClaimID, _ item: ItemID) -> Bool {
+        guard let access = claims[claim], access.nature == .aware, access.isHeld, !access.isFullySuspended
+        else { return false }
+        return access.firstOfParts { $0.item == item && $0.access.mayMove ? true : nil } ?? false
+    }
+
+    /// Handles that the program of an aware access, or a child of it, has open within it, as far as presenters are let in only
+    /// when they are closed, too (N3), or are told of what was written through them (N1): the oldest first.
+    public func handles(within claim: ClaimID) -> [ClaimID] {
+        guard !registry.isEmpty, let access = claims[claim], access.nature == .aware,
+            let owner = parties[claim]
+        else { return [] }
+        var beside: Set<ClaimID> = []
+        access.forEachPart { part in
+            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
+            beside.formUnion(lockQueue.held.writers)
+        }
+        for accessSession in registry.consultations[claim]?.accessSessions ?? [] {
+            beside.formUnion(registry.accessSessions[accessSession]?.members ?? [])
+        }
+        return beside.filter { id in
+            // What was opened before is no part of it.
+            guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
+                other.suspension == nil, let party = parties[id]
+            else { return false }
+            return owner.includes(party)
+        }.sorted()
+    }
+
+    private static func later(
+        _ known: (claim: ClaimID, by: Party)?, _ other: (claim: ClaimID, by: Party)
+    ) -> (claim: ClaimID, by: Party) {
+        guard let known, known.claim > other.claim else { return other }
+        return known
+    }
+
+    /// Whether a claim writes an item itself, all of the package that it is in, or a directory above it.
+    private func isWritten(_ item: ItemID, at place: Place, by claim: Claim) -> Bool {
+        claim.firstOfParts { part in
+            guard part.access.isWrite else { return nil }
+            if part.item == item { return true }
+            if let outermostPackage = tree.outermostPackage(of: item, at: place),
+                outermostPackage == tree.outermostPackage(of: part.item, at: part.place)
+            {
+                return true
+            }
+            let isAbove = part.access.isStructural && tree.ancestors(of: item, at: place).contains(part.item)
+            return isAbove ? true : nil
+        } ?? false
+    }
+
+    /// The oldest live claims on an item, or on anything in it if it is a package or about to be deleted or moved as a
+    /// directory; waiting ones included, in the order of their numbers.
+    public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
+        let lockQueues = [lockQueues[.item(item)], lockQueues[.contents(of: item)]].compactMap { $0 }
+        let queues = lockQueues.flatMap { lockQueue in
+            [lockQueue.held, lockQueue.waiting].flatMap { [$0.readers, $0.writers] }
+        }
+        return Array(Set(queues.flatMap { $0.prefix(limit) }).sorted().prefix(limit))
+    }
+
+    public func presenters(of item: ItemID) -> [PresenterID] { registry.presented[item] ?? [] }
+
+    /// The requests a waiting claim waits to be answered, the oldest first.
+    public func openQuestions(for claim: ClaimID) -> [Question] {
+        let accessSessions = registry.consultations[claim]?.accessSessions ?? []
+        return accessSessions.compactMap {
+            registry.accessSessions[$0]?.question.flatMap { registry.questions[$0] }
+        }.sorted {
+            $0.id < $1.id
+        }
+    }
+
+    /// What a presenter has not answered yet, the oldest first.
+    public func openQuestions(of presenter: PresenterID) -> [Question] {
+        registry.records[presenter]?.questions.compactMap { registry.questions[$0] } ?? []
+    }
+
+    public func question(_ id: QuestionID) -> Question? { registry.questions[id] }
+
+    /// Whose claim it is, if that is known.
+    public func party(of claim: ClaimID) -> Party? { parties[claim] }
+
+    /// Since when a holder keeps others out, and one of them.
+    public func contention(of holder: ClaimID) -> (since: Instant, blockedClaim: ClaimID)? {
+        contentions[holder].flatMap { contention in contention.blockedClaim.map { (contention.since, $0) } }
+    }
+
+    /// Whether a holder keeps a claim out, or a presenter that has let go for it.
+    public func isContended(_ holder: ClaimID) -> Bool { contentions[holder] != nil }
+
+    public func onlyReads(_ claim: ClaimID) -> Bool { claims[claim]?.onlyReads ?? false }
+
+    public func isDemoted(_ presenter: PresenterID) -> Bool {
+        registry.records[presenter]?.isDemoted ?? false
+    }
+
+    public func suspension(of claim: ClaimID) -> Suspension? { claims[claim]?.suspension }
+}
+
+extension Arbiter {
+    /// Whether nothing is remembered of any claim, question or turn: so it is when all are over.
+    public var isAtRest: Bool {
+        claims.isEmpty && lockQueues.isEmpty && waits.isEmpty && contentions.isEmpty && parties.isEmpty
+            && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
+            && registry.openQuestionCounts.isEmpty
+            && registry.guestWaiters.isEmpty
+            && watchers.isEmpty && nestedWaiters.isEmpty && answering.isEmpty && subtreeLocks.isEmpty
+            && aware.isEmpty
+            && batches.isEmpty
+    }
+
+    /// How many records it keeps of anything; 0 when all claims are over, all presenters removed and all directories
+    /// forgotten.
+    public var remembered: Int {
+        let ofClaims =
+            claims.count + lockQueues.count + waits.count + watchers.count + contentions.count + parties.count
+        let indexes =
+            partyNumbers.count + holderFamilies.count + waiterFamilies.count + nestedWaiters.count
+            + answering.count
+            + waitersToIdentify.count + dependencyTargets.count + aware.count + batches.count
+        let ofPresenters =
+            registry.records.count + registry.presented.count + registry.byDirectory.count
+            + registry.accessSessions.count
+            + registry.records.values.reduce(0) {
+                $0 + $1.unaskedWrites.count + $1.excused.count + $1.savesAsked.count
+            }
+            + registry.questions.count + registry.consultations.count + registry.openQuestionCounts.count
+            + registry.agreeingToDeletions
+            + registry.pauses.count + registry.mutes.count + registry.mutedRepresentatives.count
+            + registry.guestWaiters.count
+        return ofClaims + indexes + ofPresenters + timers.count + subtreeLocks.count + tree.count
+            + lastWaits.count
+    }
+
+    /// What a live claim is on, its parts in the order in which they were given.
+    public func items(of claim: ClaimID) -> [ItemID] {
+        var items: [ItemID] = []
+        claims[claim]?.forEachPart { items.append($0.item) }
+        return items
+    }
+}
+
+/// On what two claims meet.
+public enum ClaimConflict: Hashable, Sendable {
+    case item(ItemID)
+    /// Something in this package, or the package itself.
+    case package(ItemID)
+    /// What is below this directory.
+    case contents(of: ItemID)
+}
+
+/// What a claim waited for when it was refused.
+public struct LastWait: Sendable {
+    public let blocker: ClaimID?
+    /// Oldest first.
+    public let questions: [Question]
+}
+
+extension Arbiter {
+    /// The first thing on which two claims meet; nil if they do not.
+    public func conflict(of claim: ClaimID, with other: ClaimID) -> ClaimConflict? {
+        guard let claim = claims[claim], let other = claims[other] else { return nil }
+        return claim.firstOfRequiredLocks { lock -> ClaimConflict? in
+            guard let isWriting = other.isWriting(lock.resource), isWriting || lock.isWrite else {
+                return nil
+            }
+            let item = lock.resource.item
+            if lock.resource.isContents { return .contents(of: item) }
+            let isOfBoth = [claim, other].allSatisfy {
+                $0.firstOfParts { $0.item == item ? true : nil } ?? false
+            }
+            return isOfBoth ? .item(item) : .package(item)
+        }
+    }
+
+    /// The waiting claims that were made to answer a request (D1).
+    public func answerers(of question: QuestionID) -> [ClaimID] {
+        (answering[question] ?? []).filter { waits[$0] != nil }.sorted()
+    }
+
+    /// What a claim waited for that the last event had refused.
+    public func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
+
+    /// Whether an aware access waits to replace an item or is about to: it is meant for the name, and stays with that (S6).
+    public func awaitsReplacement(_ item: ItemID) -> Bool {
+        if aware.isEmpty { return false }
+        return allClaims(on: item).contains { id in
+            guard aware.contains(id), let claim = claims[id] else { return false }
+            return claim.firstOfParts { $0.item == item && $0.access == .write(.forReplacing) ? true : nil }
+                != nil
+        }
+    }
+
+    /// P18: whether a presenter of a directory above would be asked if a party deleted an item.
+    public func mustAskPresentersAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party) -> Bool
+    {
+        guard registry.agreeingToDeletions > 0 else { return false }
+        let name = NameKey(item, at: place)
+        return tree.ancestors(of: item, at: place).contains { directory in
+            (registry.presented[directory] ?? []).contains { id in
+                guard let record = registry.records[id],
+                    record.presenter.messages.contains(.accommodateSubitemDeletion)
+                else { return false }
+                let isConcerned =
+                    !isOwn(party, record.presenter.party) && !isSpared(record.presenter.party, by: party)
+                // P7, P8, P26.
+                return isConcerned && !record.isLeftAlone && !isExcused(party, by: id)
+                    && !registry.isUnreported(name, to: id)
+            }
+        }
+    }
+
+    /// Whether any presenter would hear of something that happens to an item, its own or one above or below it.
+    public func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
+        if registry.isEmpty { return false }
+        if registry.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
+        return tree.ancestors(of: item, at: place).contains { registry.presented[$0] != nil }
+    }
+
+    /// Whether a party works for a presenter that would hear of something that happens to an item.
+    public func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
+        if registry.isEmpty { return false }
+        let isPartys = { (id: PresenterID) in
+            registry.records[id].map { party.works(for: $0.presenter.party) } ?? false
+        }
+        return (registry.presented[item] ?? []).contains(where: isPartys)
+            || tree.ancestors(of: item, at: place).contains { directory in
+                (registry.presented[directory] ?? []).contains(where: isPartys)
+            }
+    }
+}
+
+extension Access {
+    /// P15.
+    fileprivate var mayMove: Bool {
+        self == .write(.updating) || self == .write(.forMerging) || self == .write(.forMoving)
+    }
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How holders come to be contested, and to yield.
+extension Arbiter {
+    /// Notes the holders that a claim which begins to wait may contest.
+    mutating func addHoldersToReview(blocking claim: Claim) {
+        claim.forEachRequiredLock { lock in
+            guard let lockQueue = lockQueues[lock.resource], !lockQueue.held.isEmpty else { return }
+            if !holderGroups.isEmpty, holderGroups[lock.resource] != nil {
+                return addGroupsToReview(at: lock, by: claim)
+            }
+            let (held, waiting) = (lockQueue.held, lockQueue.waiting)
+            // Where others wait already, each holder that is neither contested nor calm lets all pass. Readers of whom a reader
+            // comes to wait are skipped: they may be very many.
+            if waiting.count > 1 {
+                noteNewWaiter(resourceContentions[lock.resource]?.nonblocking ?? [], claim)
+            }
+            let met =
+                (waiting.count == 1 ? held.writers.strangers(of: claim.partyNumber) : [])
+                + (lock.isWrite && waiting.writers.count == 1
+                    ? held.readers.strangers(of: claim.partyNumber) : [])
+            contentionToReview += met.filter { contentions[$0] == nil }
+        }
+    }
+
+    /// Notes all holders, but of very many only those that have a contest and those that may come to have one.
+    mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
+        guard holderGroups[resource] != nil else {
+            contentionToReview += Array(held.readers) + Array(held.writers)
+            return
+        }
+        holderGroups[resource]?.clearNonblocking { _ in true }
+        for group in holderGroups[resource]?.active ?? [] {
+            contentionToReview += group.kind.isBounded ? Array(group.contended) : group.all
+        }
+        contentionSlots.insert(resource)
+    }
+
+    /// Y11: the first of those whom it may contest are looked for.
+    private mutating func addGroupsToReview(at lock: RequiredLock, by claim: Claim) {
+        guard var grouping = holderGroups.removeValue(forKey: lock.resource) else { return }
+        grouping.clearNonblocking { group in
+            isBlocker(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: lock.isWrite)
+        }
+        // X2: changes of names are asked about, though they have no contest.
+        contentionToReview += grouping.unbounded
+        holderGroups[lock.resource] = grouping
+        contentionSlots.insert(lock.resource)
+    }
+
+    /// Notes those of some holders that keep out a claim.
+    private mutating func noteNewWaiter(_ holders: Set<ClaimID>, _ claim: Claim) {
+        for id in holders {
+            guard let holder = claims[id], isBlocker(holder, of: claim) else { continue }
+            contentionToReview.append(id)
+            newWaiters[id] = claim.id
+        }
+    }
+
+    /// Notes the holders that must find another contestant when this claim no longer is one.
+    mutating func addContendedToReview(by claim: Claim) {
+        contentionToReview += contentions.holders(blocking: claim.id)
+    }
+
+    /// Begins, continues or ends the contests that may have changed.
+    mutating func reviewContentions(_ effects: inout [Effect]) {
+        let round = contentionToReview.sorted()
+        workCounter.add(round.count)
+        contentionToReview.removeAll(keepingCapacity: true)
+        var previous: ClaimID?
+        var newcomers: [ClaimID] = []
+        for id in round where id != previous {
+            previous = id
+            guard let holder = claims[id], holder.isHeld else { continue }
+            if !holderGroups.isEmpty, holder.isBounded, contentions[id] == nil,
+                !registry.isRelinquished(to: id)
+            {
+                newcomers.append(id)
+            } else {
+                review(holder, &effects)
+            }
+        }
+        if !newcomers.isEmpty || !contentionSlots.isEmpty { admitContentions(newcomers, &effects) }
+        if !newWaiters.isEmpty { newWaiters.removeAll(keepingCapacity: true) }
+    }
+
+    /// Y11: the lowest numbers first, as long as there is room for them.
+    private mutating func admitContentions(_ newcomers: [ClaimID], _ effects: inout [Effect]) {
+        var left = newcomers[...]
+        var withoutCandidate: Set<Resource> = []
+        while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
+            if next == left.first { left.removeFirst() }
+            if let holder = claims[next], holder.isHeld { review(holder, &effects) }
+            // It is not looked at twice.
+            if let resource, holderGroups[resource]?.next == next {
+                holderGroups[resource]?.markNonblocking(next)
+            }
+        }
+        for resource in withoutCandidate { endFullness(at: resource) }
+    }
+
+    /// The lowest of those that may come to be contested, and where there is room for it.
+    private mutating func firstOfCandidates(
+        _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
+    ) -> (ClaimID, Resource?)? {
+        var first: (ClaimID, Resource?)? = newcomer.map { ($0, nil) }
+        for resource in contentionSlots.sorted() {
+            guard let candidate = candidate(at: resource) else {
+                contentionSlots.remove(resource)
+                withoutCandidate.insert(resource)
+                continue
+            }
+            if first.map({ candidate <= $0.0 }) ?? true { first = (candidate, resource) }
+        }
+        return first
+    }
+
+    /// The lowest of very many holders that keeps out one who waits, if there is room for it.
+    private mutating func candidate(at resource: Resource) -> ClaimID? {
+        guard let lockQueue = lockQueues[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
+            return nil
+        }
+        while let next = holderGroups[resource]?.next {
+            guard let holder = claims[next], let isWrite = holder.isWriting(resource) else { return nil }
+            if blockedClaim(of: holder, at: RequiredLock(resource, isWrite: isWrite)) != nil { return next }
+            holderGroups[resource]?.markNonblocking(next)
+        }
+        return nil
+    }
+
+    private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
+        // Nobody is in the way of whoever lets everybody pass, but by X4: it need not be looked for.
+        let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
+        let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
+        guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
+            // What one keeps out all keep out that are like it.
+            if !holderGroups.isEmpty, !isPassed, contentions[holder.id] != nil {
+                holder.forEachRequiredLock { holderGroups[$0.resource]?.markNonblocking(holder.id) }
+            }
+            setContention(of: holder, nil)
+            if isPassed { leaveResourceContentions(holder) } else { markNonblocking(holder) }
+            return
+        }
+        requestIdentity(holder.id, &effects)
+        // Y1, Y7; and one who is held back by X4 alone contests nothing.
+        guard holder.isBounded, !holder.isFullySuspended else { return markNonblocking(holder) }
+        if contentions[holder.id] != nil {
+            contentions[holder.id]?.blockedClaim = blockedClaim
+        } else {
+            begin(contention: holder, by: blockedClaim)
+        }
+        // Y3.
+        if holder.onlyReads, holder.nature == .handle, parties[holder.id]?.programClass == .background {
+            suspend(holder.id, .yielded, &effects)
+        }
+    }
+
+    private mutating func begin(contention holder: Claim, by blockedClaim: ClaimID?) {
+        // Y2, Y7.
+        let firstObservation = holder.nature == .handle ? now + bounds.firstObservationDelay : nil
+        var since = beginning(of: holder)
+        // Y11.
+        holder.forEachRequiredLock { lock in
+            if let full = resourceContentions[lock.resource]?.fullSince { since = min(since, full) }
+        }
+        let contention = Contention(
+            since: since, end: since + longestHold(of: holder), unchangedGrace: now + bounds.unchangedGrace,
+            blockedClaim: blockedClaim,
+            nextObservation: firstObservation, lastChange: now)
+        setContention(of: holder, contention)
+        rearm(holder.id)
+    }
+
+    private func longestHold(of holder: Claim) -> TimeSpan {
+        // Y10.
+        if holder.accessPattern.contains(.locks) { return min(bounds.idle, bounds.hold) }
+        return holder.isAware ? bounds.holdAware : bounds.hold
+    }
+
+    /// X6, Y10: who waited for it because of what it does may not have to any more, and who still does waits for a shorter time.
+    mutating func noteLock(of id: ClaimID) {
+        guard let claim = claims[id], claim.nature == .handle, !claim.accessPattern.contains(.locks) else {
+            return
+        }
+        let isLast = uncountHold(claim)
+        claims[id]?.accessPattern.insert(.locks)
+        regroup(id)
+        if claim.isHeld {
+            if let changed = claims[id] { _ = countHold(changed) }
+            if var contention = contentions[id], let holder = claims[id] {
+                contention.end = contention.since + longestHold(of: holder)
+                contentions[id] = contention
+                rearm(id)
+            }
+            contentionToReview.append(id)
+        } else {
+            grantCandidates.append(id)
+            addContendedToReview(by: claim)
+        }
+        // D2: what it holds, or waits for, may hold up fewer than before.
+        if claim.isHeld, isLast || !claim.isCountedHold, let party = parties[id] {
+            addRelativesToCandidates(of: party)
+        }
+        addAllDependencyTargets()
+        releaseWatchers(of: id)
+    }
+
+    /// Of very many that are contested, each that its program has made while others waited has the time of the first one already.
+    private static let lookedAtForBeginning = 64
+
+    /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
+    /// that always has a file open by the next handle before it closes the last would keep everybody else out for good.
+    private func beginning(of holder: Claim) -> Instant {
+        let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
+        guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
+        var since = now
+        let take = { (id: ClaimID) in
+            guard let contention = contentions[id], contention.since < since, let other = claims[id],
+                other.isAware == holder.isAware, holder.overlaps(with: other),
+                holder.within.contains(id) || areOfOneProgram(other, holder)
+            else { return }
+            since = contention.since
+        }
+        if let party = parties[holder.id], holderFamilies.hasOthers(than: holder.id, of: party) {
+            holder.forEachRequiredLock {
+                resourceContentions[$0.resource]?.contended.forEachOfLast(Self.lookedAtForBeginning, take)
+            }
+        }
+        holder.within.forEach(take)
+        return since
+    }
+
+    /// One who waits and in whose way this holder stands; the present one as long as it will do.
+    private func blockedClaim(of holder: Claim) -> ClaimID? {
+        if let present = contentions[holder.id]?.blockedClaim, let claim = claims[present], !claim.isHeld,
+            isBlocker(holder, of: claim)
+        {
+            return present
+        }
+        if let newcomer = newWaiters[holder.id], let claim = claims[newcomer], !claim.isHeld,
+            isBlocker(holder, of: claim)
+        {
+            return newcomer
+        }
+        return holder.firstOfRequiredLocks { lock in
+            // Y11.
+            if !holderGroups.isEmpty, holderGroups[lock.resource] != nil, holder.isBounded,
+                contentions[holder.id] == nil,
+                !hasRoom(at: lock.resource)
+            {
+                return nil
+            }
+            return blockedClaim(of: holder, at: lock)
+        }
+    }
+
+    private func blockedClaim(of holder: Claim, at lock: RequiredLock) -> ClaimID? {
+        guard let waiting = lockQueues[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
+        if !holderGroups.isEmpty, holderGroups[lock.resource]?.isNonblocking(holder.id) ?? false {
+            return nil
+        }
+        let isKeptOut = { (id: ClaimID, isWrite: Bool) in
+            claims[id].map {
+                isBlocker(holder: holder.id, asWriter: lock.isWrite, of: $0, asWriter: isWrite)
+            } ?? false
+        }
+        // Each of very many holders is to have another one: few have to look again when that one goes.
+        return waiting.writers.someStranger(of: holder.partyNumber, seed: holder.id) { isKeptOut($0, true) }
+            ?? (lock.isWrite
+                ? waiting.readers.someStranger(of: holder.partyNumber, seed: holder.id) {
+                    isKeptOut($0, false)
+                }
+                : nil)
+    }
+
+    /// Whether a holder stands in the way of a waiting claim anywhere.
+    func isBlocker(_ holder: Claim, of claim: Claim) -> Bool {
+        claim.firstOfRequiredLocks { lock in
+            guard let isWriting = holder.isWriting(lock.resource), isWriting || lock.isWrite,
+                isBlocker(holder: holder.id, asWriter: isWriting, of: claim, asWriter: lock.isWrite)
+            else { return nil }
+            return true
+        } ?? false
+    }
+}
+
+/// What is seen of contested holders, and what follows.
+extension Arbiter {
+    mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
+        // Q4: without a contest there is nothing to yield to.
+        guard var contention = contentions[id], let claim = claims[id] else { return }
+        if let seen = contention.seen, seen != observation { contention.lastChange = now }
+        contention.seen = observation
+        contentions[id] = contention
+        let still = now.since(contention.lastChange)
+        switch observation {
+        // Y3.
+        case .clean:
+            claims[id]?.isClean = true
+            suspend(id, .yielded, &effects)
+        case .atEnd: suspend(id, .yielded, &effects)
+        // Y9.
+        case .unchanged(let position):
+            if still >= bounds.idle {
+                claims[id]?.isClean = true
+                suspend(id, .yielded, &effects)
+            } else if claim.suspension == nil {
+                suspendForReaders(id, hasRead: position > 0, &effects)
+            }
+        // Y4.
+        case .atEndUnconfirmed: if still >= bounds.readerIdle { suspend(id, .yielded, &effects) }
+        case .reading: if still >= bounds.readerIdle { suspend(id, .readerStalled, &effects) }
+        // Y5.
+        case .emptied: break
+        case .dirty: if still >= bounds.idle, claim.suspension == nil { suspend(id, .idle, &effects) }
+        }
+    }
+
+    /// Y9: at once or later, when it is looked at once more (Y2).
+    private mutating func suspendForReaders(_ id: ClaimID, hasRead: Bool, _ effects: inout [Effect]) {
+        guard let contention = contentions[id] else { return }
+        if hasRead || now >= contention.unchangedGrace { return suspend(id, .unchanged, &effects) }
+        guard let next = contention.nextObservation, contention.unchangedGrace < next else { return }
+        contentions[id]?.nextObservation = contention.unchangedGrace
+        rearm(id)
+    }
+
+    /// Lets others pass, and looks again at those who watched and at the contest.
+    mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
+        guard let entry = claims.index(forKey: id) else { return }
+        // Y8. (No claim comes or goes below, so the place stays.)
+        let present = claims.values[entry].suspension
+        guard present.map({ $0.isForReaders && !suspension.isForReaders }) ?? true else { return }
+        let former = claims.values[entry]
+        let isLast = uncountHold(former) || !former.isCountedHold
+        claims.values[entry].suspension = suspension
+        tellBeforeSuspension(of: claims.values[entry], &effects)
+        if claims.values[entry].isFullySuspended { setContention(of: former, nil) }
+        regroup(id)
+        if isLast, let party = parties[id] { addRelativesToCandidates(of: party) }
+        effects.append(.suspend(id, suspension))
+        releaseWatchers(of: id)
+        contentionToReview.append(id)
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
+final class CycleFinder {
+    /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
+    struct CycleEdge {
+        let waiting: ClaimID
+        var holder: ClaimID?
+        var claims: [ClaimID] { [waiting] + (holder.map { [$0] } ?? []) }
+    }
+    typealias Cycle = [CycleEdge]
+
+    struct Successor {
+        let claim: ClaimID
+        let holder: ClaimID?
+    }
+
+    let claims: Set<ClaimID>
+    private let graph: WaitForGraphView
+    private var arbiter: Arbiter { graph.arbiter }
+    /// Of those claims the ones that wait for a thing, in the order of their numbers.
+    private var waiting: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
+    /// Of those claims the ones on which something hangs that claims of one kin hold.
+    private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
+
+    init(among claims: Set<ClaimID>, on graph: WaitForGraphView) {
+        self.claims = claims
+        self.graph = graph
+    }
+
+    /// D2: through the lowest claim that is in one.
+    func first() -> Cycle? {
+        var components = StronglyConnectedComponents<ClaimID>()
+        for id in claims {
+            let isComplete = components.explore(id, while: { !graph.isSpent }) {
+                successors(of: $0).map(\.claim)
+            }
+            if !isComplete { return nil }
+        }
+        return components.cyclicNodes.min().flatMap { cycle(through: $0) }
+    }
+
+    /// Depth first, lower numbers first.
+    func cycle(through start: ClaimID) -> Cycle? {
+        var path: Cycle = [CycleEdge(waiting: start)]
+        var unexplored = [successors(of: start)]
+        var visited: Set<ClaimID> = []
+        while let top = unexplored.indices.last {
+            guard let next = unexplored[top].popLast() else {
+                unexplored.removeLast()
+                path.removeLast()
+                continue
+            }
+            path[top].holder = next.holder
+            if next.claim == start { return path }
+            guard visited.insert(next.claim).inserted else { continue }
+            path.append(CycleEdge(waiting: next.claim))
+            unexplored.append(successors(of: next.claim))
+        }
+        return nil
+    }
+
+    /// Those for whom a claim waits, each with the holder in between, if there is one.
+    private struct Found {
+        var holders: [ClaimID: ClaimID?] = [:]
+
+        /// One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
+        mutating func note(_ next: ClaimID, _ holder: ClaimID?) {
+            guard let present = holders[next] else { return holders[next] = .some(holder) }
+            if let known = present, holder.map({ $0 < known }) ?? true { holders[next] = .some(holder) }
+        }
+    }
+
+    /// Those a claim waits for, the lowest number last.
+    func successors(of id: ClaimID) -> [Successor] {
+        guard let claim = arbiter.claims[id], graph.take(1) else { return [] }
+        var found = Found()
+        for answerer in arbiter.claimsAnswering(for: claim) where claims.contains(answerer.waiting) {
+            found.note(answerer.waiting, answerer.holder)
+        }
+        if claim.nature != .pendingSave {
+            var blockingAnalysis = BlockingAnalysis(by: arbiter.parties[id])
+            claim.forEachRequiredLock { lock in
+                noteHeld(by: claim, at: lock, &found)
+                noteWaiting(before: claim, at: lock, &blockingAnalysis, &found)
+            }
+        }
+        return found.holders.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
+    }
+
+    /// Waiting claims on which holders hang that stand in the way of a claim (D1, G4, X4).
+    private func noteHeld(by claim: Claim, at lock: RequiredLock, _ found: inout Found) {
+        for holding in graph.holdings(of: lock.resource).all
+        where (holding.partyKey.partyNumber == 0 || holding.partyKey.partyNumber != claim.partyNumber)
+            && graph.take(1)
+        {
+            let keepsOut = { (group: HolderGroups.HolderGroup) in
+                (group.kind.isWrite || lock.isWrite) && self.graph.take(1)
+                    && (self.arbiter.claims[group.first].map {
+                        self.arbiter.isBlockingHolder($0, of: claim, at: lock)
+                    } ?? false)
+            }
+            let groups = holding.groups.filter(keepsOut)
+            guard let lowest = groups.map(\.first).min() else { continue }
+            for id in targetsOfAllThreads(holding.partyKey) where graph.take(1) { found.note(id, lowest) }
+            var blockingHold = holding
+            blockingHold.groups = groups
+            for hung in graph.waitersOfProcess(of: blockingHold) where claims.contains(hung.waiting) {
+                found.note(hung.waiting, hung.holder)
+            }
+        }
+        for id in graph.outer(at: lock.resource) where graph.take(1) {
+            guard let holder = arbiter.claims[id], let isWrite = holder.isWriting(lock.resource),
+                isWrite || lock.isWrite, arbiter.isBlockingHolder(holder, of: claim, at: lock)
+            else { continue }
+            for inner in arbiter.nestedWaiters[id] ?? [] where claims.contains(inner) && graph.take(1) {
+                if let waiting = arbiter.claims[inner], arbiter.depends(holder, on: waiting) {
+                    found.note(inner, id)
+                }
+            }
+        }
+    }
+
+    /// Those who wait and stand in the way of a claim (Q1, Q3, D3), if they are known.
+    private func noteWaiting(
+        before claim: Claim, at lock: RequiredLock, _ blockingAnalysis: inout BlockingAnalysis,
+        _ found: inout Found
+    ) {
+        guard claim.nature != .nameChange, !claim.overtakes else { return }
+        let waiting = waiters(at: lock.resource)
+        for queue in [waiting.writers, lock.isWrite ? waiting.readers : []] {
+            for id in queue {
+                guard id < claim.id, graph.take(1) else { break }
+                guard arbiter.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis),
+                    arbiter.claims[id]?.isIdentified ?? false
+                else { continue }
+                found.note(id, nil)
+            }
+        }
+    }
+
+    private func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
+        if let known = waiting[resource] { return known }
+        let all = graph.waiters(at: resource)
+        guard graph.mayTake((all.writers.count + all.readers.count) / 8) else { return ([], []) }
+        let found = (all.writers.filter(claims.contains), all.readers.filter(claims.contains))
+        waiting[resource] = found
+        return found
+    }
+
+    private func targetsOfAllThreads(_ partyKey: HolderGroups.PartyKey) -> [ClaimID] {
+        if let known = targetsOfAllThreads[partyKey] { return known }
+        let all = graph.dependencyTargetsOfAllThreads(of: partyKey)
+        guard graph.mayTake(all.count / 8) else { return [] }
+        let found = all.filter(claims.contains)
+        targetsOfAllThreads[partyKey] = found
+        return found
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What a search for cycles leaves to the next one, if it could not look at all (D5).
+struct CycleSearchBacklog: Sendable {
+    /// Where the next search begins: with which user, and of each user with which claim.
+    struct StartingPoint: Sendable {
+        fileprivate(set) var user: CycleScheduler.User?
+        fileprivate(set) var claims: [CycleScheduler.User: ClaimID] = [:]
+    }
+
+    fileprivate(set) var small = StartingPoint()
+    fileprivate(set) var large = StartingPoint()
+    /// The claims that need more steps than each claim has at first.
+    fileprivate(set) var unfinished: Set<ClaimID> = []
+}
+
+/// Goes from one claim on which something hangs to the next (D5).
+///
+/// Each has so many steps at first, and a quarter of all steps is left to the claims that need more. Users take turns in both, so the
+/// claims of one user do not keep another user's from being looked at. What is found is kept, though not all were looked at.
+struct CycleScheduler {
+    /// -1 if the user is not known.
+    typealias User = Int64
+
+    private struct SearchTask {
+        let user: User
+        let claim: ClaimID
+    }
+
+    /// What was looked at before.
+    private struct Surveys {
+        var common: CycleCandidateSearch
+        /// Of users whose claims need more. What was left half-way counts as looked at, and must not for another user's claims.
+        var own: [User: CycleCandidateSearch] = [:]
+    }
+
+    private let graph: WaitForGraphView
+    private var found: [CycleFinder.Cycle] = []
+    private(set) var backlog: CycleSearchBacklog
+    private(set) var isComplete = false
+
+    init(on graph: WaitForGraphView, after backlog: CycleSearchBacklog) {
+        self.graph = graph
+        self.backlog = backlog
+    }
+
+    /// D2: of those that were found, the one through the lowest claim first.
+    var cycles: [CycleFinder.Cycle] { found.sorted { $0[0].waiting < $1[0].waiting } }
+
+    mutating func search(from roots: Set<ClaimID>) {
+        guard graph.mayTake(roots.count / 16) else { return }
+        backlog.unfinished.formIntersection(roots)
+        var small = inTurn(roots.subtracting(backlog.unfinished), from: backlog.small)[...]
+        var surveys = Surveys(common: CycleCandidateSearch(on: graph))
+        searchSmall(&small, &surveys, leaving: graph.left / 4)
+        searchLarge()
+        searchSmall(&small, &surveys, leaving: 0)
+        backlog.small = place(before: small)
+        isComplete = small.isEmpty && backlog.unfinished.isEmpty
+        if isComplete { backlog = CycleSearchBacklog() }
+    }
+
+    /// Looks at claims in turn, until so many steps are left.
+    private mutating func searchSmall(
+        _ tasks: inout ArraySlice<SearchTask>, _ surveys: inout Surveys, leaving reserve: Int
+    ) {
+        let most = graph.arbiter.limits.stepsPerRoot
+        while let task = tasks.first, graph.left > reserve {
+            let before = graph.steps
+            graph.allow(most)
+            if !explore(in: task, &surveys) {
+                // One that did not have all its steps is the first in the next search.
+                if graph.steps - before < most { return }
+                backlog.unfinished.insert(task.claim)
+            }
+            tasks.removeFirst()
+        }
+    }
+
+    private mutating func explore(in task: SearchTask, _ surveys: inout Surveys) -> Bool {
+        guard var candidateSearch = surveys.own.removeValue(forKey: task.user) else {
+            if explore(from: task.claim, &surveys.common) { return true }
+            surveys.own[task.user] = surveys.common
+            surveys.common = CycleCandidateSearch(on: graph)
+            return false
+        }
+        defer { surveys.own[task.user] = candidateSearch }
+        return explore(from: task.claim, &candidateSearch)
+    }
+
+    /// Each user but the last has half of what is left. In the next search another user is the first.
+    private mutating func searchLarge() {
+        let users = byUser(backlog.unfinished, from: backlog.large)
+        if users.isEmpty || graph.left <= 0 { return }
+        var place = CycleSearchBacklog.StartingPoint(user: users.dropFirst().first?.user)
+        for (index, (user, claims)) in users.enumerated() {
+            let share = index < users.count - 1 ? graph.left / 2 : graph.left
+            place.claims[user] = share > 0 ? searchLarge(claims, taking: share) : claims.first
+        }
+        backlog.large = place
+    }
+
+    /// Returns with which of these the next search begins.
+    private mutating func searchLarge(_ claims: [ClaimID], taking share: Int) -> ClaimID? {
+        graph.allow(share)
+        var candidateSearch = CycleCandidateSearch(on: graph)
+        for (index, claim) in claims.enumerated() {
+            if explore(from: claim, &candidateSearch) {
+                backlog.unfinished.remove(claim)
+                continue
+            }
+            // One that was the first, and had no little share, has its next turn after the others.
+            let isOver = index == 0 && share > graph.arbiter.limits.stepsPerRoot
+            return isOver ? claims.dropFirst().first : claim
+        }
+        return nil
+    }
+
+    /// Returns whether all was looked at that is reached from a claim.
+    private mutating func explore(from root: ClaimID, _ candidateSearch: inout CycleCandidateSearch) -> Bool {
+        let (sets, isComplete) = candidateSearch.candidates(from: root)
+        for claims in sets {
+            if let cycle = CycleFinder(among: claims, on: graph).first() { found.append(cycle) }
+        }
+        return isComplete && !graph.isSpent
+    }
+
+    /// The first claim of each user, then the second of each, and so on.
+    private func inTurn(_ claims: Set<ClaimID>, from place: CycleSearchBacklog.StartingPoint) -> [SearchTask]
+    {
+        var tasks: [SearchTask] = []
+        var (users, round) = (byUser(claims, from: place), 0)
+        while !users.isEmpty {
+            tasks += users.map { SearchTask(user: $0.user, claim: $0.claims[round]) }
+            round += 1
+            users.removeAll { $0.claims.count == round }
+        }
+        return tasks
+    }
+
+    private func place(before tasks: ArraySlice<SearchTask>) -> CycleSearchBacklog.StartingPoint {
+        var place = CycleSearchBacklog.StartingPoint(user: tasks.first?.user)
+        for task in tasks.reversed() { place.claims[task.user] = task.claim }
+        return place
+    }
+
+    private func byUser(
+        _ claims: Set<ClaimID>, from place: CycleSearchBacklog.StartingPoint
+    ) -> [(user: User, claims: [ClaimID])] {
+        if claims.isEmpty { return [] }
+        let sorted = Dictionary(grouping: claims.sorted()) { claim in
+            graph.arbiter.parties[claim]?.user.map { User($0) } ?? -1
+        }
+        return sorted.keys.sorted().beginning(with: place.user).map { user in
+            (user, (sorted[user] ?? []).beginning(with: place.claims[user]))
+        }
+    }
+}
+
+extension Array where Element: Comparable {
+    /// Of a sorted array the elements from one on, and then those before it.
+    fileprivate func beginning(with start: Element?) -> Self {
+        let first = start.flatMap { start in firstIndex { $0 >= start } } ?? 0
+        return Array(self[first...] + self[..<first])
+    }
+}

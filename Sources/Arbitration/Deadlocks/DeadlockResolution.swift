@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+public import Coordination
+
+/// How cycles of claims are found, and what is done about them.
+extension Arbiter {
+    /// D2: looks at those through whom a new cycle may lead, and does something about each that is found.
+    mutating func searchForCycles(_ effects: inout [Effect]) {
+        if canRunDeferredSearch { (cycleSchedule.isSearching, cycleSchedule.due) = (true, nil) }
+        let round = Set(cycleCandidates)
+        workCounter.add(cycleCandidates.count)
+        cycleCandidates.removeAll(keepingCapacity: true)
+        guard maySearch else {
+            cycleSchedule.isSearching = false
+            return deferCandidates()
+        }
+        let isAll = cycleSchedule.isSearching
+        for id in round where claims[id].map(isDependencyTarget) ?? false { dependencyTargets.insert(id) }
+        if cycleSchedule.isBehind { rebuildDependencyTargets() }
+        let roots = mayBeCycles ? (isAll ? dependencyTargets : roots(of: round)) : []
+        if isAll, roots.isEmpty { cycleSchedule.backlog = CycleSearchBacklog() }
+        guard !roots.isEmpty else { return cycleSchedule.isSearching = false }
+        let (cycles, isComplete) = hunt(from: roots, isAll: isAll)
+        guard let cycle = cycles.first else {
+            cycleSchedule.isSearching = false
+            return isComplete ? () : deferSearch()
+        }
+        // There may be more than one; and what is done about one may end another.
+        cycleCandidates += isAll ? cycle.map(\.waiting) : Array(round)
+        resolve(cycle, &effects)
+        if !isComplete { resolve(cycles.dropFirst(), apartFrom: cycle, &effects) }
+    }
+
+    /// The cycles that are found, and whether all was looked at.
+    private mutating func hunt(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
+        let graph = WaitForGraphView(self, most: limits.steps - cycleSchedule.steps)
+        // D5: where the search among all goes on, a search among a few does not change.
+        var hunt = CycleScheduler(on: graph, after: isAll ? cycleSchedule.backlog : CycleSearchBacklog())
+        hunt.search(from: roots)
+        cycleSchedule.steps += graph.steps
+        workCounter.add(graph.steps)
+        if isAll { cycleSchedule.backlog = hunt.backlog }
+        return (hunt.cycles, hunt.isComplete)
+    }
+
+    /// D5: where not all can be looked at, these would be found again only when their turn comes again, and then there may be another
+    /// one with a lower number.
+    private mutating func resolve(
+        _ cycles: ArraySlice<CycleFinder.Cycle>, apartFrom first: CycleFinder.Cycle, _ effects: inout [Effect]
+    ) {
+        var concerned = Set(first.flatMap(\.claims))
+        var left = limits.steps
+        for cycle in cycles where concerned.isDisjoint(with: cycle.flatMap(\.claims)) {
+            guard let present = present(cycle, &left), concerned.isDisjoint(with: present.flatMap(\.claims))
+            else { continue }
+            concerned.formUnion(present.flatMap(\.claims))
+            resolve(present, &effects)
+        }
+    }
+
+    /// What there still is of a cycle: what was done about others may have ended it.
+    private func present(_ cycle: CycleFinder.Cycle, _ left: inout Int) -> CycleFinder.Cycle? {
+        let graph = WaitForGraphView(self, most: left)
+        defer { left -= graph.steps }
+        return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
+    }
+
+    /// D2: whether there is anything but queues to wait for: those lead to earlier claims alone.
+    private var mayBeCycles: Bool {
+        !answering.isEmpty || !nestedWaiters.isEmpty || !dependencyTargets.isEmpty
+    }
+
+    /// Where to begin, if a cycle may lead through these: a cycle leads through one on whom a holder hangs.
+    ///
+    /// One on whom none hangs, and behind whom none waits who is known, is waited for by none. Through others the cycle leads
+    /// through one of those, too; and a claim that has gone may have let others be held up by way of it.
+    private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
+        let isElsewhere = round.contains { id in
+            !dependencyTargets.contains(id)
+                && (claims[id].map { $0.isHeld || isWaitedForInQueue($0) } ?? true)
+        }
+        return isElsewhere ? dependencyTargets : round.intersection(dependencyTargets)
+    }
+
+    private func isWaitedForInQueue(_ claim: Claim) -> Bool {
+        claim.firstOfRequiredLocks { lock in
+            guard let waiting = lockQueues[lock.resource]?.waiting else { return nil }
+            let isOne = waiting.writers.hasKnown(after: claim.id) || waiting.readers.hasKnown(after: claim.id)
+            return isOne ? true : nil
+        } ?? false
+    }
+
+    /// D2: waiting claims on which a claim hangs that has just become held, or known.
+    mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
+        guard mayAddCandidates(upTo: waiterFamilies.countOfCounterparts(of: party)) else { return }
+        waiterFamilies.forEachCounterpart(of: party) { cycleCandidates.append($0) }
+    }
+
+    /// D2: claims whose program's hold on others has changed.
+    mutating func addRelativesToCandidates(of party: Party) {
+        guard mayAddCandidates(upTo: waiterFamilies.countOfRelatives(of: party)) else { return }
+        waiterFamilies.forEachRelative(of: party) { cycleCandidates.append($0) }
+    }
+
+    /// D2: all on whom anything hangs: whom a claim holds up by way of others may have changed far from here.
+    mutating func addAllDependencyTargets() {
+        if mayAddCandidates(upTo: dependencyTargets.count) { cycleCandidates += dependencyTargets }
+    }
+
+    /// D2, Q3: who was held up by way of this claim, which waits no longer, may stand in somebody's way now.
+    mutating func addOvertakersToCandidates(of claim: Claim) {
+        // No longer waiting itself, it has all be looked at on whom anything hangs.
+        if mayBeCycles, mayAddCandidates(upTo: 1) { cycleCandidates.append(claim.id) }
+    }
+
+    /// D5: whether so many are noted one by one; otherwise all are looked at when cycles are looked for next.
+    private mutating func mayAddCandidates(upTo count: Int) -> Bool {
+        if count == 0 { return false }
+        if maySearch {
+            cycleSchedule.steps += count / 16
+            return true
+        }
+        deferCandidates()
+        return false
+    }
+
+    private mutating func deferCandidates() {
+        cycleSchedule.isBehind = true
+        deferSearch()
+    }
+
+    /// Finds out anew on whom anything hangs.
+    private mutating func rebuildDependencyTargets() {
+        cycleSchedule.isBehind = false
+        cycleSchedule.steps += min(waits.count, 8 * limits.steps) / 16
+        dependencyTargets = Set(waits.keys.filter { id in claims[id].map(isDependencyTarget) ?? false })
+    }
+
+    /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
+    private func isDependencyTarget(_ claim: Claim) -> Bool {
+        if claim.isHeld { return false }
+        if !claim.within.isEmpty || claim.answering != nil { return true }
+        return parties[claim.id].map { holderFamilies.hasCounterpart(of: $0) } ?? false
+    }
+
+    /// D2: through the lowest claim that is in one.
+    func firstCycle() -> CycleFinder.Cycle? {
+        CycleFinder(among: Set(waits.keys), on: WaitForGraphView(self, most: .max)).first()
+    }
+
+    /// D3, D4.
+    private mutating func resolve(_ cycle: CycleFinder.Cycle, _ effects: inout [Effect]) {
+        let waiting = cycle.compactMap { claims[$0.waiting] }
+        let tell = { (resolution: Deadlock.Resolution, claim: ClaimID) in
+            Effect.deadlock(Deadlock(cycle: cycle.flatMap(\.claims), resolution, claim))
+        }
+        if let claim = waiting.filter(isHeldBackByQueueAlone).min(by: { $0.id < $1.id }) {
+            effects.append(tell(.overtakes, claim.id))
+            claims[claim.id]?.overtakes = true
+            grantCandidates.append(claim.id)
+        } else if let holder = cycle.compactMap({ $0.holder.flatMap { claims[$0] } })
+            .filter({ $0.nature == .handle && !$0.isFullySuspended }).min(by: Self.isPreferredVictim)
+        {
+            effects.append(tell(.suspends, holder.id))
+            suspend(holder.id, .deadlocked, &effects)
+        } else if let claim = waiting.filter(\.isAware).max(by: { $0.id < $1.id }) {
+            effects.append(tell(.refuses, claim.id))
+            refuse(claim, .deadlock, &effects)
+        } else if let claim = waiting.max(by: { $0.id < $1.id }) {
+            effects.append(tell(.proceeds, claim.id))
+            grant(claim, basis: .proceeded, &effects)
+        }
+    }
+
+    private func isHeldBackByQueueAlone(_ claim: Claim) -> Bool {
+        guard !claim.overtakes, waits[claim.id]?.watched != nil, claim.nature != .nameChange else {
+            return false
+        }
+        return claim.firstOfRequiredLocks { lock in
+            lockQueues[lock.resource].flatMap { holder(in: $0, keepingOut: claim, lock) }
+        } == nil
+    }
+
+    private static func isPreferredVictim(_ one: Claim, _ other: Claim) -> Bool {
+        one.onlyReads == other.onlyReads ? one.id < other.id : one.onlyReads
+    }
+
+    /// D1: whether a held claim cannot end before a waiting one has.
+    func depends(_ holder: Claim, on claim: Claim) -> Bool {
+        guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
+        else {
+            return false
+        }
+        if claim.within.contains(holder.id) { return true }
+        guard areOfOneProgram(holder, claim), let party = parties[holder.id], let other = parties[claim.id]
+        else {
+            return false
+        }
+        return
+            !(party.process == other.process && party.thread != 0 && other.thread != 0
+            && party.thread != other.thread)
+    }
+
+    /// D1: waiting claims made to give the answers that a claim waits for, or made within such a claim.
+    func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
+        if answering.isEmpty || registry.consultations[claim.id] == nil { return [] }
+        var found: [(waiting: ClaimID, holder: ClaimID?)] = []
+        for id in openQuestions(for: claim.id).flatMap({ answering[$0.id] ?? [] }) {
+            guard let answerer = claims[id], answerer.isIdentified else { continue }
+            if !answerer.isHeld { found.append((id, nil)) }
+            // Its program may well do other things meanwhile, so nothing else hangs on the answer.
+            for inner in nestedWaiters[id] ?? [] where claims[inner]?.isIdentified ?? false {
+                found.append((inner, id))
+            }
+        }
+        return found
+    }
+
+    /// The waiting claims on which a held one hangs, in the order of their numbers.
+    public func waited(by holder: ClaimID) -> [ClaimID] {
+        guard let claim = claims[holder], claim.isHeld else { return [] }
+        var found = Set(nestedWaiters[holder] ?? [])
+        if let party = parties[holder] { waiterFamilies.forEachCounterpart(of: party) { found.insert($0) } }
+        return found.filter { claims[$0].map { depends(claim, on: $0) } ?? false }.sorted()
+    }
+}
+
+extension Arbiter {
+    func isBlockingHolder(_ holder: Claim, of claim: Claim, at lock: RequiredLock) -> Bool {
+        guard let isWriting = holder.isWriting(lock.resource), holder.id != claim.id else { return false }
+        if claim.nature == .nameChange {
+            return holder.nature == .aware && keepsOut(holder, claim, asWriter: lock.isWrite)
+        }
+        return isBlocker(holder: holder.id, asWriter: isWriting, of: claim, asWriter: lock.isWrite)
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Finds who can reach each other in a graph, looking at each node once (Tarjan's algorithm).
+///
+/// Without recursion: a chain of those who wait may be very long.
+struct StronglyConnectedComponents<Node: Hashable> {
+    /// When a node was found, and the first that it leads back to.
+    private struct Mark {
+        let number: Int
+        var least: Int
+        var isPending = true
+        var leadsToItself = false
+    }
+
+    private var marks: [Node: Mark] = [:]
+    private var pending: [Node] = []
+    /// Those who are in cycles with each other, without those who were not looked at to the end.
+    private(set) var cyclic: [[Node]] = []
+    var cyclicNodes: [Node] { cyclic.flatMap { $0 } }
+
+    /// Takes away what was found since this was done last.
+    mutating func takeCyclic() -> [[Node]] {
+        defer { cyclic = [] }
+        return cyclic
+    }
+
+    /// Goes on from a node, depth first. Returns whether it came to an end; if not, who is on the way there is looked at no more.
+    mutating func explore(_ root: Node, while mayGoOn: () -> Bool, _ successors: (Node) -> [Node]) -> Bool {
+        if marks[root] != nil { return true }
+        var path = [(node: root, next: open(root, successors))]
+        while let top = path.indices.last {
+            guard mayGoOn() else {
+                for node in pending { marks[node]?.isPending = false }
+                pending = []
+                return false
+            }
+            guard let next = path[top].next.popLast() else {
+                let node = path.removeLast().node
+                close(node)
+                if let above = path.last?.node { note(above, leadsTo: marks[node]?.least) }
+                continue
+            }
+            if let known = marks[next] {
+                if known.isPending { note(path[top].node, leadsTo: known.number) }
+            } else {
+                path.append((next, open(next, successors)))
+            }
+        }
+        return true
+    }
+
+    private mutating func open(_ node: Node, _ successors: (Node) -> [Node]) -> [Node] {
+        marks[node] = Mark(number: marks.count, least: marks.count)
+        pending.append(node)
+        let next = successors(node)
+        // A component of one is a cycle only if it leads to itself.
+        if next.contains(node) { marks[node]?.leadsToItself = true }
+        return next
+    }
+
+    private mutating func note(_ node: Node, leadsTo number: Int?) {
+        guard let number, let entry = marks.index(forKey: node) else { return }
+        marks.values[entry].least = min(marks.values[entry].least, number)
+    }
+
+    /// If a node leads back to nothing earlier, what is pending since then is one component.
+    private mutating func close(_ node: Node) {
+        guard let mark = marks[node], mark.least == mark.number else { return }
+        var members: [Node] = []
+        while let member = pending.popLast() {
+            marks[member]?.isPending = false
+            members.append(member)
+            if member == node { break }
+        }
+        if members.count > 1 || mark.leadsToItself { cyclic.append(members) }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Who is held up by a party: whether it holds what a waiting claim waits for, or owes an answer for it, directly or in a
+/// chain of others that wait (Q3, P6).
+///
+/// What was found out about one is kept for the next, as long as nothing changes: in a queue of many each of whom waits for
+/// all before it, each would be gone through again for each behind it.
+struct BlockingAnalysis {
+    /// Claims of one thing, on the stakes they have in it.
+    private struct Sides {
+        var writers: [ClaimID] = []
+        var readers: [ClaimID] = []
+
+        /// Whether one matches whom a stake to write or to read meets.
+        func contains(metBy isWrite: Bool, where matches: (ClaimID) -> Bool) -> Bool {
+            writers.contains(where: matches) || (isWrite && readers.contains(where: matches))
+        }
+    }
+
+    private let party: Party?
+    private var known: [ClaimID: Bool] = [:]
+    /// What the party and its relatives hold.
+    private var theirs: [Resource: Sides] = [:]
+    /// Those found to be held up.
+    private var heldUp: [Resource: Sides] = [:]
+    private var queues = EarlierWaiters()
+
+    private var isPossible: Bool?
+
+    init(by party: Party?) { self.party = party }
+
+    /// Whether the party holds anything, or owes an answer.
+    mutating func arePossible(in arbiter: Arbiter) -> Bool {
+        if let isPossible { return isPossible }
+        let found =
+            party.map { arbiter.holderFamilies.hasRelative(of: $0) || arbiter.registry.owesAnyAnswer($0) }
+            ?? false
+        isPossible = found
+        return found
+    }
+
+    mutating func hold(up waiter: Claim, in arbiter: Arbiter) -> Bool {
+        guard let party else { return false }
+        if let known = known[waiter.id] { return known }
+        if holds(party, up: waiter, arbiter) { return note(waiter, true) }
+        var answer = false
+        // Each waits for earlier ones alone, so all that is asked about one is known by its turn.
+        for claim in chain(behind: waiter, arbiter).sorted(by: { $0.id < $1.id }) where known[claim.id] == nil
+        {
+            answer = note(claim, holds(party, up: claim, arbiter) || waitsForOneHeldUp(claim, arbiter))
+        }
+        return answer
+    }
+
+    private mutating func note(_ claim: Claim, _ isHeldUp: Bool) -> Bool {
+        known[claim.id] = isHeldUp
+        guard isHeldUp else { return false }
+        claim.forEachRequiredLock { lock in
+            if lock.isWrite {
+                heldUp[lock.resource, default: Sides()].writers.append(claim.id)
+            } else {
+                heldUp[lock.resource, default: Sides()].readers.append(claim.id)
+            }
+        }
+        return true
+    }
+
+    /// A waiting claim and all for whom it waits, and who wait themselves, but for those that are known.
+    private mutating func chain(behind waiter: Claim, _ arbiter: Arbiter) -> [Claim] {
+        var chain: [Claim] = []
+        var unexplored = [waiter]
+        while let next = unexplored.popLast() {
+            chain.append(next)
+            next.forEachRequiredLock { lock in
+                queues.takeNew(before: next, at: lock, in: arbiter) { earlier in
+                    guard !arbiter.areExempt(earlier, next) else { return false }
+                    unexplored.append(earlier)
+                    return true
+                }
+            }
+        }
+        return chain
+    }
+
+    private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
+        if heldUp.isEmpty { return false }
+        let found = claim.firstOfRequiredLocks { lock -> Bool? in
+            // Q5.
+            if arbiter.isOverlong(lock.resource) { return nil }
+            let isOne = { (id: ClaimID) in
+                id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
+            }
+            return heldUp[lock.resource]?.contains(metBy: lock.isWrite, where: isOne) == true ? true : nil
+        }
+        return found != nil
+    }
+
+    /// Whether the party holds what the claim itself waits for, or owes an answer for it.
+    private mutating func holds(_ party: Party, up claim: Claim, _ arbiter: Arbiter) -> Bool {
+        let found = claim.firstOfRequiredLocks { lock in
+            let isBlockingHolder = { (id: ClaimID) in
+                arbiter.claims[id].map { arbiter.keepsOut($0, claim, asWriter: lock.isWrite) } ?? false
+            }
+            return holdings(of: party, in: lock.resource, arbiter)
+                .contains(metBy: lock.isWrite, where: isBlockingHolder) ? true : nil
+        }
+        return found != nil || arbiter.registry.owes(party, to: claim.id)
+    }
+
+    private mutating func holdings(of party: Party, in resource: Resource, _ arbiter: Arbiter) -> Sides {
+        if let known = theirs[resource] { return known }
+        var found = Sides()
+        if let held = arbiter.lockQueues[resource]?.held {
+            let isTheirs = { (id: ClaimID) in arbiter.parties[id]?.isExempt(from: party) ?? false }
+            if let grouping = arbiter.holderGroups[resource] {
+                // Those that let all pass hold nobody up, and of those that are alike one will do.
+                for group in grouping.active where isTheirs(group.first) {
+                    if group.kind.isWrite {
+                        found.writers.append(group.first)
+                    } else {
+                        found.readers.append(group.first)
+                    }
+                }
+            } else {
+                found = Sides(writers: held.writers.filter(isTheirs), readers: held.readers.filter(isTheirs))
+            }
+        }
+        theirs[resource] = found
+        return found
+    }
+}
+
+/// Those who wait in the queues that a search comes through, each to be taken once.
+///
+/// Without it a long queue would be gone through once for each claim in it.
+struct EarlierWaiters {
+    private var taken: Set<ClaimID> = []
+    /// Those of each queue who were not taken yet, in the order of their numbers.
+    private var writers: [Resource: [ClaimID]] = [:]
+    private var readers: [Resource: [ClaimID]] = [:]
+
+    /// Offers the claims that wait before one and meet it on a stake; those for which the body is true are not
+    /// offered again.
+    mutating func takeNew(
+        before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
+    ) {
+        // Q5.
+        guard let waiting = arbiter.lockQueues[lock.resource]?.waiting, !waiting.isEmpty,
+            !arbiter.isOverlong(lock.resource)
+        else { return }
+        writers[lock.resource] = take(
+            from: writers[lock.resource] ?? Array(waiting.writers), before: claim.id, arbiter.claims, body)
+        guard lock.isWrite else { return }
+        readers[lock.resource] = take(
+            from: readers[lock.resource] ?? Array(waiting.readers), before: claim.id, arbiter.claims, body)
+    }
+
+    /// Returns those who are left.
+    private mutating func take(
+        from queue: [ClaimID], before id: ClaimID, _ claims: [ClaimID: Claim], _ body: (Claim) -> Bool
+    ) -> [ClaimID] {
+        var left: [ClaimID] = []
+        for (place, candidate) in queue.enumerated() {
+            guard candidate < id else {
+                left += queue[place...]
+                break
+            }
+            if taken.contains(candidate) { continue }
+            guard let earlier = claims[candidate], body(earlier) else {
+                left.append(candidate)
+                continue
+            }
+            taken.insert(candidate)
+        }
+        return left
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// A number for claims that are exempt from each other without further looking: those of one process with the same
+/// ancestors and purpose. Zero is nobody's.
+typealias PartyNumber = UInt32
+
+/// Claims in the order of their numbers.
+///
+/// The first is kept inline, so that a lone claim allocates nothing. The rest is in pieces of bounded length, so that a claim
+/// leaves from the middle of a long queue for the price of one piece; and a piece whose claims are all of one kin is passed
+/// over at once.
+struct ClaimQueue: Sequence, Sendable {
+    fileprivate struct Member: Sendable {
+        let id: ClaimID
+        var partyNumber: PartyNumber
+    }
+
+    fileprivate struct Chunk: Sendable {
+        static let most = 64
+
+        var members: [Member]
+        /// Whose all of them are, if they are of one kin.
+        private(set) var partyNumber: PartyNumber?
+
+        init(_ members: [Member]) {
+            self.members = members
+            updatePartyNumber()
+        }
+
+        mutating func updatePartyNumber() {
+            partyNumber = members.first?.partyNumber
+            for member in members where member.partyNumber != partyNumber {
+                partyNumber = nil
+                return
+            }
+        }
+
+        mutating func append(_ member: Member) {
+            if members.isEmpty {
+                partyNumber = member.partyNumber
+            } else if partyNumber != member.partyNumber {
+                partyNumber = nil
+            }
+            members.append(member)
+        }
+
+        /// Claims of unknown parties are no kin.
+        func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
+
+        /// How many have smaller numbers.
+        func place(of claim: ClaimID) -> Int {
+            var (low, high) = (0, members.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if members[middle].id < claim { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+    }
+
+    /// Behind how many members of which piece something is.
+    private struct Position {
+        var piece: Int
+        var offset: Int
+    }
+
+    private var head: Member?
+    /// None is empty.
+    private var rest: [Chunk] = []
+    private(set) var count = 0
+
+    var isEmpty: Bool { head == nil }
+    var first: ClaimID? { head?.id }
+    var last: ClaimID? { rest.last?.members.last?.id ?? head?.id }
+
+    struct Iterator: IteratorProtocol {
+        fileprivate let queue: ClaimQueue
+        private var piece = 0
+        private var offset = -1
+
+        fileprivate init(_ queue: ClaimQueue) { self.queue = queue }
+
+        mutating func next() -> ClaimID? {
+            if offset < 0 {
+                offset = 0
+                return queue.head?.id
+            }
+            guard piece < queue.rest.count else { return nil }
+            defer {
+                offset += 1
+                if offset == queue.rest[piece].members.count { (piece, offset) = (piece + 1, 0) }
+            }
+            return queue.rest[piece].members[offset].id
+        }
+    }
+
+    func makeIterator() -> Iterator { Iterator(self) }
+
+    /// Whether any has a smaller number.
+    func hasAny(before claim: ClaimID) -> Bool { head.map { $0.id < claim } ?? false }
+
+    /// The claims with smaller numbers than this one.
+    func before(_ claim: ClaimID) -> [ClaimID] {
+        var found: [ClaimID] = []
+        for id in self {
+            guard id < claim else { break }
+            found.append(id)
+        }
+        return found
+    }
+
+    /// The last with a smaller number.
+    func last(before claim: ClaimID) -> ClaimID? {
+        let position = position(of: claim)
+        if position.offset > 0 { return rest[position.piece].members[position.offset - 1].id }
+        if position.piece > 0 { return rest[position.piece - 1].members.last?.id }
+        return head.flatMap { $0.id < claim ? $0.id : nil }
+    }
+
+    /// Calls the body with the last so many, the last of all first.
+    func forEachOfLast(_ most: Int, _ body: (ClaimID) -> Void) {
+        var left = most
+        for piece in rest.reversed() {
+            for member in piece.members.reversed() {
+                guard left > 0 else { return }
+                left -= 1
+                body(member.id)
+            }
+        }
+        if left > 0, let head { body(head.id) }
+    }
+
+    /// Whether any with a greater number is of a kin at all.
+    func hasKnown(after claim: ClaimID) -> Bool {
+        let position = position(of: claim)
+        for piece in rest.indices.reversed() where piece >= position.piece {
+            if rest[piece].partyNumber == 0 { continue }
+            let offset = piece == position.piece ? position.offset : 0
+            if rest[piece].members[offset...].contains(where: { $0.id > claim && $0.partyNumber != 0 }) {
+                return true
+            }
+        }
+        return head.map { $0.id > claim && $0.partyNumber != 0 } ?? false
+    }
+
+    /// The last that matches of those that are not of a kin and, if a claim is given, are earlier.
+    ///
+    /// Threads of one program may be very many: they are passed over without being looked up.
+    func lastStranger(
+        of partyNumber: PartyNumber, before claim: ClaimID? = nil, where matches: (ClaimID) -> Bool
+    ) -> ClaimID? {
+        let end = claim.map(position) ?? Position(piece: rest.count, offset: 0)
+        return lastStranger(of: partyNumber, before: end, downTo: 0, matches)
+            ?? stranger(inHead: partyNumber, claim, matches)
+    }
+
+    /// Some that matches of those that are not of a kin and, if a claim is given, are earlier.
+    ///
+    /// Where it is looked for first depends on the seed: who looks for one of very many, each with a seed of its own, does not
+    /// look all at the same one. Then few have to look again when that one goes.
+    func someStranger(
+        of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
+        where matches: (ClaimID) -> Bool
+    ) -> ClaimID? {
+        let end = claim.map(position) ?? Position(piece: rest.count, offset: 0)
+        let hash = (seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 16
+        let pieces = end.piece + (end.offset > 0 ? 1 : 0)
+        guard pieces > 0 else { return stranger(inHead: partyNumber, claim, matches) }
+        let piece = Int(hash % UInt64(pieces))
+        let length = piece == end.piece ? end.offset : rest[piece].members.count
+        let start = Position(piece: piece, offset: Int((hash >> 24) % UInt64(length)) + 1)
+        return lastStranger(of: partyNumber, before: start, downTo: 0, matches)
+            ?? stranger(inHead: partyNumber, claim, matches)
+            ?? lastStranger(of: partyNumber, before: end, downTo: piece, matches)
+    }
+
+    private func stranger(inHead partyNumber: PartyNumber, _ claim: ClaimID?, _ matches: (ClaimID) -> Bool)
+        -> ClaimID?
+    {
+        guard let head, claim.map({ head.id < $0 }) ?? true,
+            head.partyNumber != partyNumber || partyNumber == 0
+        else { return nil }
+        return matches(head.id) ? head.id : nil
+    }
+
+    private func lastStranger(
+        of partyNumber: PartyNumber, before end: Position, downTo least: Int, _ matches: (ClaimID) -> Bool
+    ) -> ClaimID? {
+        var (index, offset) = (end.piece, end.offset)
+        while index >= least {
+            if offset > 0, !rest[index].isAll(of: partyNumber) {
+                let members = rest[index].members
+                for place in (0..<offset).reversed() {
+                    let member = members[place]
+                    if member.partyNumber == partyNumber, partyNumber != 0 { continue }
+                    if matches(member.id) { return member.id }
+                }
+            }
+            index -= 1
+            if index >= least { offset = rest[index].members.count }
+        }
+        return nil
+    }
+
+    /// The first that matches of those that are not of a kin.
+    func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
+        if let found = stranger(inHead: partyNumber, nil, matches) { return found }
+        for piece in rest where !piece.isAll(of: partyNumber) {
+            for member in piece.members where member.partyNumber != partyNumber || partyNumber == 0 {
+                if matches(member.id) { return member.id }
+            }
+        }
+        return nil
+    }
+
+    /// All that are not of a kin.
+    func strangers(of partyNumber: PartyNumber) -> [ClaimID] {
+        var found: [ClaimID] = []
+        _ = firstStranger(of: partyNumber) { id in
+            found.append(id)
+            return false
+        }
+        return found
+    }
+
+    mutating func insert(_ claim: ClaimID, _ partyNumber: PartyNumber) {
+        let new = Member(id: claim, partyNumber: partyNumber)
+        count += 1
+        guard let first = head else {
+            head = new
+            return
+        }
+        if claim < first.id {
+            head = new
+            return insertBehindHead(first)
+        }
+        insertBehindHead(new)
+    }
+
+    /// Notes whose a claim is.
+    mutating func name(_ claim: ClaimID, _ partyNumber: PartyNumber) {
+        if head?.id == claim {
+            head?.partyNumber = partyNumber
+            return
+        }
+        guard let found = find(claim) else { return }
+        rest[found.piece].members[found.offset].partyNumber = partyNumber
+        rest[found.piece].updatePartyNumber()
+    }
+
+    mutating func remove(_ claim: ClaimID) {
+        guard let first = head else { return }
+        if first.id == claim {
+            count -= 1
+            guard !rest.isEmpty else { return head = nil }
+            head = rest[0].members[0]
+            return remove(at: Position(piece: 0, offset: 0))
+        }
+        guard let found = find(claim) else { return }
+        count -= 1
+        remove(at: found)
+    }
+
+    private mutating func remove(at place: Position) {
+        if rest[place.piece].members.count == 1 {
+            rest.remove(at: place.piece)
+        } else {
+            rest[place.piece].members.remove(at: place.offset)
+            if rest[place.piece].partyNumber == nil { rest[place.piece].updatePartyNumber() }
+        }
+    }
+
+    private mutating func insertBehindHead(_ new: Member) {
+        let last = rest.count - 1
+        guard last >= 0 else { return rest.append(Chunk([new])) }
+        if let end = rest[last].members.last, end.id < new.id {
+            if rest[last].members.count < Chunk.most {
+                rest[last].append(new)
+            } else {
+                rest.append(Chunk([new]))
+            }
+            return
+        }
+        var place = position(of: new.id)
+        if rest[place.piece].members.count >= Chunk.most {
+            let half = Chunk.most / 2
+            let back = Chunk(Array(rest[place.piece].members[half...]))
+            rest[place.piece].members.removeLast(rest[place.piece].members.count - half)
+            rest.insert(back, at: place.piece + 1)
+            place = position(of: new.id)
+        }
+        rest[place.piece].members.insert(new, at: place.offset)
+        rest[place.piece].updatePartyNumber()
+    }
+
+    private func find(_ claim: ClaimID) -> Position? {
+        let place = position(of: claim)
+        guard place.piece < rest.count, place.offset < rest[place.piece].members.count,
+            rest[place.piece].members[place.offset].id == claim
+        else { return nil }
+        return place
+    }
+
+    /// Behind how many of the rest a claim is; before the beginning of a piece it is in that one, behind the end of all in none.
+    private func position(of claim: ClaimID) -> Position {
+        // Late claims are looked up most.
+        guard let last = last, last >= claim, !rest.isEmpty else {
+            return Position(piece: rest.count, offset: 0)
+        }
+        // The first piece that ends with this claim or behind it.
+        var (low, high) = (0, rest.count - 1)
+        while low < high {
+            let middle = (low + high) / 2
+            if let end = rest[middle].members.last, end.id < claim { low = middle + 1 } else { high = middle }
+        }
+        return Position(piece: low, offset: rest[low].place(of: claim))
+    }
+}

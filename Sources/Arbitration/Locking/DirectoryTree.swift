@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// The directories that were named, with what is asked of them most.
+///
+/// Files are not in it: whoever accesses or shows one says where it is. A parent that nobody has told of yet is
+/// taken for a root until it is placed itself.
+struct DirectoryTree: Sendable {
+    private struct DirectoryNode: Sendable {
+        var parent: ItemID?
+        var isPackage = false
+        /// The outermost package at or above it.
+        var outermostPackage: ItemID?
+        var directories: Set<ItemID> = []
+        /// How many presenters are of something below it (I7).
+        var presentersBelow = 0
+        /// Whether it goes as soon as nothing in it is known any more.
+        var isForgotten = false
+    }
+
+    private var nodes: [ItemID: DirectoryNode] = [:]
+    /// How many directories are packages.
+    private(set) var packages = 0
+
+    var isEmpty: Bool { nodes.isEmpty }
+    var count: Int { nodes.count }
+    var directories: [ItemID] { nodes.keys.sorted() }
+
+    func isDirectory(_ item: ItemID) -> Bool { !nodes.isEmpty && nodes[item] != nil }
+    func isPackage(_ item: ItemID) -> Bool { packages > 0 && nodes[item]?.isPackage ?? false }
+    /// Whether it is a directory in no package.
+    func isPlainDirectory(_ item: ItemID) -> Bool { nodes[item].map { $0.outermostPackage == nil } ?? false }
+    func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
+    func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
+
+    /// The directory an item is in: a directory's own knowledge comes before what was said of its place.
+    func parent(of item: ItemID, at place: Place) -> ItemID? {
+        if nodes.isEmpty { return place.directory }
+        guard let node = nodes[item] else { return place.directory }
+        return node.parent
+    }
+
+    /// The outermost package at or above an item (S2).
+    func outermostPackage(of item: ItemID, at place: Place) -> ItemID? {
+        if packages == 0 { return nil }
+        if let node = nodes[item] { return node.outermostPackage }
+        return place.directory.flatMap { nodes[$0]?.outermostPackage }
+    }
+
+    /// The directories above an item, the nearest first.
+    func ancestors(of item: ItemID, at place: Place) -> Ancestors {
+        Ancestors(tree: self, directory: parent(of: item, at: place))
+    }
+
+    struct Ancestors: Sequence, IteratorProtocol {
+        fileprivate let tree: DirectoryTree
+        fileprivate var directory: ItemID?
+
+        mutating func next() -> ItemID? {
+            defer { directory = directory.flatMap { tree.nodes[$0]?.parent } }
+            return directory
+        }
+    }
+
+    func isBelow(_ item: ItemID, at place: Place, _ directory: ItemID) -> Bool {
+        ancestors(of: item, at: place).contains(directory)
+    }
+
+    /// What is below one directory, asked of very many: each directory on the way is looked at once.
+    struct Subtree {
+        let top: ItemID
+        private var known: [ItemID: Bool] = [:]
+
+        init(below top: ItemID) { self.top = top }
+
+        mutating func contains(_ item: ItemID, at place: Place, in tree: DirectoryTree) -> Bool {
+            var way: [ItemID] = []
+            var isInside = false
+            for directory in tree.ancestors(of: item, at: place) {
+                if directory == top {
+                    isInside = true
+                    break
+                }
+                if let answer = known[directory] {
+                    isInside = answer
+                    break
+                }
+                way.append(directory)
+            }
+            for directory in way { known[directory] = isInside }
+            return isInside
+        }
+    }
+}
+
+extension DirectoryTree {
+    /// Enters a directory, or changes what is known of it, while no presenters of itself are counted.
+    ///
+    /// Returns whether units have changed.
+    @discardableResult
+    mutating func place(_ item: ItemID, _ directory: DirectoryInfo) -> Bool {
+        var parent = directory.parent
+        // What cannot be is not believed: nothing is below itself.
+        if let above = parent,
+            above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
+        {
+            parent = nodes[item]?.parent
+        }
+        if let parent { ensureNode(parent) }
+        ensureNode(item)
+        nodes[item]?.isForgotten = false
+        let former = nodes[item]?.parent
+        if former != parent {
+            let below = presentersBelow(item)
+            detach(item, from: former, presenters: below)
+            attach(item, to: parent, presenters: below)
+            if let former { drop(former) }
+        }
+        if isPackage(item) != directory.isPackage {
+            packages += directory.isPackage ? 1 : -1
+            nodes[item]?.isPackage = directory.isPackage
+        }
+        return updateUnits(from: item)
+    }
+
+    /// Makes room for a directory that will be placed.
+    mutating func ensureNode(_ item: ItemID) {
+        if nodes[item] == nil { nodes[item] = DirectoryNode() }
+    }
+
+    private mutating func attach(_ item: ItemID, to parent: ItemID?, presenters: Int) {
+        nodes[item]?.parent = parent
+        guard let parent else { return }
+        nodes[parent]?.directories.insert(item)
+        count(presenters, from: parent)
+    }
+
+    private mutating func detach(_ item: ItemID, from parent: ItemID?, presenters: Int) {
+        guard let parent else { return }
+        nodes[parent]?.directories.remove(item)
+        count(-presenters, from: parent)
+    }
+
+    /// Forgets a directory, as soon as nothing in it is known.
+    mutating func forget(_ item: ItemID) {
+        nodes[item]?.isForgotten = true
+        drop(item)
+    }
+
+    /// Drops a directory that was to be forgotten, and then those above it that only waited for that.
+    private mutating func drop(_ item: ItemID) {
+        var next: ItemID? = item
+        while let item = next, let node = nodes[item], node.isForgotten, node.directories.isEmpty,
+            node.presentersBelow == 0
+        {
+            detach(item, from: node.parent, presenters: 0)
+            if node.isPackage { packages -= 1 }
+            nodes[item] = nil
+            next = node.parent
+        }
+    }
+
+    /// Counts presenters of something in a directory.
+    mutating func count(_ presenters: Int, from directory: ItemID?) {
+        guard presenters != 0 else { return }
+        var next = directory
+        while let item = next, let entry = nodes.index(forKey: item) {
+            nodes.values[entry].presentersBelow += presenters
+            next = nodes.values[entry].parent
+        }
+        if presenters < 0, let directory { drop(directory) }
+    }
+
+    private mutating func updateUnits(from item: ItemID) -> Bool {
+        var hasChanged = false
+        var unexplored = [item]
+        while let next = unexplored.popLast() {
+            guard let node = nodes[next] else { continue }
+            let outermostPackage =
+                node.parent.flatMap { nodes[$0]?.outermostPackage } ?? (node.isPackage ? next : nil)
+            guard outermostPackage != node.outermostPackage else { continue }
+            hasChanged = true
+            nodes[next]?.outermostPackage = outermostPackage
+            unexplored += node.directories
+        }
+        return hasChanged
+    }
+}
+
+extension DirectoryTree {
+    /// I7.
+    func checkInvariants(presenters: [(item: ItemID, directory: ItemID?)]) {
+        for (item, node) in nodes {
+            if let parent = node.parent {
+                assert(nodes[parent]?.directories.contains(item) ?? false, "I7: parent")
+            }
+            assert(node.directories.allSatisfy { nodes[$0]?.parent == item }, "I7: directories")
+            let packages = (node.isPackage ? [item] : []) + ancestors(of: item, at: Place()).filter(isPackage)
+            assert(node.outermostPackage == packages.last, "I7: unit")
+            let below = presenters.count { isBelow($0.item, at: Place(in: $0.directory), item) }
+            assert(node.presentersBelow == below, "I7: presenters below")
+        }
+        assert(packages == nodes.values.count(where: \.isPackage), "I7: packages")
+    }
+}

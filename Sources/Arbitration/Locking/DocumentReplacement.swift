@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How claims follow the document rather than the inode.
+extension Arbiter {
+    /// R1.
+    mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
+        moveHandles(from: document, to: orphan)
+    }
+
+    /// R2.
+    mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
+        guard document != incoming else { return }
+        if let orphan { moveHandles(from: document, to: orphan) }
+        let place = place(of: document)
+        for id in allClaims(on: incoming) {
+            move(id, from: incoming, to: document) { place ?? $0 }
+        }
+        // P11.
+        for presenter in registry.presented[incoming] ?? [] {
+            registry.leave(presenter)
+            registry.enter(presenter, at: document)
+        }
+    }
+
+    /// R2: where the oldest claim on an item says it is.
+    private func place(of item: ItemID) -> Place? {
+        for id in allClaims(on: item) {
+            let place = claims[id]?.firstOfParts {
+                $0.item == item && $0.place.directory != nil ? $0.place : nil
+            }
+            if let place { return place }
+        }
+        return nil
+    }
+
+    private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {
+        guard let held = lockQueues[.item(document)]?.held, document != orphan else { return }
+        for id in Array(held.readers) + Array(held.writers) where claims[id]?.nature == .handle {
+            // It is in no directory any more.
+            move(id, from: document, to: orphan) { _ in Place() }
+        }
+    }
+
+    private mutating func move(
+        _ id: ClaimID, from item: ItemID, to other: ItemID, at place: (Place) -> Place
+    ) {
+        relocate(id) { part in
+            guard part.item == item else { return part }
+            return ClaimRequest.Part(other, part.access, at: place(part.place), via: part.via)
+        }
+    }
+
+    /// Whoever has a part on an item or stakes it, in the order of their numbers.
+    func allClaims(on item: ItemID) -> [ClaimID] {
+        let batches = batches.filter { claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false }
+        return batches.isEmpty ? allClaims(at: .item(item)) : (allClaims(at: .item(item)) + batches).sorted()
+    }
+
+    /// Whoever stakes it, in the order of their numbers.
+    func allClaims(at resource: Resource) -> [ClaimID] {
+        guard let lockQueue = lockQueues[resource] else { return [] }
+        return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
+    }
+
+    /// R3: reconsiders everybody who stakes something, whomever they watch.
+    mutating func reviewResources() {
+        let resources = resourcesToReview.sorted()
+        resourcesToReview = []
+        // D2, Q3: whom a claim holds up by way of others may have changed far from here.
+        addAllDependencyTargets()
+        for resource in resources { reviewResources(at: resource) }
+        // One who waits for two things carries what happens here over to those who wait for the other (Q3).
+        if resources.contains(where: isWaitedForWithOthers) { grantCandidates += waits.keys }
+    }
+
+    private mutating func reviewResources(at resource: Resource) {
+        guard let lockQueue = lockQueues[resource] else { return }
+        for side in [lockQueue.waiting.readers, lockQueue.waiting.writers] {
+            for id in side {
+                grantCandidates.append(id)
+                cycleCandidates.append(id)
+            }
+        }
+        addHoldersToReview(at: resource, lockQueue.held)
+    }
+
+    /// Whether somebody waits for it who waits for something else as well.
+    private func isWaitedForWithOthers(_ resource: Resource) -> Bool {
+        guard let waiting = lockQueues[resource]?.waiting else { return false }
+        return waiting.readers.contains(where: hasSeveralLocks)
+            || waiting.writers.contains(where: hasSeveralLocks)
+    }
+
+    private func hasSeveralLocks(_ id: ClaimID) -> Bool { !(claims[id]?.isOnOneItem ?? true) }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Those who hold one thing, if they are very many: alike ones are a group, and one of a group is looked at for all (Y11).
+///
+/// A program may hold its own file a hundred thousand times. What an event takes must not grow with that.
+struct HolderGroups: Sendable {
+    /// Whom a suspended holder lets pass.
+    enum SuspensionScope: Hashable, Sendable { case none, readers, all }
+
+    /// Claims of one kin, or without a process but with one purpose (X1, X5).
+    struct PartyKey: Hashable, Sendable {
+        let partyNumber: PartyNumber
+        let purpose: Purpose?
+    }
+
+    /// All on which it depends whom a holder keeps out.
+    struct HolderKind: Hashable, Sendable {
+        let partyKey: PartyKey
+        let isIdentified: Bool
+        let isWrite: Bool
+        let isWritingPart: Bool
+        let nature: ClaimRequest.Nature
+        let accessPattern: UInt8
+        /// Of those that may be at ease beside another handle of the same item (X6).
+        let item: ItemID?
+        let suspensionScope: SuspensionScope
+
+        /// Y1, Y7.
+        var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
+        /// D1: whether its program may wait for something else, so that it hangs on that.
+        var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
+        /// Whether it can be contested.
+        fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
+    }
+
+    struct HolderGroup: Sendable {
+        let kind: HolderKind
+        /// Those that have no contest, and those that have one.
+        fileprivate(set) var uncontended = ClaimQueue()
+        fileprivate(set) var contended = ClaimQueue()
+        /// Those on whom something may hang, by thread.
+        fileprivate(set) var threads: [Int32: ClaimQueue] = [:]
+        /// Whether none of those who wait is kept out by them.
+        fileprivate(set) var isNonblocking = false
+        /// Which of them may be contested next.
+        fileprivate var head: ClaimID?
+
+        fileprivate init(_ kind: HolderKind) { self.kind = kind }
+
+        var count: Int { uncontended.count + contended.count }
+        var all: [ClaimID] { Array(uncontended) + Array(contended) }
+        /// The lowest numbers.
+        func firstOnes(_ most: Int) -> [ClaimID] {
+            Array((Array(uncontended.prefix(most)) + Array(contended.prefix(most))).sorted().prefix(most))
+        }
+        /// The one with the lowest number.
+        var first: ClaimID {
+            switch (uncontended.first, contended.first) {
+            case (let one?, let other?): min(one, other)
+            case (let one, let other): one ?? other ?? ClaimID(0)
+            }
+        }
+
+        /// Which one depends on the seed.
+        func some(_ seed: ClaimID) -> ClaimID {
+            uncontended.someStranger(of: 0, seed: seed) { _ in true }
+                ?? contended
+                .someStranger(of: 0, seed: seed) { _ in true } ?? first
+        }
+    }
+
+    /// Groups in an order that depends on nothing but what happened.
+    struct HolderGroupList: Sendable {
+        fileprivate(set) var all: [HolderGroup] = []
+        private var places: [HolderKind: Int] = [:]
+
+        fileprivate mutating func change(_ kind: HolderKind, _ body: (inout HolderGroup) -> Void) {
+            let place: Int
+            if let known = places[kind] {
+                place = known
+            } else {
+                place = all.count
+                places[kind] = place
+                all.append(HolderGroup(kind))
+            }
+            body(&all[place])
+            guard all[place].count == 0 else { return }
+            places[kind] = nil
+            let last = all.removeLast()
+            guard place < all.count else { return }
+            all[place] = last
+            places[last.kind] = place
+        }
+
+        fileprivate subscript(kind: HolderKind) -> HolderGroup? { places[kind].map { all[$0] } }
+
+        /// The first that matches; where it is looked for first depends on the seed.
+        func first(seed: ClaimID, where matches: (HolderGroup) -> Bool) -> HolderGroup? {
+            if all.isEmpty { return nil }
+            let start = Int((seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 33) % all.count
+            for place in all.indices {
+                let group = all[(start + place) % all.count]
+                if matches(group) { return group }
+            }
+            return nil
+        }
+    }
+
+    private struct Member: Sendable {
+        let kind: HolderKind
+        let thread: Int32
+        let isContended: Bool
+    }
+
+    /// Those that keep out others, or hold them back (X4).
+    private(set) var writers = HolderGroupList()
+    private(set) var readers = HolderGroupList()
+    /// Those that let all pass whose makers are known: nearly nothing looks at them again.
+    private(set) var suspendedWriters = HolderGroupList()
+    private var pastReaders = HolderGroupList()
+    private var members: [ClaimID: Member] = [:]
+    /// Of each group that is not known to be calm the lowest without a contest.
+    private var firstUncontended = ClaimQueue()
+    private var nonblocking: Set<HolderKind> = []
+    /// Those that are never contested, few of them: the kernel lets one after the other change names.
+    private(set) var unbounded: Set<ClaimID> = []
+
+    var count: Int { members.count }
+    /// Whether it takes less to look at one of each kind than at each.
+    var hasFewKindsOfWriters: Bool { writers.all.count + suspendedWriters.all.count <= 256 }
+    var active: [HolderGroup] { writers.all + readers.all }
+    var countOfActive: Int { writers.all.count + readers.all.count }
+    func contains(_ claim: ClaimID) -> Bool { members[claim] != nil }
+
+    mutating func insert(_ claim: ClaimID, _ kind: HolderKind, thread: Int32, isContended: Bool) {
+        members[claim] = Member(kind: kind, thread: thread, isContended: isContended)
+        if !kind.isBounded { unbounded.insert(claim) }
+        change(kind) { group in
+            if isContended {
+                group.contended.insert(claim, kind.partyKey.partyNumber)
+            } else {
+                group.uncontended.insert(claim, kind.partyKey.partyNumber)
+            }
+            if kind.mayDepend {
+                group.threads[thread, default: ClaimQueue()].insert(claim, kind.partyKey.partyNumber)
+            }
+        }
+    }
+
+    mutating func remove(_ claim: ClaimID) {
+        guard let member = members.removeValue(forKey: claim) else { return }
+        if !member.kind.isBounded { unbounded.remove(claim) }
+        change(member.kind) { group in
+            if member.isContended { group.contended.remove(claim) } else { group.uncontended.remove(claim) }
+            guard member.kind.mayDepend else { return }
+            group.threads[member.thread]?.remove(claim)
+            if group.threads[member.thread]?.isEmpty ?? false { group.threads[member.thread] = nil }
+        }
+    }
+
+    /// The lowest that may be contested, and one that is like it.
+    var next: ClaimID? { firstUncontended.first }
+
+    /// Whether it is known to keep out none of those who wait.
+    func isNonblocking(_ claim: ClaimID) -> Bool {
+        if nonblocking.isEmpty { return false }
+        return members[claim].map { nonblocking.contains($0.kind) && self[$0.kind]?.isNonblocking == true }
+            ?? false
+    }
+
+    /// None of those who wait is kept out by claims like this one.
+    mutating func markNonblocking(_ claim: ClaimID) {
+        guard let kind = members[claim]?.kind else { return }
+        nonblocking.insert(kind)
+        change(kind) { $0.isNonblocking = true }
+    }
+
+    /// Those groups which are said to keep out one who waits are calm no longer.
+    mutating func clearNonblocking(where keepsOut: (HolderGroup) -> Bool) {
+        let former = nonblocking
+        nonblocking = []
+        for kind in former {
+            guard let group = self[kind], group.isNonblocking else { continue }
+            if keepsOut(group) { change(kind) { $0.isNonblocking = false } } else { nonblocking.insert(kind) }
+        }
+    }
+
+    /// One that stands in the way of a claim, of groups that are not of its own kin; the body is told one of each.
+    func blocker(of claim: Claim, asWriter isWrite: Bool, _ isBlocker: (HolderGroup, ClaimID) -> Bool)
+        -> ClaimID?
+    {
+        let look = { (group: HolderGroup) in
+            group.kind.partyKey.partyNumber != claim.partyNumber || claim.partyNumber == 0
+                ? isBlocker(group, group.some(claim.id)) : false
+        }
+        var found = writers.first(seed: claim.id, where: look)
+        if found == nil, isWrite {
+            found = readers.first(seed: claim.id, where: look)
+            // X4.
+            if found == nil, !claim.isIdentified {
+                found = suspendedWriters.first(seed: claim.id, where: look)
+            }
+        }
+        return found?.some(claim.id)
+    }
+
+    private subscript(kind: HolderKind) -> HolderGroup? { self[keyPath: Self.place(of: kind)][kind] }
+
+    private mutating func change(_ kind: HolderKind, _ body: (inout HolderGroup) -> Void) {
+        var (former, wanted): (ClaimID?, ClaimID?)
+        self[keyPath: Self.place(of: kind)].change(kind) { group in
+            former = group.head
+            body(&group)
+            wanted = group.isNonblocking || !kind.canBeContended ? nil : group.uncontended.first
+            group.head = wanted
+        }
+        if former == wanted { return }
+        if let former { firstUncontended.remove(former) }
+        if let wanted { firstUncontended.insert(wanted, kind.partyKey.partyNumber) }
+    }
+
+    private static func place(of kind: HolderKind) -> WritableKeyPath<Self, HolderGroupList> {
+        switch (kind.isWrite, kind.suspensionScope == .all) {
+        case (true, false): \.writers
+        case (false, false): \.readers
+        case (true, true): kind.isIdentified ? \.suspendedWriters : \.writers
+        case (false, true): \.pastReaders
+        }
+    }
+}
+
+/// Where very many hold one thing.
+extension Arbiter {
+    func kind(of holder: Claim, at lock: RequiredLock) -> HolderGroups.HolderKind {
+        let mayBeAtEase = holder.nature == .handle && (!holder.accessPattern.isEmpty || holder.onlyReads)
+        let purpose = holder.partyNumber == 0 ? parties[holder.id]?.purpose : nil
+        return HolderGroups.HolderKind(
+            partyKey: HolderGroups.PartyKey(partyNumber: holder.partyNumber, purpose: purpose),
+            isIdentified: holder.isIdentified,
+            isWrite: lock.isWrite, isWritingPart: holder.isWritingPart(lock.resource.item),
+            nature: holder.nature, accessPattern: holder.accessPattern.rawValue,
+            item: mayBeAtEase ? holder.first.item : nil,
+            suspensionScope: holder.suspension.map { $0.isForReaders ? .readers : .all } ?? .none)
+    }
+
+    /// Enters a holder, if it is one of very many there or makes them so.
+    ///
+    /// Where none waits, that is not looked at before there are far more: each open of a file that many have open would pay for it.
+    mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
+        if holderGroups[lock.resource] != nil {
+            insert(holder, at: lock)
+            noteContentionSlot(at: lock.resource)
+        } else if holders > 16 * limits.holders || lockQueues[lock.resource]?.waiting.isEmpty == false {
+            groupHolders(at: lock.resource)
+        }
+    }
+
+    mutating func groupHolders(at resource: Resource) {
+        guard let held = lockQueues[resource]?.held, held.count > limits.holders,
+            holderGroups[resource] == nil
+        else {
+            return
+        }
+        holderGroups[resource] = grouping(at: resource)
+        resourceContentions[resource]?.nonblocking = []
+        noteContentionSlot(at: resource)
+    }
+
+    private mutating func noteContentionSlot(at resource: Resource) {
+        if !waits.isEmpty || !contentions.isEmpty { contentionSlots.insert(resource) }
+    }
+
+    /// Those who hold a thing, as one.
+    func grouping(at resource: Resource) -> HolderGroups {
+        if let grouping = holderGroups[resource] { return grouping }
+        var grouping = HolderGroups()
+        guard let held = lockQueues[resource]?.held else { return grouping }
+        for (side, isWrite) in [(held.readers, false), (held.writers, true)] {
+            for id in side {
+                guard let claim = claims[id] else { continue }
+                let kind = kind(of: claim, at: RequiredLock(resource, isWrite: isWrite))
+                grouping.insert(
+                    id, kind, thread: parties[id]?.thread ?? 0, isContended: contentions[id] != nil)
+            }
+        }
+        return grouping
+    }
+
+    private mutating func insert(_ holder: Claim, at lock: RequiredLock) {
+        let (kind, thread) = (kind(of: holder, at: lock), parties[holder.id]?.thread ?? 0)
+        let isContended = contentions[holder.id] != nil
+        holderGroups[lock.resource]?.insert(holder.id, kind, thread: thread, isContended: isContended)
+    }
+
+    /// Takes a holder away; far fewer are no throng any more.
+    mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
+        guard let entry = holderGroups.index(forKey: resource) else { return }
+        holderGroups.values[entry].remove(holder)
+        noteContentionSlot(at: resource)
+        guard holders <= max(1, limits.holders / 2) else { return }
+        holderGroups.remove(at: entry)
+        guard let held = lockQueues[resource]?.held else { return }
+        contentionToReview +=
+            held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil }
+    }
+
+    /// A holder has changed: its group is looked for again.
+    mutating func regroup(_ holder: ClaimID) {
+        if holderGroups.isEmpty { return }
+        guard let claim = claims[holder], claim.isHeld else { return }
+        claim.forEachRequiredLock { lock in
+            guard let entry = holderGroups.index(forKey: lock.resource),
+                holderGroups.values[entry].contains(holder)
+            else { return }
+            holderGroups.values[entry].remove(holder)
+            insert(claim, at: lock)
+            noteContentionSlot(at: lock.resource)
+        }
+    }
+}

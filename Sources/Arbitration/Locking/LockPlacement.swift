@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How many stake the contents of a directory to write, and whom they have met.
+struct SubtreeLock: Sendable {
+    var claims = 0
+    /// Whether every claim below has its stake; otherwise aware ones only.
+    var isComplete = false
+}
+
+/// What claims stake, given where things are.
+extension Arbiter {
+    /// S1 to S4.
+    func requiredLocks(of claim: Claim) -> [RequiredLock] {
+        // B1.
+        if claim.nature == .batch { return [] }
+        var requiredLocks: [RequiredLock] = []
+        claim.forEachPart { part in
+            let isWrite = part.access.isWrite
+            requiredLocks.add(.item(part.item), isWrite: isWrite)
+            if tree.isEmpty { return }
+            let outermostPackage = tree.outermostPackage(of: part.item, at: part.place)
+            // S2.
+            if let outermostPackage { requiredLocks.add(.item(outermostPackage), isWrite: isWrite) }
+            // S3.
+            if outermostPackage == nil, part.access.isStructural, tree.isDirectory(part.item) {
+                requiredLocks.add(.contents(of: part.item), isWrite: true)
+            }
+            if subtreeLocks.isEmpty { return }
+            for directory in tree.ancestors(of: part.item, at: part.place)
+            where isEntered(claim, in: directory) {
+                requiredLocks.add(.contents(of: directory), isWrite: false)
+            }
+        }
+        return requiredLocks
+    }
+
+    /// S4: whether a claim below a directory has a stake in its contents.
+    private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
+        guard let dispute = subtreeLocks[directory] else { return false }
+        // Those who come after a change of names find it there, whoever they are.
+        return dispute.isComplete || claim.nature == .aware || claims[claim.id] == nil
+            || claim.isWriting(.contents(of: directory)) != nil
+    }
+
+    /// S4: before a claim's first look round, those it will meet in contents are entered there.
+    mutating func dispute(_ claim: Claim) {
+        claim.forEachRequiredLock { lock in
+            if lock.isWrite, lock.resource.isContents { dispute(lock.resource.item, by: claim) }
+        }
+    }
+
+    private mutating func dispute(_ directory: ItemID, by claim: Claim) {
+        var dispute = subtreeLocks[directory] ?? SubtreeLock()
+        let isFirst = dispute.claims == 0
+        dispute.claims += 1
+        let isNameChange = claim.nature == .nameChange
+        let mustEnterAll = !isNameChange && !dispute.isComplete
+        if mustEnterAll { dispute.isComplete = true }
+        subtreeLocks[directory] = dispute
+        guard mustEnterAll || isFirst else { return }
+        // In any order: a docket sorts.
+        let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
+        var subtree = DirectoryTree.Subtree(below: directory)
+        for id in ids where id != claim.id { enterContents(of: &subtree, id) }
+        // A holder that is entered there may keep out a claim that waits already.
+        guard let held = lockQueues[.contents(of: directory)]?.held else { return }
+        addHoldersToReview(at: .contents(of: directory), held)
+    }
+
+    private mutating func enterContents(of subtree: inout DirectoryTree.Subtree, _ id: ClaimID) {
+        let contents = Resource.contents(of: subtree.top)
+        guard var claim = claims[id], claim.nature != .batch, claim.isWriting(contents) == nil,
+            claim.firstOfParts({ subtree.contains($0.item, at: $0.place, in: tree) ? true : nil }) != nil
+        else { return }
+        let lock = RequiredLock(contents, isWrite: false)
+        claim.setRequiredLocks(claim.requiredLocks + [lock])
+        claims[id] = claim
+        enter(claim, lock)
+    }
+
+    /// S4: after the last who staked contents to write nobody stakes them to read.
+    mutating func releaseSubtreeLocks(_ claim: Claim) {
+        if subtreeLocks.isEmpty { return }
+        claim.forEachRequiredLock { lock in
+            if lock.isWrite, lock.resource.isContents { releaseSubtreeLocks(over: lock.resource.item) }
+        }
+    }
+
+    private mutating func releaseSubtreeLocks(over directory: ItemID) {
+        guard var dispute = subtreeLocks[directory] else { return }
+        dispute.claims -= 1
+        subtreeLocks[directory] = dispute.claims > 0 ? dispute : nil
+        guard dispute.claims == 0, let lockQueue = lockQueues.removeValue(forKey: .contents(of: directory))
+        else {
+            return
+        }
+        resourceContentions[.contents(of: directory)] = nil
+        holderGroups[.contents(of: directory)] = nil
+        overlongQueues.remove(.contents(of: directory))
+        for side in [lockQueue.held, lockQueue.waiting] {
+            for id in Array(side.readers) + Array(side.writers) {
+                if let claim = claims[id] {
+                    claim.forEachRequiredLock { lock in
+                        if lock.resource == .contents(of: directory) { _ = uncountHold(claim, at: lock) }
+                    }
+                }
+                let rest = claims[id]?.requiredLocks.filter { $0.resource != .contents(of: directory) }
+                if let rest { claims[id]?.setRequiredLocks(rest) }
+            }
+        }
+    }
+}
+
+/// Where directories are.
+extension Arbiter {
+    /// S5.
+    mutating func place(_ item: ItemID, _ directory: DirectoryInfo) {
+        let own = registry.presented[item] ?? []
+        for presenter in own { leavePlace(presenter) }
+        // Of what was not known nothing was named.
+        let isNew = !tree.isDirectory(item)
+        let haveUnitsChanged = tree.place(item, directory)
+        let parent = tree.parent(of: item, at: Place())
+        for presenter in own { enterPlace(presenter, in: parent) }
+        if isNew || (subtreeLocks.isEmpty && !haveUnitsChanged) { return }
+        var subtree = DirectoryTree.Subtree(below: item)
+        let ids = claims.values.filter { claim in
+            claim.firstOfParts { part in
+                part.item == item || subtree.contains(part.item, at: part.place, in: tree) ? true : nil
+            } != nil
+        }.map(\.id)
+        for id in ids.sorted() { relocate(id) { $0 } }
+    }
+
+    /// Puts other parts in the place of a claim's own and stakes it anew, as one step (R3, S5, S6, S7).
+    mutating func relocate(_ id: ClaimID, _ body: (ClaimRequest.Part) -> ClaimRequest.Part) {
+        guard let former = claims[id] else { return }
+        var claim = former
+        claim.setParts(body)
+        if !claim.isHeld {
+            indexByLink(former) { $0.remove(id) }
+            indexByLink(claim) { $0.insert(id) }
+        }
+        let wanted = requiredLocks(of: claim)
+        guard Set(wanted) != Set(former.requiredLocks) else {
+            claims[id] = claim
+            return
+        }
+        // What it goes on to dispute does not cease to be disputed meanwhile.
+        claim.setRequiredLocks(wanted)
+        dispute(claim)
+        let crowdedBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
+        leave(former)
+        releaseSubtreeLocks(former)
+        // What it no longer disputes nobody stakes to read.
+        claim.setRequiredLocks(requiredLocks(of: claim))
+        // I1: those it meets there were not weighed against it when it was granted.
+        if claim.isHeld { claim.mayOverlap = true }
+        claims[id] = claim
+        enter(claim)
+        // Q5: it was not away.
+        for resource in crowdedBefore where lockQueues[resource]?.waiting.count ?? 0 > limits.queue / 2 {
+            overlongQueues.insert(resource)
+        }
+        addContendedToReview(by: former)
+        // D2: whom its program held up may be so no longer.
+        if former.isHeld, let party = parties[id] { addRelativesToCandidates(of: party) }
+        resourcesToReview.formUnion((former.requiredLocks + claim.requiredLocks).map(\.resource))
+        releaseWatchers(of: id)
+    }
+}
+
+/// How claims follow names.
+extension Arbiter {
+    /// S5, S6.
+    mutating func move(_ item: ItemID, _ move: Move, _ effects: inout [Effect]) {
+        let isDirectory = tree.isDirectory(item)
+        for id in allClaims(on: item) {
+            guard let claim = claims[id],
+                claim.firstOfParts({ $0.item == item && $0.place.isSameName(as: move.from) ? true : nil })
+                    != nil
+            else { continue }
+            var isRetargeted = false
+            relocate(id) { part in
+                guard part.item == item, part.place.isSameName(as: move.from) else { return part }
+                // Who makes a file has it open, and goes on with that.
+                let isMaker = claim.isHeld && claim.nature == .handle
+                if part.access == .write(.forReplacing), !isMaker, let name = move.placeholder {
+                    isRetargeted = true
+                    return ClaimRequest.Part(name, part.access, at: move.from)
+                }
+                guard move.to.directory != nil else { return part }
+                return ClaimRequest.Part(item, part.access, at: move.to, via: part.via)
+            }
+            guard isRetargeted, let name = move.placeholder else { continue }
+            if claim.isHeld {
+                effects.append(.retarget(id, from: item, to: name))
+            } else {
+                retarget(id, from: item, to: name, &effects)
+            }
+        }
+        if isDirectory, move.to.directory != nil {
+            return place(item, DirectoryInfo(in: move.to.directory, isPackage: tree.isPackage(item)))
+        }
+        for presenter in registry.presented[item] ?? [] {
+            guard move.to.directory != nil,
+                registry.records[presenter]?.place.isSameName(as: move.from) ?? false
+            else {
+                continue
+            }
+            leavePlace(presenter)
+            registry.records[presenter]?.place = move.to
+            enterPlace(presenter, in: move.to.directory)
+        }
+    }
+
+    /// S7.
+    mutating func follow(_ link: ItemID, to target: ItemID, _ place: Place, _ effects: inout [Effect]) {
+        for id in (waitersByLink[link] ?? []).sorted() {
+            guard let claim = claims[id],
+                let former = claim.firstOfParts({ $0.via == link && $0.item != target ? $0.item : nil })
+            else { continue }
+            relocate(id) { part in
+                part.via == link ? ClaimRequest.Part(target, part.access, at: place, via: link) : part
+            }
+            retarget(id, from: former, to: target, &effects)
+        }
+    }
+
+    /// S6, S7; P1: those who show what it is on now were not asked.
+    private mutating func retarget(
+        _ id: ClaimID, from former: ItemID, to item: ItemID, _ effects: inout [Effect]
+    ) {
+        effects.append(.retarget(id, from: former, to: item))
+        leaveAccessSessions(id, atOnce: false, &effects)
+        claims[id]?.hasConsulted = false
+        grantCandidates.append(id)
+    }
+}
+
+/// Where presenters are.
+extension Arbiter {
+    mutating func present(_ presenter: Presenter) {
+        registry.insert(presenter)
+        if let item = presenter.item { show(presenter.id, item, presenter.place) }
+    }
+
+    /// P21.
+    mutating func show(_ id: PresenterID, _ item: ItemID, _ place: Place) {
+        guard registry.records[id] != nil else { return }
+        leavePlace(id)
+        registry.leave(id)
+        registry.records[id]?.place = place
+        registry.enter(id, at: item)
+        enterPlace(id, in: tree.parent(of: item, at: place))
+    }
+
+    /// Counts a presenter where its item is.
+    mutating func enterPlace(_ id: PresenterID, in directory: ItemID?) {
+        registry.records[id]?.place.directory = directory
+        guard let directory else { return }
+        tree.ensureNode(directory)
+        tree.count(1, from: directory)
+        registry.byDirectory[directory, default: []].insert(id)
+    }
+
+    mutating func leavePlace(_ id: PresenterID) {
+        guard let record = registry.records[id], record.item != nil, let directory = record.place.directory
+        else {
+            return
+        }
+        tree.count(-1, from: directory)
+        registry.byDirectory[directory]?.remove(id)
+        if registry.byDirectory[directory]?.isEmpty ?? false { registry.byDirectory[directory] = nil }
+    }
+}

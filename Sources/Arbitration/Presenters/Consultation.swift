@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How presenters are chosen and asked before a claim is granted.
+extension Arbiter {
+    /// Whether a claim that nothing stands in the way of may be granted as far as presenters are concerned.
+    ///
+    /// P1: asked only now, because only now is it known whose item it is.
+    mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
+        if registry.consultations[claim.id] == nil {
+            guard concernsPresenters(claim) else { return true }
+            guard let party = parties[claim.id] else {
+                waitersToIdentify.insert(claim.id)
+                requestIdentity(claim.id, &effects)
+                return false
+            }
+            consult(claim, party, &effects)
+        }
+        return registry.settles(claim.id)
+    }
+
+    private mutating func consult(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
+        registry.consultations[claim.id] = Consultation()
+        claims[claim.id]?.hasConsulted = true
+        // D2: from now on it waits for answers.
+        cycleCandidates.append(claim.id)
+        if claim.onlyReads { noteOwnReading(claim, party) }
+        let unaskedWrites = unaskedWritesOfMuted(by: claim, party)
+        registry.consultations[claim.id]?.unaskedWrites = unaskedWrites
+        var begun: [AccessSessionID] = []
+        for (id, questionPlan) in questionPlans(of: claim, party).sorted(by: { $0.key < $1.key }) {
+            if goesOnExcused(party, by: id) || registry.records[id]?.isLeftAlone ?? false {
+                registry.consultations[claim.id]?.skippedPresenters.append(id)
+            }
+            registry.consultations[claim.id]?.unaskedWrites += questionPlan.unaskedWrites.map { (id, $0) }
+            guard let accessSession = enter(claim, questionPlan, party, sessionOf: id, &effects) else {
+                continue
+            }
+            begun.append(accessSession)
+        }
+        // P3: all are asked at once; each is asked one thing after the other.
+        for accessSession in begun {
+            askNext(in: accessSession, &effects)
+            // It may owe the answer on another account already.
+            if let accessSession = registry.accessSessions[accessSession], accessSession.question != nil {
+                reviewRelatives(accessSession.presenter)
+            }
+        }
+    }
+
+    /// P24: what a presenter reads itself it knows.
+    private mutating func noteOwnReading(_ claim: Claim, _ party: Party) {
+        var readers: [PresenterID] = []
+        claim.forEachPart { part in
+            forEachConcerned(by: part, of: claim) { id, relation in
+                guard relation != .directory, let record = registry.records[id], record.isOutdated,
+                    isOwn(party, record.presenter.party) || isSpared(record.presenter.party, by: party)
+                else { return }
+                readers.append(id)
+            }
+        }
+        for id in readers { registry.records[id]?.isOutdated = false }
+    }
+
+    /// P20: what a claim wants of each presenter it concerns, but for the party's own.
+    func questionPlans(of claim: Claim, _ party: Party) -> [PresenterID: QuestionPlan] {
+        var concerned: [(PresenterID, PresenterRelation, ClaimRequest.Part)] = []
+        claim.forEachPart { part in
+            forEachConcerned(by: part, of: claim) { concerned.append(($0, $1, part)) }
+        }
+        var questionPlans: [PresenterID: QuestionPlan] = [:]
+        for (id, relation, part) in concerned {
+            guard let record = registry.records[id], !isOwn(party, record.presenter.party) else { continue }
+            let isSpared = isSpared(record.presenter.party, by: party)
+            let questionKinds = isSpared ? [] : questionKinds(of: claim, part, relation, party, on: id)
+            let isNotified = relation == .item || relation == .package
+            // P7, P8, N15.
+            let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
+            questionPlans[id, default: QuestionPlan(access: part.access)].add(
+                isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
+            // P12: a folder's presenter has none of its contents; and one of the muted ones stands for all.
+            guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
+            let isLeftAlone = !isAsked && !questionKinds.isEmpty
+            if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {
+                questionPlans[id]?.unaskedWrites.append(part.item)
+            }
+        }
+        return questionPlans
+    }
+
+    /// Makes a claim a member of its turn with a presenter, and notes what the presenter must be asked for it.
+    private mutating func enter(
+        _ claim: Claim, _ questionPlan: QuestionPlan, _ party: Party, sessionOf id: PresenterID,
+        _ effects: inout [Effect]
+    ) -> AccessSessionID? {
+        guard let record = registry.records[id] else { return nil }
+        // P5, P6.
+        if isOnItsBehalf(party, answering: claim.answering, record) {
+            registry.consultations[claim.id]?.ownPresenters.append(id)
+            return nil
+        }
+        // N15.
+        if record.mute != nil { return nil }
+        let questionKinds = questionPlan.inOrder
+        guard questionPlan.isNotified || !questionKinds.isEmpty else { return nil }
+        endTrailingSessions(of: record, but: party, &effects)
+        let present = currentAccessSession(
+            of: party, isWrite: questionPlan.access.isWrite, at: record, &effects)
+        // Nothing to ask, and nothing to tell later.
+        guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
+        let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
+        if let entry = registry.accessSessions.index(forKey: accessSession) {
+            for (questionKind, access) in questionKinds {
+                registry.accessSessions.values[entry].pendingQuestion(
+                    questionKind, Cause(party, access), by: claim.id)
+            }
+            // Of two purposes neither hears what was relinquished to the other.
+            if registry.accessSessions.values[entry].party.purpose == nil, party.purpose != nil {
+                registry.accessSessions.values[entry].party = party
+            }
+            registry.accessSessions.values[entry].members.append(claim.id)
+            registry.accessSessions.values[entry].cause = Cause(party, questionPlan.access)
+            registry.accessSessions.values[entry].end = nil
+        }
+        registry.consultations[claim.id]?.accessSessions.append(accessSession)
+        countOwnEvent(of: record)
+        noteGuestWaiters(in: accessSession, by: [claim.id])
+        return accessSession
+    }
+
+    mutating func makeAccessSession(with presenter: PresenterID, _ party: Party, _ access: Access)
+        -> AccessSessionID
+    {
+        let id = registry.makeAccessSessionID()
+        registry.accessSessions[id] = AccessSession(
+            id: id, presenter: presenter, isWrite: access.isWrite, party: party, began: now,
+            cause: Cause(party, access))
+        registry.records[presenter]?.accessSessions.append(id)
+        return id
+    }
+
+    /// Asks a turn's next request, or lets its members go on.
+    mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
+        guard var accessSession = registry.accessSessions[id], accessSession.question == nil else { return }
+        guard !accessSession.pendingQuestions.isEmpty else { return settled(accessSession, &effects) }
+        let pendingQuestion = accessSession.pendingQuestions.removeFirst()
+        registry.accessSessions[id] = accessSession
+        if let record = registry.records[accessSession.presenter] {
+            endTrailingSessions(of: record, but: pendingQuestion.cause.party, &effects)
+            if isNeedless(pendingQuestion, record) { return askNext(in: id, &effects) }
+        }
+        let (questionKind, request) = (pendingQuestion.questionKind, pendingQuestion.questionKind.request)
+        // Y1: members that are held already may be contested now.
+        if request.isRelinquishment { contentionToReview += accessSession.members }
+        cycleCandidates += accessSession.members
+        // P9.
+        if request == .save, bounds.askAgain > .zero,
+            let open = registry.openSave(of: accessSession.presenter)
+        {
+            registry.accessSessions[id]?.take(open, questionKind, asksAboutLoss: false)
+            return noteGuestWaiters(in: id, by: accessSession.members)
+        }
+        tellBeforeAsking(in: accessSession, &effects)
+        let question = Question(
+            id: registry.makeQuestionID(), presenter: accessSession.presenter, accessSession: id,
+            request: request,
+            subitem: questionKind.subitem, cause: pendingQuestion.cause, asked: now,
+            deadline: now + time(for: request))
+        registry.accessSessions[id]?.take(
+            question.id, questionKind, asksAboutLoss: pendingQuestion.loss != nil)
+        registry.open(question)
+        noteGuestWaiters(in: id, by: accessSession.members)
+        if request == .save {
+            noteSaveAsked(of: accessSession.presenter, for: pendingQuestion.cause.party.session)
+        }
+        timers.insert(TimerQueue.TimerEntry(moment: question.deadline, subject: .question(question.id)))
+        effects.append(.ask(question))
+        if let record = registry.records[accessSession.presenter] { countOwnEvent(of: record) }
+        reviewRelatives(accessSession.presenter)
+    }
+
+    /// Whether what was wanted is not asked, by what has happened since.
+    private func isNeedless(_ pendingQuestion: PendingQuestion, _ record: PresenterRecord) -> Bool {
+        let party = pendingQuestion.cause.party
+        let written = record.accessSessions.compactMap { registry.accessSessions[$0] }.filter(
+            \.isBeingWritten)
+        switch pendingQuestion.questionKind.request {
+        case .save:
+            // P9: somebody else's reading may have made it save since this was wanted.
+            if !pendingQuestion.cause.access.isWrite, !mayAskToSave(party, record) { return true }
+            // P23, P24.
+            return !written.isEmpty || record.isOutdated
+        // P23.
+        case .relinquishToReader:
+            let hasLetWritersIn = { (accessSession: AccessSession) in
+                accessSession.includes(QuestionKind(request: .relinquishToWriter))
+            }
+            return written.contains { $0.party.isOneProgram(with: party) && hasLetWritersIn($0) }
+        case .relinquishToWriter, .accommodateDeletion, .accommodateSubitemDeletion: return false
+        }
+    }
+
+    /// P3: a claim that went ahead waits for no answer.
+    mutating func stopAsking(for id: ClaimID) {
+        for accessSession in registry.consultations[id]?.accessSessions ?? [] {
+            registry.accessSessions[accessSession]?.stopAsking(for: id)
+        }
+    }
+
+    /// P6: those who work for a presenter may pass whoever waits for it from now on.
+    private mutating func reviewRelatives(_ presenter: PresenterID) {
+        guard let party = registry.records[presenter]?.presenter.party else { return }
+        waiterFamilies.forEachRelative(of: party) { grantCandidates.append($0) }
+    }
+
+    private mutating func settled(_ accessSession: AccessSession, _ effects: inout [Effect]) {
+        grantCandidates += accessSession.members
+        if accessSession.members.isEmpty, accessSession.end == nil { beginTrailing(accessSession.id) }
+    }
+
+    /// P4.
+    func time(for request: PresenterRequest) -> TimeSpan {
+        switch request {
+        case .relinquishToReader, .relinquishToWriter: bounds.relinquish
+        case .save: bounds.save
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
+        }
+    }
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// One name, as presenters above know it.
+struct NameKey: Hashable, Sendable {
+    let directory: ItemID?
+    let link: LinkID?
+    /// Stands for the name where its place says no link.
+    let item: ItemID?
+
+    init(_ item: ItemID, at place: Place) {
+        directory = place.directory
+        link = place.link
+        self.item = place.link == nil ? item : nil
+    }
+}
+
+/// What happened in a turn at one name: what had it before, what has it now, and the last cause of each kind (N8).
+struct NameEvents: Sendable {
+    /// How something came to have the name.
+    enum Arrival: Sendable {
+        case made(Cause)
+        case moved(Cause)
+        /// A directory, with all that is in it.
+        case directoryMoved(Cause)
+
+        var cause: Cause {
+            switch self {
+            case .made(let cause), .moved(let cause), .directoryMoved(let cause): cause
+            }
+        }
+        var isOfDirectory: Bool { if case .directoryMoved = self { true } else { false } }
+    }
+
+    /// What goes along with an item that gets another name.
+    struct CarriedState: Sendable {
+        /// The name that it had before the turn.
+        var origin: NameKey?
+        /// Why its contents are others than before the turn.
+        var changed: Cause?
+    }
+
+    let name: NameKey
+    let place: Place
+    /// Whether the presenter is above it; else it is known only as the new name of what was moved away (N7).
+    var isInside: Bool
+    /// What had the name before the turn.
+    var before: ItemID?
+    var now: ItemID?
+    var carried = CarriedState()
+    /// What had the name until something was moved over it: of an exchange the second half may follow.
+    var displaced: (item: ItemID, carried: CarriedState)?
+    var arrival: Arrival?
+    /// The last time that what had the name went.
+    var left: Cause?
+    /// The last time that the name stood for other contents, by a change or an arrival.
+    var other: Cause?
+
+    /// Whether nothing happened there since it was told.
+    var isSettled: Bool { arrival == nil && left == nil && carried.changed == nil }
+    var isStep: Bool { arrival != nil || left != nil }
+
+    mutating func change(_ cause: Cause) {
+        carried.changed = cause
+        other = cause
+    }
+
+    mutating func arrive(_ item: ItemID, _ arrival: Arrival, _ carried: CarriedState) {
+        if let now, now != item { displaced = (now, self.carried) }
+        (now, self.arrival, self.carried) = (item, arrival, carried)
+        other = Cause(arrival.cause.party, .write(.forReplacing))
+    }
+
+    /// An item has the name no more; returns what goes along if it gets another one.
+    mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> CarriedState {
+        left = cause
+        guard let now, now != item else {
+            // What was deleted may be moved after all (N9).
+            self.now = nil
+            return CarriedState(
+                origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
+        }
+        guard isSecondHalf else {
+            // Of a file with several names another one was known here. Nothing has the name now.
+            self.now = nil
+            return CarriedState()
+        }
+        if let displaced, displaced.item == item {
+            self.displaced = nil
+            let origin = displaced.carried.origin ?? (before == item ? name : nil)
+            return CarriedState(origin: origin, changed: displaced.carried.changed)
+        }
+        // An exchange: the name was taken before it was said what had it.
+        if before == nil { before = item }
+        return CarriedState(origin: before == item ? name : nil)
+    }
+}
+
+/// What happened in a turn at the names below what is presented, in the order in which they were first heard of (N8).
+struct NameEventLog: Sendable {
+    private(set) var entries: [NameEvents] = []
+    private var index: [NameKey: Int] = [:]
+    /// Where something was moved to last: the second half of an exchange may follow, though this was told.
+    private var lastArrival: NameKey?
+    /// Whether a name appeared or went (N10).
+    private(set) var hasSteps = false
+
+    /// So many names are told of at once (N8): 256, or fewer among very many presenters, whose turns know of 32,768 together
+    /// if one program does it all.
+    static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
+
+    var hasUnreported: Bool { entries.contains { !$0.isSettled } }
+
+    func knows(anyOf names: [NameKey]) -> Bool {
+        names.contains { name in index[name].map { !entries[$0].isSettled } ?? false }
+    }
+
+    mutating func change(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(NameKey(item, at: place), at: place, held: item) { $0.change(cause) }
+    }
+
+    mutating func appear(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(NameKey(item, at: place), at: place, held: nil) { entry in
+            // What was there, was deleted and is there again has other contents.
+            let changed = entry.before == item ? cause : entry.now == item ? entry.carried.changed : nil
+            entry.arrive(item, .made(cause), NameEvents.CarriedState(changed: changed))
+        }
+    }
+
+    mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
+        update(NameKey(item, at: place), at: place, held: item) { entry in
+            // Nothing has the name now, whatever was known to have it.
+            _ = entry.depart(entry.now ?? item, cause)
+        }
+    }
+
+    /// N7: of what the presenter sees of a move.
+    mutating func move(
+        _ item: ItemID, _ move: Move, _ arrival: NameEvents.Arrival, isFromInside: Bool, isToInside: Bool
+    ) {
+        let (from, to) = (NameKey(item, at: move.from), NameKey(move.over ?? item, at: move.to))
+        var carried = NameEvents.CarriedState()
+        if isFromInside || index[from] != nil {
+            update(from, at: move.from, isInside: isFromInside, held: item) {
+                carried = $0.depart(item, arrival.cause, isSecondHalf: move.isSecondHalf)
+            }
+        }
+        // Its presenter may know it by what it does in it, though it was not told of it.
+        let isLeft = index[from].map { entries[$0].now == nil } ?? false
+        if arrival.isOfDirectory, isFromInside, isLeft { carried.origin = carried.origin ?? from }
+        // What happened to its contents elsewhere was not told.
+        let replacing = Cause(arrival.cause.party, .write(.forReplacing))
+        if !isFromInside { carried.changed = replacing }
+        if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
+        if let over = move.over {
+            guard isToInside else { return }
+            update(to, at: move.to, held: over) { entry in
+                if entry.now != over { entry.arrive(over, arrival, NameEvents.CarriedState()) }
+                entry.change(replacing)
+            }
+            return
+        }
+        update(to, at: move.to, isInside: isToInside, held: nil) { entry in
+            // Nothing but its own former contents is known of what comes back.
+            entry.arrive(item, arrival, carried)
+        }
+        if isToInside { lastArrival = to }
+    }
+
+    private mutating func update(
+        _ name: NameKey, at place: Place, isInside: Bool = true, held: ItemID?,
+        _ body: (inout NameEvents) -> Void
+    ) {
+        let known = index[name] ?? entries.count
+        if known == entries.count {
+            index[name] = known
+            entries.append(NameEvents(name: name, place: place, isInside: isInside, before: held, now: held))
+        }
+        if isInside, !entries[known].isInside {
+            // Its directory has come to where the presenter sees it, with what had the name by then.
+            (entries[known].isInside, entries[known].before) = (true, entries[known].now)
+        }
+        body(&entries[known])
+        if entries[known].isStep { hasSteps = true }
+    }
+
+    /// Another turn tells of these names from now on.
+    mutating func forget(_ names: [NameKey]) {
+        guard names.contains(where: { index[$0] != nil }) else { return }
+        // Of very many, not each is compared with each.
+        let (few, many) = names.count > 8 ? ([], Set(names)) : (names, [])
+        entries.removeAll { few.contains($0.name) || many.contains($0.name) }
+        reindex()
+    }
+
+    /// N14: all names are forgotten but those of one item. Returns whether there was anything to tell of them.
+    mutating func forgetNames(but item: ItemID) -> Bool {
+        let forgotten = entries.filter { $0.before != item && $0.now != item }
+        guard !forgotten.isEmpty else { return false }
+        forget(forgotten.map(\.name))
+        return forgotten.contains { !$0.isSettled }
+    }
+
+    /// N5: what a presenter did itself is the last word about these names; but it may not know the contents of what it moved.
+    mutating func know(_ itemEvent: ItemEvent) {
+        guard itemEvent.names.contains(where: { index[$0] != nil }) else { return }
+        var changed: Cause?
+        if let (item, move) = itemEvent.moved, let from = index[NameKey(item, at: move.from)],
+            let now = entries[from].now, now == item || !move.isSecondHalf
+        {
+            changed = entries[from].other
+        }
+        // What an exchange left there was said before.
+        let kept = itemEvent.names.filter { name in
+            guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
+                return false
+            }
+            return entries[known].now != nil && entries[known].now != mover
+        }
+        forget(itemEvent.names.filter { !kept.contains($0) })
+        guard let changed, let (item, move) = itemEvent.moved else { return }
+        change(item, at: move.to, changed)
+    }
+
+    /// N9: an item is there again.
+    mutating func takeBackDeletion(of item: ItemID) {
+        guard entries.contains(where: { $0.before == item && $0.now == nil }) else { return }
+        entries.removeAll { $0.before == item && $0.now == nil }
+        reindex()
+    }
+
+    /// N5, N8: all was told, but for what is held back.
+    mutating func discardReported(heldBack: Set<NameKey> = []) {
+        let last = lastArrival
+        entries = entries.compactMap { entry in
+            if heldBack.contains(entry.name) { return entry }
+            guard entry.name == last, let now = entry.now else { return nil }
+            return NameEvents(name: entry.name, place: entry.place, isInside: true, before: now, now: now)
+        }
+        reindex()
+    }
+
+    private mutating func reindex() {
+        index = Dictionary(uniqueKeysWithValues: entries.enumerated().map { ($1.name, $0) })
+        hasSteps = entries.contains(where: \.isStep)
+        if let last = lastArrival, index[last] == nil { lastArrival = nil }
+    }
+}
+
+/// What there is to tell of a name.
+struct NameNotice {
+    let name: NameKey
+    let kind: PresenterNotice
+    let subitem: Notice.Subitem
+    let cause: Cause
+
+    var isOfDeletion: Bool { kind == .subitemDidChange && cause.access == .write(.forDeleting) }
+}
+
+/// How the happenings at names are told (N6 to N8).
+extension NameEventLog {
+    /// What was where before: by the place of each name that something has now the place of its former one.
+    private func formerNames() -> [Int: Int] {
+        var formers: [Int: Int] = [:]
+        var taken: Set<Int> = []
+        for (place, entry) in entries.enumerated() {
+            guard let now = entry.now, now != entry.before,
+                let origin = entry.carried.origin.flatMap({ index[$0] }),
+                !taken.contains(origin)
+            else { continue }
+            // All that is in a directory moves with it, whatever else its former and its new name stood for.
+            let isMove = entry.before == nil && entries[origin].now == nil && entries[origin].before == now
+            guard isMove || entry.arrival?.isOfDirectory ?? false else { continue }
+            formers[place] = origin
+            taken.insert(origin)
+        }
+        addLinks(to: &formers, taken)
+        return formers
+    }
+
+    /// An item that lost one name and got another was moved, though link(2) and unlink(2) did it.
+    private func addLinks(to formers: inout [Int: Int], _ taken: Set<Int>) {
+        var gone: [ItemID: [Int]] = [:]
+        for (place, entry) in entries.enumerated() where entry.now == nil && !taken.contains(place) {
+            if let before = entry.before { gone[before, default: []].append(place) }
+        }
+        if gone.isEmpty { return }
+        for (place, entry) in entries.enumerated() where entry.before == nil && formers[place] == nil {
+            guard let now = entry.now, let former = gone[now]?.first else { continue }
+            gone[now]?.removeFirst()
+            formers[place] = former
+        }
+    }
+
+    /// Directories that moved first: all else is told with its new path.
+    var notices: [NameNotice] {
+        let formers = formerNames()
+        let moved = Set(formers.values)
+        var (first, rest): ([NameNotice], [NameNotice]) = ([], [])
+        for (place, entry) in entries.enumerated() {
+            if let former = formers[place] {
+                let told = entry.noticesOfMove(from: entries[former].place)
+                if entry.arrival?.isOfDirectory ?? false { first += told } else { rest += told }
+            } else if entry.isInside, !moved.contains(place) || entry.now != nil {
+                rest += entry.notice.map { [$0] } ?? []
+            }
+        }
+        return first + rest
+    }
+
+    /// N5: names that something had and nothing has: that may be the first step of a save.
+    var goneNames: Set<NameKey> {
+        let moved = Set(formerNames().values)
+        return Set(
+            entries.indices.filter { !moved.contains($0) && entries[$0].isGone }.map { entries[$0].name })
+    }
+
+    /// P26: whether the presenter knows nothing yet of what has a name.
+    func isUnreported(_ name: NameKey) -> Bool {
+        guard let place = index[name], entries[place].before == nil else { return false }
+        return formerNames()[place] == nil
+    }
+}
+
+extension NameEvents {
+    var isGone: Bool { isInside && before != nil && now == nil }
+
+    fileprivate func noticesOfMove(from former: Place) -> [NameNotice] {
+        guard let now, let arrival else { return [] }
+        let subitem = Notice.Subitem(now, at: place, from: former)
+        let moved = NameNotice(name: name, kind: .subitemDidMove, subitem: subitem, cause: arrival.cause)
+        return [moved] + (carried.changed.map { [notice(.subitemDidChange, now, $0)] } ?? [])
+    }
+
+    fileprivate var notice: NameNotice? {
+        switch (before, now) {
+        case (nil, nil): return nil
+        case (nil, let now?): return arrival.map { notice(.subitemDidAppear, now, $0.cause) }
+        case (let before?, nil):
+            return left.map { notice(.subitemDidChange, before, Cause($0.party, .write(.forDeleting))) }
+        case (let before?, let now?):
+            if before == now { return carried.changed.map { notice(.subitemDidChange, now, $0) } }
+            // Of what is in a directory that comes from elsewhere nothing is known.
+            if let arrival, arrival.isOfDirectory { return notice(.subitemDidAppear, now, arrival.cause) }
+            return other.map { notice(.subitemDidChange, now, $0) }
+        }
+    }
+
+    private func notice(_ kind: PresenterNotice, _ item: ItemID, _ cause: Cause) -> NameNotice {
+        NameNotice(name: name, kind: kind, subitem: Notice.Subitem(item, at: place), cause: cause)
+    }
+}
+
+/// How what happened in a turn is told.
+extension Arbiter {
+    /// N8: tells of all that has happened in a turn that goes on.
+    mutating func reportNameEvents(of id: AccessSessionID, _ effects: inout [Effect]) {
+        guard let accessSession = registry.accessSessions[id],
+            let record = registry.records[accessSession.presenter]
+        else { return }
+        tell(of: accessSession, accessSession.nameEvents.notices, record, &effects)
+        registry.accessSessions[id]?.discardAllEvents()
+    }
+
+    /// N5: of all but what was deleted.
+    mutating func reportExceptDeletions(of id: AccessSessionID, _ effects: inout [Effect]) {
+        guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
+            let record = registry.records[accessSession.presenter]
+        else {
+            return
+        }
+        let gone = accessSession.nameEvents.goneNames
+        tell(
+            of: accessSession, accessSession.nameEvents.notices.filter { !gone.contains($0.name) }, record,
+            &effects
+        )
+        registry.accessSessions[id]?.discardReportedEvents(but: gone)
+    }
+
+    /// N3, N9: moved, changed, then subitems.
+    func tell(
+        of accessSession: AccessSession, _ news: [NameNotice], _ record: PresenterRecord,
+        _ effects: inout [Effect]
+    ) {
+        let tell = { (kind: PresenterNotice, cause: Cause?) -> [Effect] in
+            guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
+            return [.tell(Notice(kind, to: accessSession.presenter, in: accessSession.id, cause))]
+        }
+        // Who has refused, or never said, may believe that it is still there, and would bring it back by the next save.
+        let hasAgreed =
+            !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
+        // N6: a plain directory's own end is among what happened in it.
+        let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
+        let isGone = news.contains(where: isEnd)
+        if accessSession.deleted == nil, !isGone {
+            effects += tell(.didMove, accessSession.moved)
+            effects += tell(.didChange, accessSession.changed ?? fallBack(news, record))
+        } else if !hasAgreed {
+            effects += tell(.didChange, accessSession.deleted)
+        }
+        tellNames(news.filter { !hasAgreed || !isEnd($0) }, of: accessSession, record, &effects)
+    }
+
+    private func tellNames(
+        _ news: [NameNotice], of accessSession: AccessSession, _ record: PresenterRecord,
+        _ effects: inout [Effect]
+    ) {
+        for notice in news where record.presenter.messages.contains(PresenterMessages(notice.kind)) {
+            effects.append(
+                .tell(
+                    Notice(
+                        notice.kind, of: notice.subitem, to: accessSession.presenter, in: accessSession.id,
+                        notice.cause)))
+        }
+    }
+
+    /// N13: a directory is about to be gone from what is presented, and another one may soon have its path.
+    ///
+    /// Of an exchange the first half has taken its name, which is not to be told before the second half.
+    mutating func reportNameEvents(
+        inside directory: ItemID, but taken: NameKey? = nil, to id: PresenterID, _ effects: inout [Effect]
+    ) {
+        guard let record = registry.records[id] else { return }
+        let isInside = { [tree] (one: ItemID?) in
+            guard let one else { return false }
+            return one == directory || tree.isBelow(one, at: Place(), directory)
+        }
+        for id in record.accessSessions {
+            guard let accessSession = registry.accessSessions[id] else { continue }
+            let news = accessSession.nameEvents.notices.filter {
+                $0.name != taken && (isInside($0.name.directory) || isInside($0.subitem.former?.directory))
+            }
+            let names = accessSession.nameEvents.entries.map(\.name).filter { isInside($0.directory) }
+            if !news.isEmpty { tell(news, inMidstOf: accessSession, record, &effects) }
+            registry.accessSessions[id]?.nameEvents.forget(names)
+        }
+    }
+
+    /// N12: of other names the program may be in the midst of a save.
+    mutating func reportWritten(_ names: [NameKey], of id: AccessSessionID, _ effects: inout [Effect]) {
+        guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
+            let record = registry.records[accessSession.presenter]
+        else {
+            return
+        }
+        tell(
+            accessSession.nameEvents.notices.filter { names.contains($0.name) }, inMidstOf: accessSession,
+            record,
+            &effects)
+    }
+
+    /// Of some names, and before them of the item itself (N3), but not of its deletion.
+    private mutating func tell(
+        _ news: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
+        _ effects: inout [Effect]
+    ) {
+        let told = news.flatMap { notice in
+            [notice.name] + (notice.subitem.former.map { [NameKey(notice.subitem.item, at: $0)] } ?? [])
+        }
+        registry.accessSessions[accessSession.id]?.nameEvents.forget(told)
+        guard accessSession.deleted == nil else {
+            return tellNames(news, of: accessSession, record, &effects)
+        }
+        tell(of: accessSession, news, record, &effects)
+        registry.accessSessions[accessSession.id]?.discardItemEvents()
+    }
+
+    /// N6: why a presenter of a package must be told `didChange` for want of something better.
+    private func fallBack(_ news: [NameNotice], _ record: PresenterRecord) -> Cause? {
+        guard !news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
+        return news.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
+    }
+}

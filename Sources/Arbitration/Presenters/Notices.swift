@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What presenters are told, and when.
+extension Arbiter {
+    /// N1: contents or attributes were written; N12: by a program that goes on.
+    mutating func noteChange(
+        of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
+        isOngoing: Bool = false, _ effects: inout [Effect]
+    ) {
+        let cause = Cause(parties[id] ?? cause.party, cause.access)
+        // N4, N12: it was told already. What goes on is told of each name of the item.
+        if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
+        if isOngoing, let id { claims[id]?.reportedStamp = stamp }
+        let isPlainDirectory = tree.isPlainDirectory(item)
+        noteMissed(item, at: place, by: cause.party)
+        var itemEvent = ItemEvent(cause, [NameKey(item, at: place)])
+        itemEvent.isOngoing = isOngoing
+        noteUnaskedWrites(item, under: id)
+        for (presenter, relation) in recipients(of: item, at: place) {
+            guard let record = registry.records[presenter] else { continue }
+            if isOwnDoing(cause.party, under: id, record) {
+                registry.records[presenter]?.unaskedWrites.remove(item)
+                if relation != .directory { noteSave(by: presenter) }
+                registry.records[presenter]?.isOutdated = false
+                continue
+            }
+            count(relation, record)
+            note(itemEvent, under: id, at: record, &effects) { accessSession in
+                // N6: a plain directory has no contents of its own.
+                if relation == .item, !isPlainDirectory { return accessSession.changed = cause }
+                accessSession.nameEvents.change(item, at: place, cause)
+            }
+        }
+    }
+
+    /// N6: there is a new item.
+    mutating func noteCreation(
+        of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
+        let cause = Cause(party, .write(.forReplacing))
+        let isPlainDirectory = tree.isPlainDirectory(item)
+        for presenter in registry.presented[item] ?? []
+        where registry.records[presenter]?.place.isSameName(as: place) ?? false {
+            takeBackDeletion(of: item, to: presenter)
+        }
+        noteMissed(item, at: place, by: party)
+        let itemEvent = ItemEvent(cause, [NameKey(item, at: place)])
+        tell(recipients(of: item, at: place), itemEvent, under: claim, &effects) { accessSession, relation in
+            if relation == .item {
+                if !isPlainDirectory { return accessSession.changed = cause }
+                return accessSession.nameEvents.change(item, at: place, cause)
+            }
+            accessSession.nameEvents.appear(item, at: place, cause)
+        }
+    }
+
+    /// N9: it is there again, whoever deleted it.
+    private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
+        for accessSession in registry.records[presenter]?.accessSessions ?? [] {
+            registry.accessSessions[accessSession]?.deleted = nil
+            registry.accessSessions[accessSession]?.nameEvents.takeBackDeletion(of: item)
+        }
+    }
+
+    /// N2, N7, N9: the item is called something else now, though it may have been taken for deleted.
+    mutating func noteMove(
+        of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
+        let cause = Cause(party, .write(.forMoving))
+        let own = ItemEvent(cause, [])
+        for id in registry.presented[item] ?? []
+        where registry.records[id]?.place.isSameName(as: move.to) ?? false {
+            takeBackDeletion(of: item, to: id)
+            if noteMissedMove(id, by: party, under: claim) { continue }
+            tell([(id, .item)], own, under: claim, &effects) { accessSession, _ in
+                accessSession.noteMove(of: item, move, cause)
+            }
+        }
+        var below: [(PresenterID, PresenterRelation)] = []
+        forEachPresenter(below: item) { below.append(($0, .below)) }
+        below.removeAll { noteMissedMove($0.0, by: party, under: claim) }
+        tell(below.sorted { $0.0 < $1.0 }, own, under: claim, &effects) { accessSession, _ in
+            accessSession.noteMove(of: item, move, cause)
+        }
+        noteMoveAbove(item, move, cause, under: claim, &effects)
+    }
+
+    /// N7: those above its old place, and those above its new one.
+    private mutating func noteMoveAbove(
+        _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
+        let (before, after) = (Set(above(move.from)), Set(above(move.to)))
+        noteMissed(below: before.union(after), by: cause.party)
+        let arrival: NameEvents.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
+        var itemEvent = ItemEvent(
+            cause, [NameKey(item, at: move.from), NameKey(move.over ?? item, at: move.to)])
+        // N7: what is told later is told with its new path.
+        itemEvent.isToldAtOnce = arrival.isOfDirectory
+        if move.isSecondHalf { itemEvent.mover = item }
+        if arrival.isOfDirectory {
+            for (presenter, _) in before.subtracting(after).sorted().flatMap(presenters) {
+                reportNameEvents(
+                    inside: item, but: move.isSecondHalf ? NameKey(item, at: move.from) : nil, to: presenter,
+                    &effects)
+            }
+        }
+        for directory in before.union(after).sorted() {
+            let isKept = after.contains(directory) && !arrival.isOfDirectory && move.over == nil
+            itemEvent.moved = isKept ? (item, move) : nil
+            tell(presenters(above: directory), itemEvent, under: claim, &effects) { accessSession, _ in
+                accessSession.nameEvents.move(
+                    item, move, arrival, isFromInside: before.contains(directory),
+                    isToInside: after.contains(directory))
+            }
+        }
+    }
+
+    /// N6, N9: the item is not there any more.
+    mutating func noteDeletion(
+        of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
+    ) {
+        let cause = Cause(party, .write(.forDeleting))
+        noteMissed(item, at: place, by: party)
+        let concerned = recipients(of: item, deletedAt: place)
+        for (presenter, _) in concerned { registry.records[presenter]?.unaskedWrites.remove(item) }
+        let isPlainDirectory = tree.isPlainDirectory(item)
+        if tree.isDirectory(item) {
+            for (presenter, relation) in concerned where relation != .item {
+                reportNameEvents(inside: item, to: presenter, &effects)
+            }
+        }
+        let itemEvent = ItemEvent(cause, [NameKey(item, at: place)])
+        tell(concerned, itemEvent, under: claim, &effects) { accessSession, relation in
+            if relation == .item, !isPlainDirectory { return accessSession.deleted = cause }
+            accessSession.nameEvents.remove(item, at: place, cause)
+        }
+    }
+
+    /// P2: what began like a save was a deletion, and is put to presenters now.
+    mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
+        let cause = Cause(party, .write(.forDeleting))
+        // Those who are paused are asked all the same.
+        let recipients = allRecipients(of: item, deletedAt: place)
+        let name = NameKey(item, at: place)
+        let untold = recipients.filter { registry.isUnreported(name, to: $0.0) }.map(\.0)
+        noteDeletion(of: item, at: place, by: party, under: nil, &effects)
+        for (presenter, relation) in recipients {
+            // P26.
+            if relation != .item, untold.contains(presenter), registry.isUnreported(name, to: presenter) {
+                continue
+            }
+            // P5: of those who work for a presenter it is not asked.
+            guard let record = registry.records[presenter], !isOwn(party, record.presenter.party),
+                !isSpared(record.presenter.party, by: party), !record.isLeftAlone
+            else { continue }
+            let questionKind =
+                relation == .item
+                ? QuestionKind(request: .accommodateDeletion)
+                : QuestionKind(request: .accommodateSubitemDeletion, subitem: item)
+            guard record.presenter.messages.contains(PresenterMessages(questionKind.request)),
+                !goesOnExcused(party, by: presenter)
+            else { continue }
+            let id =
+                currentAccessSession(of: party, isWrite: true, at: record, &effects)
+                ?? makeAccessSession(with: presenter, party, cause.access)
+            let isAsked = { [questions = registry.questions] (id: QuestionID) in
+                questions[id].map { QuestionKind(request: $0.request, subitem: $0.subitem) == questionKind }
+                    ?? false
+            }
+            guard let entry = registry.accessSessions.index(forKey: id),
+                registry.accessSessions.values[entry].enqueueAboutLoss(questionKind, cause, isOpen: isAsked)
+            else { continue }
+            registry.accessSessions.values[entry].end = nil
+            askNext(in: id, &effects)
+        }
+    }
+}
+
+/// Who is told.
+extension Arbiter {
+    /// Presenters that hear of what happens to an item, in the order of their numbers.
+    func recipients(of item: ItemID, at place: Place) -> [(PresenterID, PresenterRelation)] {
+        if registry.isEmpty { return [] }
+        var found = registry.unmutedPresenters(to: item).map { ($0, PresenterRelation.item) }
+        var lists = found.isEmpty ? 0 : 1
+        for directory in tree.ancestors(of: item, at: place) {
+            let above = presenters(above: directory)
+            if !above.isEmpty { lists += 1 }
+            found += above
+        }
+        // Each list is sorted.
+        return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
+    }
+
+    /// P19: of those who show the item, those who show this name.
+    private func recipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)] {
+        recipients(of: item, at: place).filter { id, relation in
+            relation != .item || registry.records[id]?.place.isSameName(as: place) ?? false
+        }
+    }
+
+    /// The same, with those who are paused.
+    private func allRecipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)]
+    {
+        if registry.pauses.isEmpty { return recipients(of: item, deletedAt: place) }
+        var found = recipients(of: item, deletedAt: place)
+        let known = Set(found.map(\.0))
+        for directory in tree.ancestors(of: item, at: place) where !tree.isPackage(directory) {
+            let all = registry.presented[directory] ?? []
+            found += all.filter { !known.contains($0) }.map { ($0, .directory) }
+        }
+        return found.sorted { $0.0 < $1.0 }
+    }
+
+    private func presenters(above directory: ItemID) -> [(PresenterID, PresenterRelation)] {
+        let relation: PresenterRelation = tree.isPackage(directory) ? .package : .directory
+        return listeners(above: directory).map { ($0, relation) }
+    }
+
+    /// A directory and those above it.
+    private func above(_ place: Place) -> [ItemID] {
+        guard let directory = place.directory else { return [] }
+        return [directory] + tree.ancestors(of: directory, at: Place())
+    }
+
+    /// Notes something for each presenter but the one who did it.
+    private mutating func tell(
+        _ recipients: [(PresenterID, PresenterRelation)], _ itemEvent: ItemEvent, under claim: ClaimID?,
+        _ effects: inout [Effect],
+        _ body: (inout AccessSession, PresenterRelation) -> Void
+    ) {
+        let cause = itemEvent.cause
+        for (id, relation) in recipients {
+            guard let record = registry.records[id] else { continue }
+            if isOwnDoing(cause.party, under: claim, record) {
+                for accessSession in relation == .item ? [] : record.accessSessions {
+                    registry.accessSessions[accessSession]?.nameEvents.know(itemEvent)
+                }
+                if cause.access.changesContents { registry.records[id]?.isOutdated = false }
+                continue
+            }
+            count(relation, record)
+            note(itemEvent, under: claim, at: record, &effects) { body(&$0, relation) }
+        }
+    }
+
+    /// Whether a presenter is muted, and so will be told later of a move that is not its own (N15).
+    private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
+        guard registry.isMuted(id), let record = registry.records[id] else { return false }
+        if !isOwnDoing(party, under: claim, record) { registry.records[id]?.mute?.hasMissedMove = true }
+        return true
+    }
+
+    /// Names below are counted apart from what a presenter shows itself.
+    private mutating func count(_ relation: PresenterRelation, _ record: PresenterRecord) {
+        if relation != .directory { return countOwnEvent(of: record) }
+        if let guest = record.presenter.guest { subitemEventCounts[guest, default: 0] += 1 }
+    }
+
+    /// P5, P6: whether a presenter is not told of what somebody does, because it is its own doing.
+    private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
+        if isOwn(party, record.presenter.party) { return true }
+        // Of an access that was put to its presenters it was known then.
+        if let claim, claims[claim]?.hasConsulted ?? false {
+            return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
+        }
+        return isOnItsBehalf(party, answering: claim.flatMap { claims[$0]?.answering }, record)
+    }
+
+    /// P9: what a presenter writes soon after it was asked to save is the save.
+    private mutating func noteSave(by id: PresenterID) {
+        guard let asked = registry.records[id]?.saveAsked else { return }
+        // With progress it may take longer.
+        if now < asked + bounds.save || registry.openSave(of: id) != nil { registry.records[id]?.saved = now }
+    }
+
+    private mutating func note(
+        _ itemEvent: ItemEvent, under claim: ClaimID?, at record: PresenterRecord, _ effects: inout [Effect],
+        _ body: (inout AccessSession) -> Void
+    ) {
+        let (cause, names) = (itemEvent.cause, itemEvent.names)
+        // P24.
+        if !record.hearsOfChanges, cause.access.changesContents {
+            registry.records[record.id]?.isOutdated = true
+        }
+        if !itemEvent.isToldAtOnce {
+            endTrailingSessions(of: record, but: cause.party, &effects) { accessSession in
+                accessSession.isRelinquished || accessSession.hasItemEvents
+                    || accessSession.nameEvents.knows(anyOf: names)
+            }
+        }
+        // N3: what a claim has done is told before the reacquire that follows it.
+        let id =
+            writeSession(of: claim, with: record.id)
+            ?? currentAccessSession(of: cause.party, isWrite: true, at: record, &effects)
+            ?? makeAccessSession(with: record.id, cause.party, cause.access)
+        handOverNames(to: itemEvent, in: id, at: record.id, &effects)
+        guard let entry = registry.accessSessions.index(forKey: id) else { return }
+        body(&registry.accessSessions.values[entry])
+        registry.accessSessions.values[entry].cause = cause
+        // N7, N8.
+        let isFull =
+            registry.accessSessions.values[entry].nameEvents.entries.count
+            >= NameEventLog.most(among: registry.records.count)
+        if isFull || itemEvent.isToldAtOnce { reportNameEvents(of: id, &effects) }
+        // N12.
+        if itemEvent.isOngoing { reportWritten(names, of: id, &effects) }
+        if registry.accessSessions[id]?.members.isEmpty ?? false { beginTrailing(id) }
+    }
+
+    private func writeSession(of claim: ClaimID?, with presenter: PresenterID) -> AccessSessionID? {
+        guard let claim, let consultation = registry.consultations[claim],
+            !consultation.accessSessions.isEmpty
+        else { return nil }
+        // I5: a claim has at most one turn with each presenter. It may be in very many turns, and a presenter may have many.
+        guard consultation.accessSessions.count > 8 else {
+            return consultation.accessSessions.first {
+                registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
+            }
+        }
+        return registry.records[presenter]?.accessSessions.first {
+            registry.accessSessions[$0].map { $0.isWrite && $0.members.contains(claim) } ?? false
+        }
+    }
+}
+
+/// What happened, and at which names those above hear of it.
+struct ItemEvent {
+    let cause: Cause
+    let names: [NameKey]
+    /// Whether the turn in which it happened tells its news at once.
+    var isToldAtOnce = false
+    /// Whether its program may do more of it, so that the turn tells it now (N12).
+    var isOngoing = false
+    /// What got another name.
+    var mover: ItemID?
+    /// A file that took its contents to another name.
+    var moved: (item: ItemID, move: Move)?
+
+    init(_ cause: Cause, _ names: [NameKey]) {
+        (self.cause, self.names) = (cause, names)
+    }
+}

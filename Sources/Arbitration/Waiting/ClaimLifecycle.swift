@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What each event means.
+extension Arbiter {
+    mutating func add(_ claim: Claim) {
+        let previous = claims.updateValue(claim, forKey: claim.id)
+        precondition(previous == nil, "a claim is made once")
+        if claim.nature == .aware { aware.insert(claim.id) }
+        if claim.nature == .batch { batches.insert(claim.id) }
+        if let question = claim.answering { answering[question, default: []].append(claim.id) }
+    }
+
+    mutating func claim(_ request: ClaimRequest, _ effects: inout [Effect]) {
+        var claim = Claim(request)
+        claim.setRequiredLocks(requiredLocks(of: claim))
+        dispute(claim)
+        if let watched = findBlocker(of: claim) {
+            add(claim)
+            enter(claim)
+            wait(claim, watching: watched, &effects)
+        } else if concernsPresenters(claim) {
+            add(claim)
+            enter(claim)
+            wait(claim, watching: nil, &effects)
+        } else {
+            claim.isHeld = true
+            add(claim)
+            hold(claim, basis: .free, &effects)
+        }
+    }
+
+    mutating func end(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let claim = claims[id] else { return }
+        // Q4.
+        guard claim.isHeld else { return refuse(claim, .withdrawn, &effects) }
+        forget(claim, &effects)
+    }
+
+    mutating func withdraw(_ id: ClaimID, _ effects: inout [Effect]) {
+        // Q4.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        refuse(claim, .withdrawn, &effects)
+    }
+
+    mutating func force(_ id: ClaimID, _ effects: inout [Effect]) {
+        // T2.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        grant(claim, basis: .proceeded, &effects)
+    }
+
+    mutating func endWait(of id: ClaimID, _ effects: inout [Effect]) {
+        // T6.
+        guard let claim = claims[id], !claim.isHeld else { return }
+        expire(id, &effects)
+    }
+
+    /// X1, X3: looks again at the claim, at those who waited for it, and at what it contests.
+    mutating func identify(_ id: ClaimID, as party: Party) {
+        guard var claim = claims[id], !claim.isIdentified else { return }
+        claim.isIdentityRequested = true
+        claim.isIdentified = true
+        claim.partyNumber = partyNumbers.join(party)
+        claims[id] = claim
+        name(claim)
+        parties[id] = party
+        regroup(id)
+        waitersToIdentify.remove(id)
+        if claim.isHeld {
+            holderFamilies.insert(id, of: party)
+            if countHold(claim) || claim.partyNumber == 0 { newHolders.append(id) }
+            addDependenciesToCandidates(on: claim, party)
+            // D1: who it is counts for what was made within it as well.
+            cycleCandidates += nestedWaiters[id] ?? []
+            contentionToReview.append(id)
+            if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
+        } else {
+            waiterFamilies.insert(id, of: party)
+            grantCandidates.append(id)
+            cycleCandidates.append(id)
+            addContendedToReview(by: claim)
+        }
+        releaseWatchers(of: id)
+    }
+
+    mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
+        effects.append(.refuse(claim.id, refusal))
+        lastWaits[claim.id] = LastWait(
+            blocker: waits[claim.id]?.watched, questions: openQuestions(for: claim.id))
+        addContendedToReview(by: claim)
+        addOvertakersToCandidates(of: claim)
+        forget(claim, &effects)
+    }
+
+    /// Removes every trace of a claim, and looks again at those who waited for it.
+    private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
+        let isLast = leave(claim)
+        releaseSubtreeLocks(claim)
+        if !registry.consultations.isEmpty { leaveAccessSessions(claim.id, atOnce: claim.isAware, &effects) }
+        if claim.nature == .aware { aware.remove(claim.id) }
+        if claim.nature == .batch { batches.remove(claim.id) }
+        if let question = claim.answering {
+            answering[question]?.removeAll { $0 == claim.id }
+            if answering[question]?.isEmpty ?? false { answering[question] = nil }
+        }
+        claims.removeValue(forKey: claim.id)
+        stopWaiting(claim)
+        setContention(of: claim, nil)
+        if let party = parties.removeValue(forKey: claim.id) {
+            partyNumbers.leave(party)
+            if claim.isHeld {
+                holderFamilies.remove(claim.id, of: party)
+                if isLast || claim.partyNumber == 0 || claim.suspension != nil {
+                    addRelativesToCandidates(of: party)
+                }
+            } else {
+                waiterFamilies.remove(claim.id, of: party)
+            }
+        }
+        releaseWatchers(of: claim.id)
+    }
+
+    /// Removes what is known of a claim because it waits.
+    mutating func stopWaiting(_ claim: Claim) {
+        guard waits.removeValue(forKey: claim.id) != nil else { return }
+        waitersToIdentify.remove(claim.id)
+        dependencyTargets.remove(claim.id)
+        waitingNameChanges.remove(claim.id)
+        indexByLink(claim) { $0.remove(claim.id) }
+        for outer in claim.within {
+            nestedWaiters[outer]?.removeAll { $0 == claim.id }
+            if nestedWaiters[outer]?.isEmpty ?? false { nestedWaiters[outer] = nil }
+        }
+    }
+
+    /// Notes in the queues whose a claim is.
+    private mutating func name(_ claim: Claim) {
+        claim.forEachRequiredLock { lock in
+            guard let place = lockQueues.index(forKey: lock.resource) else { return }
+            if claim.isHeld {
+                lockQueues.values[place].held.name(claim.id, claim.partyNumber, lock.isWrite)
+            } else {
+                lockQueues.values[place].waiting.name(claim.id, claim.partyNumber, lock.isWrite)
+            }
+        }
+    }
+
+    /// Enters a claim in the docket of each of its stakes. Returns whether it holds anything of which its kin held nothing alike.
+    @discardableResult
+    mutating func enter(_ claim: Claim) -> Bool {
+        var isFirst = false
+        claim.forEachRequiredLock { if enter(claim, $0) { isFirst = true } }
+        return isFirst
+    }
+
+    @discardableResult
+    mutating func enter(_ claim: Claim, _ lock: RequiredLock) -> Bool {
+        guard claim.isHeld else {
+            let waiters = lockQueues[lock.resource, default: LockQueue()].wait(
+                claim.id, claim.partyNumber, lock.isWrite)
+            noteLength(of: lock.resource, waiters)
+            groupHolders(at: lock.resource)
+            return false
+        }
+        let holders = lockQueues[lock.resource, default: LockQueue()].hold(
+            claim.id, claim.partyNumber, lock.isWrite)
+        if !contentions.isEmpty, contentions[claim.id] != nil { join(claim, at: lock.resource) }
+        if holders > limits.holders || !holderGroups.isEmpty { addToGroups(claim, at: lock, of: holders) }
+        return countHold(claim, at: lock)
+    }
+
+    /// Returns whether its kin hold nothing alike any more of something it held.
+    @discardableResult
+    mutating func leave(_ claim: Claim) -> Bool {
+        var isLast = false
+        claim.forEachRequiredLock { if leave(claim, $0) { isLast = true } }
+        return isLast
+    }
+
+    @discardableResult
+    mutating func leave(_ claim: Claim, _ lock: RequiredLock) -> Bool {
+        guard let place = lockQueues.index(forKey: lock.resource) else { return false }
+        if claim.isHeld {
+            lockQueues.values[place].held.remove(claim.id, lock.isWrite)
+            leaveResourceContention(claim.id, at: lock.resource)
+            if !holderGroups.isEmpty {
+                removeFromGroups(claim.id, at: lock.resource, of: lockQueues.values[place].held.count)
+            }
+        } else {
+            lockQueues.values[place].waiting.remove(claim.id, lock.isWrite)
+            if lockQueues.values[place].waiting.isEmpty { resetNonblocking(at: lock.resource) }
+            noteLength(of: lock.resource, lockQueues.values[place].waiting.count)
+        }
+        if lockQueues.values[place].isEmpty { lockQueues.remove(at: place) }
+        return uncountHold(claim, at: lock)
+    }
+
+    /// Enters a claim by each link that it resolves, or takes it away there.
+    mutating func indexByLink(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
+        claim.forEachPart { part in
+            guard let link = part.via else { return }
+            body(&waitersByLink[link, default: []])
+            if waitersByLink[link]?.isEmpty ?? false { waitersByLink[link] = nil }
+        }
+    }
+
+    /// Notes what is to be known of a claim because it waits.
+    mutating func noteWaiting(_ claim: Claim) {
+        for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
+        if claim.nature == .nameChange { waitingNameChanges.insert(claim.id) }
+        indexByLink(claim) { $0.insert(claim.id) }
+    }
+}

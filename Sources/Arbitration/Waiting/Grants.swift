@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How claims come to wait, and to be held.
+extension Arbiter {
+    /// Puts a new claim in its place in the queue.
+    ///
+    /// One that watches nobody waits for presenters to be asked.
+    mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
+        // T1.
+        let deadline = now + bounds.wait
+        waits[claim.id] = WaitRecord(began: now, deadline: deadline, watched: watched)
+        noteWaiting(claim)
+        if let watched {
+            watchers[watched, default: []].append(claim.id)
+        } else {
+            waitersToIdentify.insert(claim.id)
+        }
+        timers.insert(TimerQueue.TimerEntry(moment: deadline, subject: .claim(claim.id)))
+        requestIdentity(claim.id, &effects)
+        addHoldersToReview(blocking: claim)
+    }
+
+    /// Grants a claim that waits.
+    mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
+        if basis == .proceeded || meetsEarlierWaiters(claim) { addOvertakersToCandidates(of: claim) }
+        leave(claim)
+        stopWaiting(claim)
+        addContendedToReview(by: claim)
+        var claim = claim
+        claim.isHeld = true
+        if basis == .proceeded {
+            claim.mayOverlap = true
+            claim.hasProceeded = true
+            stopAsking(for: claim.id)
+        }
+        claims[claim.id] = claim
+        if let party = parties[claim.id] {
+            waiterFamilies.remove(claim.id, of: party)
+            holderFamilies.insert(claim.id, of: party)
+            addDependenciesToCandidates(on: claim, party)
+        }
+        hold(claim, basis: basis, &effects)
+    }
+
+    /// Takes up a claim among the holders, and tells.
+    mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
+        let unanswered =
+            registry.isEmpty ? [] : Set(unanswered(by: claim) + unaskedWrites(byGranted: claim)).sorted()
+        if !unanswered.isEmpty { registry.consultations[claim.id]?.overriddenPresenters = unanswered }
+        effects.append(
+            .grant(
+                claim.id,
+                grant(basis, of: claim, unanswered)))
+        let isFirst = enter(claim)
+        // Q3: whom a claim of its kin holds up already, this one need not be looked at for.
+        if isFirst || claim.partyNumber == 0, parties[claim.id] != nil { newHolders.append(claim.id) }
+        if !registry.isEmpty, !claim.onlyReads { registry.noteEntry(of: claim.id) }
+        var meetsWaiters = registry.isRelinquished(to: claim.id)
+        claim.forEachRequiredLock { lock in
+            if let lockQueue = lockQueues[lock.resource], !lockQueue.waiting.isEmpty { meetsWaiters = true }
+        }
+        if meetsWaiters { contentionToReview.append(claim.id) }
+    }
+
+    /// G5.
+    private func grant(_ basis: Grant.Basis, of claim: Claim, _ unanswered: [PresenterID]) -> Grant {
+        var preempted: [Grant.Preemption] = []
+        // B1.
+        if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
+        claim.forEachPart { part in
+            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
+            if !holderGroups.isEmpty, let grouping = holderGroups[.item(part.item)],
+                grouping.hasFewKindsOfWriters
+            {
+                preempted += self.preempted(by: claim, of: grouping)
+                return
+            }
+            var found = 0
+            _ = lockQueue.held.writers.firstStranger(of: claim.partyNumber) { id in
+                guard let other = claims[id], other.id != claim.id, other.isBounded,
+                    !areExempt(other, claim), other.isWritingPart(part.item)
+                else { return false }
+                found += 1
+                preempted.append(Grant.Preemption(claim: id, isClean: other.isClean))
+                return found > limits.preempted
+            }
+        }
+        if !claim.isOnOneItem {
+            var seen: Set<ClaimID> = []
+            preempted = preempted.filter { seen.insert($0.claim).inserted }.sorted { $0.claim < $1.claim }
+        }
+        return Grant(
+            basis: basis, preempted: Array(preempted.prefix(limits.preempted)),
+            preemptsMore: preempted.count > limits.preempted,
+            unanswered: unanswered)
+    }
+
+    /// Of very many, the first of each group will do: relatives may be all but one of them.
+    private func preempted(by claim: Claim, of grouping: HolderGroups) -> [Grant.Preemption] {
+        var found: [ClaimID] = []
+        for group in grouping.writers.all + grouping.suspendedWriters.all
+        where group.kind.isBounded && group.kind.isWritingPart {
+            guard let one = claims[group.first], !areExempt(one, claim) else { continue }
+            found += group.firstOnes(limits.preempted + 1)
+        }
+        return found.sorted().prefix(limits.preempted + 1).map {
+            Grant.Preemption(claim: $0, isClean: claims[$0]?.isClean ?? false)
+        }
+    }
+
+    /// X2.
+    mutating func requestIdentity(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let entry = claims.index(forKey: id), !claims.values[entry].isIdentityRequested else { return }
+        claims.values[entry].isIdentityRequested = true
+        effects.append(.identify(id))
+    }
+}
+
+/// How one change leads to the next, until nothing changes.
+extension Arbiter {
+    mutating func processPendingWork(_ effects: inout [Effect]) {
+        while true {
+            if !resourcesToReview.isEmpty {
+                reviewResources()
+            } else if !grantCandidates.isEmpty {
+                reviewGrantCandidates(&effects)
+            } else if !newHolders.isEmpty {
+                addRelativesOfNewHolders()
+            } else if !contentionToReview.isEmpty || !contentionSlots.isEmpty {
+                reviewContentions(&effects)
+            } else if !cycleCandidates.isEmpty || canRunDeferredSearch {
+                searchForCycles(&effects)
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Grants, in the order of their numbers, those who have nothing in their way; the others watch it.
+    private mutating func reviewGrantCandidates(_ effects: inout [Effect]) {
+        let round = grantCandidates.sorted()
+        workCounter.add(round.count)
+        grantCandidates.removeAll(keepingCapacity: true)
+        var previous: ClaimID?
+        var late: [ClaimID] = []
+        for id in round where id != previous {
+            previous = id
+            guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
+            guard let watched = findBlocker(of: claim) else {
+                waits.values[wait].watched = nil
+                // Q1: whoever may pass others by what a relative holds since this round comes after those of them who may as well.
+                if !newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
+                    late.append(id)
+                    continue
+                }
+                if isConsented(claim, &effects), let claim = claims[id] { grantOrRefuse(claim, &effects) }
+                continue
+            }
+            if waits.values[wait].watched != watched {
+                waits.values[wait].watched = watched
+                watchers[watched, default: []].append(id)
+            }
+        }
+        if late.isEmpty { return }
+        addRelativesOfNewHolders()
+        grantCandidates += late
+    }
+
+    /// Nothing stands in the way, and whoever was asked has answered or forfeited.
+    private mutating func grantOrRefuse(_ claim: Claim, _ effects: inout [Effect]) {
+        // P12.
+        if bounds.policy == .fail, !claim.isAware, !unanswered(by: claim).isEmpty {
+            return refuse(claim, .busy, &effects)
+        }
+        grant(claim, basis: .waited, &effects)
+    }
+
+    /// Looks again at those who watched a claim that has ended, was suspended or identified.
+    mutating func releaseWatchers(of id: ClaimID) {
+        guard let released = watchers.removeValue(forKey: id) else { return }
+        for watcher in released {
+            guard let wait = waits.index(forKey: watcher), waits.values[wait].watched == id else { continue }
+            waits.values[wait].watched = nil
+            grantCandidates.append(watcher)
+        }
+    }
+
+    /// Q3: whoever waits for one who now waits for a relative of theirs may go.
+    ///
+    /// Holders of one process have the same relatives, so each process is looked up once; but for those with a
+    /// purpose, whose relatives are the purpose's as well. It is enough to look at the first of several that are alike
+    /// (``HoldCounts``).
+    private mutating func addRelativesOfNewHolders() {
+        var processes: Set<ProcessID> = []
+        for id in newHolders {
+            guard let party = parties[id], let holder = claims[id] else { continue }
+            if let few = waiters(heldUpBy: holder, alone: party) {
+                for waiter in few { addGrantCandidate(waiter) }
+                continue
+            }
+            guard
+                party.purpose != nil || party.process.map({ processes.insert($0).inserted }) ?? false,
+                waiterFamilies.hasRelative(of: party)
+            else { continue }
+            waiterFamilies.forEachRelative(of: party) { addGrantCandidate($0) }
+        }
+        newHolders.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func addGrantCandidate(_ relative: ClaimID) {
+        // A claim that waits for a holder has no claim in its way that could be held up.
+        guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
+            return grantCandidates.append(relative)
+        }
+    }
+
+    /// The relatives that may pass others by what a holder has, if those can only be there where it has it: few wait there, and
+    /// for nothing else. Nil if they may be anywhere.
+    private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
+        guard holder.isOnOneItem else { return nil }
+        guard let waiting = lockQueues[.item(holder.first.item)]?.waiting else { return [] }
+        guard waiting.count <= Self.fewWaiters else { return nil }
+        let all = Array(waiting.writers) + Array(waiting.readers)
+        guard all.allSatisfy({ claims[$0]?.isOnOneItem ?? true }) else { return nil }
+        return all.filter { parties[$0]?.isExempt(from: party) ?? false }
+    }
+
+    private static let fewWaiters = 16
+}

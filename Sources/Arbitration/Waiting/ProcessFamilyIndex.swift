@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Finds the identified claims of a party's relatives without looking at all claims (Q3).
+///
+/// Finds some that are no relatives, too: claims of one process that have purposes of their own (X5).
+struct ProcessFamilyIndex: Sendable {
+    /// One thread of a process; its number is 0 if nobody knows it, or if the process is the partner of the party.
+    private struct ThreadOfProcess: Hashable, Sendable {
+        let process: ProcessID
+        let number: Int32
+    }
+
+    private var own: [ProcessID: Set<ClaimID>] = [:]
+    private var threads: [ThreadOfProcess: Set<ClaimID>] = [:]
+    private var below: [ProcessID: Set<ClaimID>] = [:]
+    private var purposes: [Purpose: Set<ClaimID>] = [:]
+
+    var count: Int { own.count + below.count + purposes.count + threads.count }
+    /// How many processes the claims are of, partners included (D5).
+    var processes: Int { own.count }
+
+    mutating func insert(_ claim: ClaimID, of party: Party) {
+        if let purpose = party.purpose { purposes[purpose, default: []].insert(claim) }
+        insertProcess(claim, of: party, thread: party.thread)
+        if let partner = party.partner { insertProcess(claim, of: partner, thread: 0) }
+    }
+
+    private mutating func insertProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
+        guard let process = party.process else { return }
+        own[process, default: []].insert(claim)
+        threads[ThreadOfProcess(process: process, number: thread), default: []].insert(claim)
+        for ancestor in party.ancestors { below[ancestor, default: []].insert(claim) }
+    }
+
+    mutating func remove(_ claim: ClaimID, of party: Party) {
+        if let purpose = party.purpose { Self.remove(claim, under: purpose, from: &purposes) }
+        removeProcess(claim, of: party, thread: party.thread)
+        if let partner = party.partner { removeProcess(claim, of: partner, thread: 0) }
+    }
+
+    private mutating func removeProcess(_ claim: ClaimID, of party: Party, thread: Int32) {
+        guard let process = party.process else { return }
+        Self.remove(claim, under: process, from: &own)
+        Self.remove(claim, under: ThreadOfProcess(process: process, number: thread), from: &threads)
+        for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
+    }
+
+    /// Whether any claim here may be exempt from the party's.
+    func hasRelative(of party: Party) -> Bool {
+        if let purpose = party.purpose, purposes[purpose] != nil { return true }
+        return party.anyIdentity { one in
+            guard let process = one.process else { return false }
+            return own[process] != nil || below[process] != nil || one.ancestors.contains { own[$0] != nil }
+        }
+    }
+
+    /// Calls the body with every claim here that may be exempt from the party's, in no order; with some of them twice.
+    func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        forEachRelativeOfProcess(of: party, body)
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    private func forEachRelativeOfProcess(of party: Party, _ body: (ClaimID) -> Void) {
+        guard let process = party.process else { return }
+        own[process]?.forEach(body)
+        forEachInOtherProcess(of: process, party.ancestors, body)
+    }
+
+    private func forEachInOtherProcess(
+        of process: ProcessID, _ ancestors: [ProcessID], _ body: (ClaimID) -> Void
+    ) {
+        below[process]?.forEach(body)
+        for ancestor in ancestors { own[ancestor]?.forEach(body) }
+    }
+
+    /// The same, but for claims of other threads of its process: neither waits for what the other one has (D1).
+    ///
+    /// A program may have ten thousand threads, and of each nearly nobody.
+    func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
+        guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        for number in [party.thread, 0] {
+            threads[ThreadOfProcess(process: process, number: number)]?.forEach(body)
+        }
+        forEachInOtherProcess(of: process, party.ancestors, body)
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    /// Calls the body with every claim here that may be exempt from the party's, but for those that are so because they are of
+    /// its process; with some of them twice.
+    func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
+        if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
+        if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
+        if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
+    }
+
+    func countOfRelatives(of party: Party) -> Int {
+        countOfOthers(than: party) + (party.process.map(countOfClaims) ?? 0)
+    }
+
+    func countOfCounterparts(of party: Party) -> Int {
+        guard let process = party.process, party.thread != 0 else { return countOfRelatives(of: party) }
+        return [party.thread, 0].reduce(countOfOthers(than: party)) {
+            $0 + (threads[ThreadOfProcess(process: process, number: $1)]?.count ?? 0)
+        }
+    }
+
+    /// How many those are.
+    func countOfOthers(than party: Party) -> Int {
+        var count = party.purpose.flatMap { purposes[$0]?.count } ?? 0
+        if let process = party.process { count += countInOtherProcess(of: process, party.ancestors) }
+        if let partner = party.partner, let process = partner.process {
+            count += countOfClaims(of: process) + countInOtherProcess(of: process, partner.ancestors)
+        }
+        return count
+    }
+
+    private func countInOtherProcess(of process: ProcessID, _ ancestors: [ProcessID]) -> Int {
+        ancestors.reduce(below[process]?.count ?? 0) { $0 + (own[$1]?.count ?? 0) }
+    }
+
+    func countOfClaims(of process: ProcessID) -> Int { own[process]?.count ?? 0 }
+    func forEachClaim(of process: ProcessID, _ body: (ClaimID) -> Void) { own[process]?.forEach(body) }
+    func forEachClaim(of process: ProcessID, thread: Int32, _ body: (ClaimID) -> Void) {
+        threads[ThreadOfProcess(process: process, number: thread)]?.forEach(body)
+    }
+
+    func hasCounterpart(of party: Party) -> Bool {
+        guard let process = party.process, party.thread != 0 else { return hasRelative(of: party) }
+        if let purpose = party.purpose, purposes[purpose] != nil { return true }
+        if [party.thread, 0].contains(where: { threads[ThreadOfProcess(process: process, number: $0)] != nil }
+        ) {
+            return true
+        }
+        if below[process] != nil || party.ancestors.contains(where: { own[$0] != nil }) { return true }
+        return party.partner.map { hasRelative(of: $0) } ?? false
+    }
+
+    /// Whether any other claim here may be exempt from the party's.
+    func hasOthers(than claim: ClaimID, of party: Party) -> Bool {
+        if let purpose = party.purpose, purposes[purpose]?.count ?? 0 > 1 { return true }
+        return party.anyIdentity { one in
+            guard let process = one.process else { return false }
+            return own[process]?.contains { $0 != claim } ?? false || below[process] != nil
+                || one.ancestors.contains { own[$0] != nil }
+        }
+    }
+
+    /// Calls the body with every claim here of a process, and of those that it has started; with some of them twice.
+    func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
+        for process in [party.process, party.partner?.process] {
+            guard let process else { continue }
+            own[process]?.forEach(body)
+            below[process]?.forEach(body)
+        }
+    }
+
+    private static func remove<Key: Hashable>(
+        _ claim: ClaimID, under key: Key, from index: inout [Key: Set<ClaimID>]
+    ) {
+        guard let found = index.index(forKey: key) else { return }
+        index.values[found].remove(claim)
+        if index.values[found].isEmpty { index.remove(at: found) }
+    }
+}
+
+/// Gives a number to each set of claims that are exempt from each other without further looking.
+struct PartyNumbers: Sendable {
+    private struct Key: Hashable, Sendable {
+        let process: ProcessID
+        let ancestors: [ProcessID]
+        let purpose: Purpose?
+        let partner: Party?
+
+        init?(_ party: Party) {
+            guard let process = party.process else { return nil }
+            partner = party.partner
+            self.process = process
+            ancestors = party.ancestors
+            purpose = party.purpose
+        }
+    }
+
+    private var numbers: [Key: (partyNumber: PartyNumber, claims: Int)] = [:]
+    private var last: PartyNumber = 0
+
+    var count: Int { numbers.count }
+
+    mutating func join(_ party: Party) -> PartyNumber {
+        guard let key = Key(party) else { return 0 }
+        if let known = numbers[key] {
+            numbers[key] = (known.partyNumber, known.claims + 1)
+            return known.partyNumber
+        }
+        // A number comes again after four billion programs; by then nobody has it.
+        last = last == .max ? 1 : last + 1
+        numbers[key] = (last, 1)
+        return last
+    }
+
+    mutating func leave(_ party: Party) {
+        guard let key = Key(party), let known = numbers[key] else { return }
+        numbers[key] = known.claims > 1 ? (known.partyNumber, known.claims - 1) : nil
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Moments at which something must be looked at, the earliest first (a binary heap).
+///
+/// Entries are never searched for: one that no longer says what its subject says is skipped when it comes up.
+struct TimerQueue: Sendable {
+    /// T4: those who are due at once take their turns in this order.
+    enum Subject: Hashable, Comparable, Sendable {
+        case question(QuestionID)
+        case accessSession(AccessSessionID)
+        case claim(ClaimID)
+        /// Cycles are looked for (D5).
+        case search
+    }
+
+    struct TimerEntry: Comparable, Sendable {
+        let moment: Instant
+        let subject: Subject
+
+        /// T4: by moment, then by subject.
+        static func < (one: Self, other: Self) -> Bool {
+            one.moment == other.moment ? one.subject < other.subject : one.moment < other.moment
+        }
+    }
+
+    private var heap: [TimerEntry] = []
+
+    var count: Int { heap.count }
+    var earliest: TimerEntry? { heap.first }
+
+    mutating func insert(_ timer: TimerEntry) {
+        heap.append(timer)
+        var child = heap.count - 1
+        while child > 0, heap[child] < heap[(child - 1) / 2] {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func removeEarliest() {
+        guard let last = heap.popLast(), !heap.isEmpty else { return }
+        heap[0] = last
+        sink(0)
+    }
+
+    /// Drops what has become stale.
+    mutating func keep(_ isWanted: (TimerEntry) -> Bool) {
+        // Not in place: very many leave their room behind.
+        heap = heap.filter(isWanted)
+        for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(index) }
+    }
+
+    private mutating func sink(_ start: Int) {
+        var parent = start
+        while true {
+            var least = parent
+            for child in (2 * parent + 1)...(2 * parent + 2)
+            where child < heap.count && heap[child] < heap[least] {
+                least = child
+            }
+            guard least != parent else { return }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

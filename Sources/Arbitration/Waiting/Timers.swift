@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What happens because time passed.
+extension Arbiter {
+    /// T4.
+    mutating func tick(_ effects: inout [Effect]) {
+        // T3: what has come is used up; what is still to come comes, and need not be asked for again.
+        while let asked = nextRequestedWake, asked <= now { requestedWakes.removeLast() }
+        // T5: what is left is due at once, and others' events may come before it.
+        var left = limits.timers
+        while left > 0, let timer = earliestAlarm(), timer.moment <= now {
+            left -= 1
+            timers.removeEarliest()
+            switch timer.subject {
+            case .claim(let claim): due(claim, &effects)
+            case .question(let question): forfeit(question, &effects)
+            case .accessSession(let accessSession): endAccessSession(accessSession, &effects)
+            case .search: beginDeferredSearch(at: timer.moment)
+            }
+            processPendingWork(&effects)
+            cycleSchedule.isSearching = false
+        }
+    }
+
+    private mutating func due(_ id: ClaimID, _ effects: inout [Effect]) {
+        if waits[id] != nil { return expire(id, &effects) }
+        guard var contention = contentions[id] else { return }
+        contention.timer = nil
+        contentions[id] = contention
+        // Y6.
+        if contention.end <= now {
+            // Y9.
+            if case .unchanged = contention.seen { claims[id]?.isClean = true }
+            return suspend(id, .held, &effects)
+        }
+        // Y2.
+        if let look = contention.nextObservation, look <= now {
+            effects.append(.observe(id))
+            let next = now + observationInterval
+            contentions[id]?.nextObservation = next
+        }
+        rearm(id)
+    }
+
+    /// T1.
+    mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
+        guard let claim = claims[id] else { return }
+        if claim.mayGoAhead(under: bounds.policy) {
+            grant(claim, basis: .proceeded, &effects)
+        } else {
+            refuse(claim, .busy, &effects)
+        }
+    }
+
+    /// Y2.
+    private var observationInterval: TimeSpan {
+        let fifth = TimeSpan(nanoseconds: min(bounds.readerIdle, bounds.idle).nanoseconds / 5)
+        return max(fifth, .milliseconds(5))
+    }
+
+    /// Sets the next moment of a contest.
+    mutating func rearm(_ id: ClaimID) {
+        guard let contention = contentions[id] else { return }
+        let next = min(contention.end, contention.nextObservation ?? contention.end)
+        contentions[id]?.timer = next
+        timers.insert(TimerQueue.TimerEntry(moment: next, subject: .claim(id)))
+    }
+
+    /// T3.
+    mutating func requestWake(_ effects: inout [Effect]) {
+        guard let earliest = earliestAlarm()?.moment else { return }
+        if let nextRequestedWake, nextRequestedWake <= earliest { return }
+        requestedWakes.append(earliest)
+        effects.append(.wake(at: earliest))
+    }
+
+    private mutating func earliestAlarm() -> TimerQueue.TimerEntry? {
+        // Stale entries may outlive their claims by `wait`; they must not pile up meanwhile.
+        let wanted =
+            waits.count + contentions.count + registry.questions.count + registry.accessSessions.count
+        if timers.count > 64 + 4 * wanted {
+            var kept = timers
+            kept.keep(isWanted)
+            timers = kept
+        }
+        while let timer = timers.earliest {
+            if isWanted(timer) { return timer }
+            timers.removeEarliest()
+        }
+        return nil
+    }
+
+    private func isWanted(_ timer: TimerQueue.TimerEntry) -> Bool {
+        switch timer.subject {
+        case .claim(let claim):
+            if let wait = waits[claim] { return wait.deadline == timer.moment }
+            return contentions[claim]?.timer == timer.moment
+        case .question(let question): return registry.questions[question]?.deadline == timer.moment
+        case .accessSession(let accessSession):
+            return registry.accessSessions[accessSession]?.end == timer.moment
+        case .search: return cycleSchedule.due == timer.moment
+        }
+    }
+}

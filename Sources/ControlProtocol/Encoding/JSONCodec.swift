@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// The one way JSON is written, keys in a fixed order on one line; and what is checked before it is read.
+package enum JSONCodec {
+    /// Refuses nesting that a recursive decoder might not survive, text in anything but UTF-8, which has no zero
+    /// bytes (the decoder would take it for UTF-16), and text that takes forever to compare.
+    static func check(_ bytes: [UInt8]) throws(ProtocolFailure) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw .notJSON() }
+        var (depth, isText, isEscaped, isPlain) = (0, false, false, true)
+        for byte in bytes {
+            if byte >= 0x80 || byte == UInt8(ascii: "\\") { isPlain = false }
+            switch byte {
+            case 0: throw .notJSON()
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isText: isEscaped = true
+            case UInt8(ascii: "\""): isText.toggle()
+            case _ where isText: break
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                if depth > ProtocolLimits.nesting { throw .nestedTooDeeply() }
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: break
+            }
+        }
+        if !isPlain { try checkMarks(in: text) }
+    }
+
+    /// Refuses what takes the decoder long, which is many values and long names, not long texts: a client's message is
+    /// decoded where everybody's are.
+    static func checkShape(_ bytes: [UInt8]) throws(ProtocolFailure) {
+        var (values, textBytes, isText, isEscaped) = (1, 0, false, false)
+        for byte in bytes {
+            if isText {
+                textBytes += 1
+                switch byte {
+                case _ where isEscaped: isEscaped = false
+                case UInt8(ascii: "\\"): isEscaped = true
+                case UInt8(ascii: "\""): isText = false
+                default: break
+                }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): (isText, textBytes) = (true, 0)
+            case UInt8(ascii: ":") where textBytes > ProtocolLimits.nameBytes + 1: throw .nameTooLong()
+            case UInt8(ascii: ","), UInt8(ascii: "["), UInt8(ascii: "{"):
+                values += 1
+                if values > ProtocolLimits.values { throw .tooManyValues() }
+            default: break
+            }
+        }
+    }
+
+    private static func checkMarks(in text: String) throws(ProtocolFailure) {
+        var marks = MarkCounter()
+        for scalar in text.unicodeScalars {
+            marks.take(scalar)
+            if marks.inARow > ProtocolLimits.combiningMarks { throw .tooManyMarks() }
+        }
+    }
+
+    package static func encode(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Array(try encoder.encode(value))
+    }
+}
+
+/// Counts combining marks that follow one another, written as they are or as `\u0301`.
+///
+/// Strings are compared and hashed by their normal form, and for that the marks after one letter are sorted, in a time
+/// that grows with the square of their number: a megabyte of them takes minutes. Names of members are hashed by the
+/// decoder before we see them.
+struct MarkCounter {
+    private(set) var inARow = 0
+    private var isEscaped = false
+    /// Digits of an escape that have still to come, and what they have said.
+    private var (digits, unit): (Int, UInt32) = (0, 0)
+    /// The first half of a surrogate pair.
+    private var firstHalf: UInt32?
+
+    mutating func take(_ scalar: Unicode.Scalar) {
+        if digits > 0, let digit = Character(scalar).hexDigitValue {
+            (digits, unit) = (digits - 1, unit << 4 | UInt32(digit))
+            if digits == 0 { takeUnit() }
+        } else if isEscaped {
+            isEscaped = false
+            (digits, unit) = (scalar == "u" ? 4 : 0, 0)
+            if scalar != "u" { inARow = 0 }
+        } else if scalar == "\\" {
+            (isEscaped, digits) = (true, 0)
+        } else {
+            (digits, firstHalf) = (0, nil)
+            count(scalar)
+        }
+    }
+
+    private mutating func takeUnit() {
+        let first = firstHalf
+        firstHalf = (0xD800...0xDBFF).contains(unit) ? unit : nil
+        if let first, (0xDC00...0xDFFF).contains(unit) {
+            Unicode.Scalar(0x10000 + ((first - 0xD800) << 10) + (unit - 0xDC00)).map { count($0) }
+        } else if let scalar = Unicode.Scalar(unit) {
+            count(scalar)
+        }
+    }
+
+    private mutating func count(_ scalar: Unicode.Scalar) {
+        // None of the first are marks, and looking one up takes a while.
+        let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
+        inARow = isMark ? inARow + 1 : 0
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+extension Access {
+    /// As it is called on the wire: `read`, or the write option.
+    package var name: String {
+        switch self {
+        case .read: "read"
+        case .write(let option): option.rawValue
+        }
+    }
+
+    package init?(name: String) {
+        if name == "read" {
+            self = .read()
+        } else {
+            guard let option = WritingOption(rawValue: name) else { return nil }
+            self = .write(option)
+        }
+    }
+
+    package static let allNames = ["read"] + WritingOption.allCases.map(\.rawValue)
+
+    /// For the sentence that refuses another name.
+    static let names = allNames.map { "'\($0)'" }.joined(separator: ", ")
+}
+
+/// The reading options, as they are called on the wire.
+extension ReadingOptions {
+    private static let named: [(name: String, option: ReadingOptions)] = [
+        ("withoutChanges", .withoutChanges),
+        ("resolvesSymbolicLink", .resolvesSymbolicLink),
+        ("immediatelyAvailableMetadataOnly", .immediatelyAvailableMetadataOnly),
+        ("forUploading", .forUploading),
+    ]
+
+    /// In a fixed order.
+    package var names: [String] { Self.named.filter { contains($0.option) }.map(\.name) }
+
+    package static var allNames: [String] { named.map(\.name) }
+
+    package init(names: [String]) throws(ProtocolFailure) {
+        self = []
+        for name in names {
+            guard let option = Self.named.first(where: { $0.name == name })?.option else {
+                throw .invalidParameters(
+                    "there is no option '\(name.excerpt)'; there are "
+                        + Self.allNames.map { "'\($0)'" }.joined(separator: ", "))
+            }
+            insert(option)
+        }
+    }
+}
+
+/// What is to be done with one item.
+package struct IntentForm: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case access, options }
+
+    package var path: PathForm
+    package var access: Access
+
+    package init(_ path: [UInt8], _ access: Access) {
+        self.path = PathForm(path)
+        self.access = access
+    }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder)
+        let container = try decoder.container(keyedBy: Key.self)
+        let name = try container.decode(String.self, forKey: .access)
+        guard let access = Access(name: name) else {
+            throw ProtocolFailure.invalidParameters(
+                "there is no access '\(name.excerpt)'; there are \(Access.names)")
+        }
+        let options = try container.decodeIfPresent([String].self, forKey: .options) ?? []
+        switch access {
+        case .read: self.access = .read(try ReadingOptions(names: options))
+        case .write:
+            guard options.isEmpty else {
+                throw ProtocolFailure.invalidParameters(
+                    "'options' are those of reads; a write has its one option as its 'access'")
+            }
+            self.access = access
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(access.name, forKey: .access)
+        if case .read(let options) = access, !options.isEmpty {
+            try container.encode(options.names, forKey: .options)
+        }
+    }
+
+    /// As a client may ask for it; what it is told may be longer, since directories move.
+    func checkedBelowRoot() throws(ProtocolFailure) -> IntentForm {
+        var checked = self
+        checked.path = try path.checkedBelowRoot()
+        return checked
+    }
+}
+
+/// The parameters of `access/begin` and `access/prepare`.
+package struct AccessBeginParameters: Hashable, Sendable, Codable {
+    /// What exempts an access from others that carry the same.
+    package enum Identity: Hashable, Sendable {
+        case purpose(String)
+        case presenter(UInt64)
+    }
+
+    private enum Key: String, CodingKey { case intents, purpose, presenter, within, answering, onBehalfOf }
+
+    /// From one to ``ProtocolLimits/intents``; granted together.
+    package var intents: [IntentForm]
+    /// Nil: nobody's but its own.
+    package var identity: Identity?
+    /// Accesses of the same connection that cannot end before this one has.
+    package var within: [UInt64] = []
+    /// The request to one of the connection's presenters that cannot be answered before this access has ended.
+    package var answering: MessageID?
+    /// Whose access it is; nil for the client's own.
+    package var onBehalfOf: ProcessForm?
+
+    package init(_ intents: [IntentForm], as identity: Identity? = nil) {
+        self.intents = intents
+        self.identity = identity
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        intents = try container.decode([IntentForm].self, forKey: .intents).map { try $0.checkedBelowRoot() }
+        guard (1...ProtocolLimits.intents).contains(intents.count) else {
+            throw ProtocolFailure.invalidParameters(
+                "'intents' has from 1 to \(ProtocolLimits.intents) intents")
+        }
+        guard intents.reduce(0, { $0 + ($1.path.bytes?.count ?? 0) }) <= ProtocolLimits.accessPathBytes else {
+            throw ProtocolFailure.invalidParameters(
+                "the paths of an access have at most \(ProtocolLimits.accessPathBytes) bytes together; "
+                    + "begin more than one access")
+        }
+        let purpose = try container.decodeIfPresent(String.self, forKey: .purpose)?.checkedPurpose()
+        let presenter = try container.decodeIfPresent(UInt64.self, forKey: .presenter)
+        switch (purpose, presenter) {
+        case (nil, nil): identity = nil
+        case (let purpose?, nil): identity = .purpose(purpose)
+        case (nil, let presenter?): identity = .presenter(presenter)
+        case (_?, _?): throw ProtocolFailure.invalidParameters("give 'purpose' or 'presenter', not both")
+        }
+        within = try container.decodeIfPresent([UInt64].self, forKey: .within) ?? []
+        guard within.count <= ProtocolLimits.intents else {
+            throw ProtocolFailure.invalidParameters("'within' has at most \(ProtocolLimits.intents) accesses")
+        }
+        do {
+            answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
+        } catch let failure as ProtocolFailure {
+            // The request itself is in order.
+            throw ProtocolFailure.invalidParameters("in 'answering': \(failure.message)")
+        }
+        onBehalfOf = try container.decodeIfPresent(ProcessForm.self, forKey: .onBehalfOf)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(intents, forKey: .intents)
+        switch identity {
+        case nil: break
+        case .purpose(let purpose): try container.encode(purpose, forKey: .purpose)
+        case .presenter(let presenter): try container.encode(presenter, forKey: .presenter)
+        }
+        if !within.isEmpty { try container.encode(within, forKey: .within) }
+        try container.encodeIfPresent(answering, forKey: .answering)
+        try container.encodeIfPresent(onBehalfOf, forKey: .onBehalfOf)
+    }
+
+    /// As those of `access/prepare`, which asks about items as they are called now.
+    func checkedForPreparing() throws(ProtocolFailure) -> Self {
+        for intent in intents {
+            switch intent.access {
+            case .read(let options) where options.contains(.resolvesSymbolicLink):
+                throw .invalidParameters(
+                    "'resolvesSymbolicLink' cannot be prepared; prepare what it leads to")
+            case .write(.forReplacing):
+                throw .invalidParameters("'forReplacing' cannot be prepared")
+            default: break
+            }
+        }
+        return self
+    }
+}
+
+extension String {
+    /// As what accesses of several programs may have in common.
+    func checkedPurpose() throws(ProtocolFailure) -> String {
+        guard (1...ProtocolLimits.purposeBytes).contains(utf8.count) else {
+            throw .invalidParameters("'purpose' has from 1 to \(ProtocolLimits.purposeBytes) bytes of text")
+        }
+        return self
+    }
+}
+
+/// A process, by its number and, lest that be another's by then, the time it was started.
+package struct ProcessForm: Hashable, Sendable, Codable {
+    package var pid: Int32
+    /// Clock ticks since boot, field 22 of `/proc/PID/stat`; nil if the client is sure that it lives.
+    package var started: UInt64?
+
+    package init(pid: Int32, started: UInt64? = nil) {
+        self.pid = pid
+        self.started = started
+    }
+}
+
+package struct AccessBeginResult: Hashable, Sendable, Codable {
+    package var access: UInt64
+    /// In the order in which they were asked for, with the paths as they are now: whatever moved while the access
+    /// waited was followed, and so were links that were to be resolved.
+    package var intents: [IntentForm]
+
+    package init(access: UInt64, intents: [IntentForm]) {
+        self.access = access
+        self.intents = intents
+    }
+}
+
+package struct AccessEndParameters: Hashable, Sendable, Codable {
+    package var access: UInt64
+    package init(access: UInt64) { self.access = access }
+}
+
+/// The parameters of `access/willMove` and `access/didMove`.
+package struct MoveParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case access, newPath, newPathBytes }
+
+    package var access: UInt64
+    package var path: PathForm
+    package var newPath: PathForm
+
+    package init(access: UInt64, from path: [UInt8], to newPath: [UInt8]) {
+        self.access = access
+        self.path = PathForm(path)
+        self.newPath = PathForm(newPath)
+    }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        access = try container.decode(UInt64.self, forKey: .access)
+        let text = try container.decodeIfPresent(String.self, forKey: .newPath)
+        let bytes = try container.decodeIfPresent(String.self, forKey: .newPathBytes)
+        guard text != nil || bytes != nil else {
+            throw ProtocolFailure.invalidParameters("'newPath' or 'newPathBytes' is missing")
+        }
+        newPath = try PathForm(text ?? "", bytes).checkedBelowRoot()
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(access, forKey: .access)
+        try container.encode(newPath.path, forKey: .newPath)
+        try container.encodeIfPresent(newPath.pathBytes, forKey: .newPathBytes)
+    }
+}
+
+/// The result of a request that has nothing to tell: `{}`.
+package struct EmptyResult: Hashable, Sendable, Codable {
+    package init() {}
+}

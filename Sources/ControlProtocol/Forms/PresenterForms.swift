@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// The names of messages on the wire are those of the cases.
+extension PresenterMessages {
+    private static let named: [(name: String, message: PresenterMessages)] =
+        PresenterRequest.allCases.map { ($0.rawValue, PresenterMessages($0)) }
+        + PresenterNotice.allCases.map { ($0.rawValue, PresenterMessages($0)) }
+
+    /// In a fixed order, requests first.
+    package var names: [String] { Self.named.filter { contains($0.message) }.map(\.name) }
+
+    package init(names: [String]) throws(ProtocolFailure) {
+        self = []
+        for name in names {
+            guard let message = Self.named.first(where: { $0.name == name })?.message else {
+                throw .invalidParameters(
+                    "there is no message '\(name.excerpt)'; there are "
+                        + Self.named.map { "'\($0.name)'" }.joined(separator: ", "))
+            }
+            insert(message)
+        }
+    }
+}
+
+package struct RegisterParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case messages, purpose, serverProcess }
+
+    package var path: PathForm
+    /// What the client implements.
+    package var messages: PresenterMessages
+    /// What accesses carry about which the presenter is neither asked nor told; nil for a purpose of its own.
+    package var purpose: String?
+    /// The process that saves for the client, and whose accesses are the presenter's own as the client's are.
+    package var serverProcess: ProcessForm?
+
+    package init(
+        path: [UInt8], messages: PresenterMessages, purpose: String? = nil, savedBy server: ProcessForm? = nil
+    ) {
+        serverProcess = server
+        self.path = PathForm(path)
+        self.messages = messages
+        self.purpose = purpose
+    }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+        let container = try decoder.container(keyedBy: Key.self)
+        messages = try PresenterMessages(names: try container.decode([String].self, forKey: .messages))
+        purpose = try container.decodeIfPresent(String.self, forKey: .purpose)?.checkedPurpose()
+        serverProcess = try container.decodeIfPresent(ProcessForm.self, forKey: .serverProcess)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        try path.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(messages.names, forKey: .messages)
+        try container.encodeIfPresent(purpose, forKey: .purpose)
+        try container.encodeIfPresent(serverProcess, forKey: .serverProcess)
+    }
+}
+
+package struct RegisterResult: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package var path: String
+    package var pathBytes: String?
+    /// Of what the client implements, what it will be sent: who may not write an item is not asked about it.
+    package var messages: [String]
+    /// Whether the item is a directory that is one file to its user.
+    package var isPackage: Bool
+
+    package init(
+        presenter: UInt64, path: [UInt8], messages: PresenterMessages, isPackage: Bool = false
+    ) {
+        self.presenter = presenter
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.messages = messages.names
+        self.isPackage = isPackage
+    }
+}
+
+package struct RemoveParameters: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package init(presenter: UInt64) { self.presenter = presenter }
+}
+
+/// The path that `why` asks about.
+package struct WhyParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+    }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FoundationEssentials
+
+/// The client's half of the codec: a request as it is sent.
+package struct RequestMessage: Sendable, Encodable {
+    private enum Key: String, CodingKey { case jsonrpc, id, method, params }
+
+    package let id: MessageID
+    package let request: ClientRequest
+
+    package init(id: MessageID, _ request: ClientRequest) {
+        self.id = id
+        self.request = request
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode("2.0", forKey: .jsonrpc)
+        try container.encode(id, forKey: .id)
+        try container.encode(request.method.rawValue, forKey: .method)
+        switch request {
+        case .initialize(let parameters): try container.encode(parameters, forKey: .params)
+        case .status, .ps: break
+        case .register(let parameters): try container.encode(parameters, forKey: .params)
+        case .remove(let parameters): try container.encode(parameters, forKey: .params)
+        case .beginAccess(let parameters): try container.encode(parameters, forKey: .params)
+        case .prepareAccess(let parameters): try container.encode(parameters, forKey: .params)
+        case .endAccess(let parameters): try container.encode(parameters, forKey: .params)
+        case .willMove(let parameters): try container.encode(parameters, forKey: .params)
+        case .didMove(let parameters): try container.encode(parameters, forKey: .params)
+        case .subscribe(let parameters): try container.encode(parameters, forKey: .params)
+        case .unsubscribe(let parameters): try container.encode(parameters, forKey: .params)
+        case .why(let parameters): try container.encode(parameters, forKey: .params)
+        case .listVersions(let parameters): try container.encode(parameters, forKey: .params)
+        case .readVersion(let parameters): try container.encode(parameters, forKey: .params)
+        case .preserveVersion(let parameters): try container.encode(parameters, forKey: .params)
+        }
+    }
+}
+
+/// A notification of a client as it is sent.
+package struct NotificationMessage: Sendable, Encodable {
+    private enum Key: String, CodingKey { case jsonrpc, method, params }
+
+    package let notification: ClientNotification
+
+    package init(_ notification: ClientNotification) { self.notification = notification }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode("2.0", forKey: .jsonrpc)
+        try container.encode(notification.method.rawValue, forKey: .method)
+        try notification.encode(into: &container, forKey: .params)
+    }
+}
+
+/// A client's answer to a request of the server's, as it is sent.
+package struct AnswerMessage: Sendable, Encodable {
+    private enum Key: String, CodingKey { case jsonrpc, id, result, error }
+
+    package let id: MessageID
+    /// Nil if it did what it was asked.
+    package let failure: ProtocolFailure?
+
+    package init(to id: MessageID, failure: ProtocolFailure? = nil) {
+        self.id = id
+        self.failure = failure
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode("2.0", forKey: .jsonrpc)
+        try container.encode(id, forKey: .id)
+        if let failure {
+            try container.encode(failure, forKey: .error)
+        } else {
+            try container.encode(EmptyResult(), forKey: .result)
+        }
+    }
+}
+
+/// A message that came from a server, its kind decided.
+package enum IncomingMessage: Hashable, Sendable {
+    /// The reply to a request of ours; what it says, ``ResponseMessage`` tells, which knows what was asked.
+    ///
+    /// Nil for a message of ours that the server could not read.
+    case response(MessageID?)
+    case question(MessageID, PresenterQuestion)
+    case noticeMessage(PresenterNoticeMessage)
+    case event(EventForm)
+    /// Of a later server: a request, which has an id, is to be answered with -32601.
+    case unknown(method: String, MessageID?)
+
+    /// The caller has cut it out of the stream with a ``FrameReader``.
+    package init(decoding bytes: [UInt8]) throws {
+        try JSONCodec.check(bytes)
+        self = try JSONDecoder().decode(Self.self, from: Data(bytes))
+    }
+}
+
+extension IncomingMessage: Decodable {
+    private enum Key: String, CodingKey { case id, method, params }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        let id = try container.decodeIfPresent(MessageID.self, forKey: .id)
+        guard let method = try container.decodeIfPresent(String.self, forKey: .method) else {
+            self = .response(id)
+            return
+        }
+        let prefix = "presenter/"
+        let name = method.hasPrefix(prefix) ? String(method.dropFirst(prefix.count)) : ""
+        if let id, let request = PresenterRequest(rawValue: name) {
+            let parameters = try container.decode(PresenterQuestion.Parameters.self, forKey: .params)
+            self = .question(id, PresenterQuestion(request, parameters))
+        } else if id == nil, let notice = PresenterNotice(rawValue: name) {
+            let parameters = try container.decode(PresenterNoticeMessage.Parameters.self, forKey: .params)
+            self = .noticeMessage(PresenterNoticeMessage(notice, parameters))
+        } else if id == nil, method == EventForm.method {
+            self = .event(try container.decode(EventForm.self, forKey: .params))
+        } else {
+            self = .unknown(method: method, id)
+        }
+    }
+}
+
+/// A reply whose result is of the type that the request asked for.
+package struct ResponseMessage<Value: Decodable>: Decodable {
+    private enum Key: String, CodingKey { case id, result, error }
+
+    package let id: MessageID?
+    package let outcome: Result<Value, ProtocolFailure>
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        id = try container.decodeIfPresent(MessageID.self, forKey: .id)
+        if let failure = try container.decodeIfPresent(ProtocolFailure.self, forKey: .error) {
+            outcome = .failure(failure)
+        } else {
+            outcome = .success(try container.decode(Value.self, forKey: .result))
+        }
+    }
+
+    package init(decoding bytes: [UInt8]) throws {
+        self = try JSONDecoder().decode(Self.self, from: Data(bytes))
+    }
+}

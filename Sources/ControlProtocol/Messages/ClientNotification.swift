@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a client tells without wanting an answer.
+package enum ClientNotification: Hashable, Sendable {
+    /// It is at work on a request that it owes an answer to.
+    case progress(MessageID)
+    /// One of its presenters shows changes that are not on the disk, or none any more.
+    case unsaved(UnsavedParameters)
+    /// Its own request, by the id it gave it, is not wanted any more.
+    case cancel(MessageID)
+
+    private struct Parameters: Codable {
+        var id: MessageID
+    }
+
+    /// Nil for a notification that means nothing to us: it is ignored, as JSON-RPC demands.
+    static func decode(
+        method: String, parameters: (any Decoder)?
+    ) -> Result<ClientNotification?, ProtocolFailure> {
+        switch Method(rawValue: method) {
+        case .progress: decode(method, parameters) { .progress($0) }
+        case .cancel: decode(method, parameters) { .cancel($0) }
+        case .unsaved: decodeUnsaved(method, parameters)
+        case nil: .success(nil)
+        }
+    }
+
+    private static func decode(
+        _ method: String, _ parameters: (any Decoder)?, _ make: (MessageID) -> ClientNotification
+    ) -> Result<ClientNotification?, ProtocolFailure> {
+        do {
+            guard let parameters else { return .failure(.invalidParameters("'\(method)' needs 'id'")) }
+            return .success(make(try Parameters(from: parameters).id))
+        } catch {
+            return .failure(.invalidParameters("the 'id' of '\(method)' is a number or a text"))
+        }
+    }
+
+    private static func decodeUnsaved(
+        _ method: String, _ parameters: (any Decoder)?
+    ) -> Result<ClientNotification?, ProtocolFailure> {
+        do {
+            guard let parameters else {
+                return .failure(.invalidParameters("'\(method)' needs 'presenter' and 'isUnsaved'"))
+            }
+            return .success(.unsaved(try UnsavedParameters(from: parameters)))
+        } catch {
+            return .failure(
+                .invalidParameters(
+                    "'\(method)' needs 'presenter', the number of a presenter, and 'isUnsaved', true or false"
+                ))
+        }
+    }
+
+    func encode<Key>(into container: inout KeyedEncodingContainer<Key>, forKey key: Key) throws {
+        switch self {
+        case .progress(let id), .cancel(let id): try container.encode(Parameters(id: id), forKey: key)
+        case .unsaved(let parameters): try container.encode(parameters, forKey: key)
+        }
+    }
+}
+
+/// Whether a presenter shows changes that are not on the disk.
+package struct UnsavedParameters: Hashable, Sendable, Codable {
+    package var presenter: UInt64
+    package var isUnsaved: Bool
+
+    package init(presenter: UInt64, isUnsaved: Bool) {
+        self.presenter = presenter
+        self.isUnsaved = isUnsaved
+    }
+}

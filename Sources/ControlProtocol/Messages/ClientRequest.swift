@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
+/// Everything a client can ask for.
+package enum ClientRequest: Hashable, Sendable {
+    case initialize(InitializeParameters)
+    case status
+    case register(RegisterParameters)
+    case remove(RemoveParameters)
+    case beginAccess(AccessBeginParameters)
+    case prepareAccess(AccessBeginParameters)
+    case endAccess(AccessEndParameters)
+    case willMove(MoveParameters)
+    case didMove(MoveParameters)
+    case subscribe(SubscribeParameters)
+    case unsubscribe(UnsubscribeParameters)
+    case why(WhyParameters)
+    case ps
+    case listVersions(VersionListParameters)
+    case readVersion(VersionReadParameters)
+    case preserveVersion(PreserveParameters)
+
+    static func decode(method: String, parameters: (any Decoder)?) -> Result<ClientRequest, ProtocolFailure> {
+        do {
+            switch Method(rawValue: method) {
+            case .initialize: return .success(.initialize(try decode(parameters) ?? InitializeParameters()))
+            case .status: return .success(.status)
+            case .register: return .success(.register(try required(parameters)))
+            case .remove: return .success(.remove(try required(parameters)))
+            case .beginAccess: return .success(.beginAccess(try required(parameters)))
+            case .prepareAccess:
+                let parameters: AccessBeginParameters = try required(parameters)
+                return .success(.prepareAccess(try parameters.checkedForPreparing()))
+            case .endAccess: return .success(.endAccess(try required(parameters)))
+            case .willMove: return .success(.willMove(try required(parameters)))
+            case .didMove: return .success(.didMove(try required(parameters)))
+            case .subscribe: return .success(.subscribe(try decode(parameters) ?? SubscribeParameters()))
+            case .unsubscribe: return .success(.unsubscribe(try required(parameters)))
+            case .why: return .success(.why(try required(parameters)))
+            case .ps: return .success(.ps)
+            case .listVersions:
+                return .success(.listVersions(try decode(parameters) ?? VersionListParameters(path: [])))
+            case .readVersion: return .success(.readVersion(try required(parameters)))
+            case .preserveVersion: return .success(.preserveVersion(try required(parameters)))
+            case nil: return .failure(.unknownMethod(method))
+            }
+        } catch let failure as ProtocolFailure {
+            return .failure(failure)
+        } catch {
+            return .failure(.invalidParameters(sentence(about: error, in: method)))
+        }
+    }
+
+    /// Names what is wrong, as far as the decoder says.
+    private static func sentence(about error: any Error, in method: String) -> String {
+        let path: [any CodingKey]
+        switch error {
+        case DecodingError.keyNotFound(let key, let context):
+            return "'\(method)' needs '\(name(of: context.codingPath + [key]))'"
+        case DecodingError.typeMismatch(_, let context): path = context.codingPath
+        case DecodingError.valueNotFound(_, let context): path = context.codingPath
+        case DecodingError.dataCorrupted(let context): path = context.codingPath
+        default: path = []
+        }
+        let name = name(of: path)
+        return name.isEmpty
+            ? "the parameters of '\(method)' have the wrong form"
+            : "'\(name)' of '\(method)' has the wrong form"
+    }
+
+    /// Without the message's own `params`.
+    private static func name(of path: [any CodingKey]) -> String {
+        path.drop { $0.stringValue == "params" }.map { key in key.intValue.map(String.init) ?? key.stringValue
+        }
+        .joined(separator: ".").excerpt
+    }
+
+    private static func required<Parameters: Decodable>(_ decoder: (any Decoder)?) throws -> Parameters {
+        guard let decoder else { throw ProtocolFailure.invalidParameters("'params' is missing") }
+        return try Parameters(from: decoder)
+    }
+
+    private static func decode<Parameters: Decodable>(_ decoder: (any Decoder)?) throws -> Parameters? {
+        try decoder.map { try Parameters(from: $0) }
+    }
+}
+
+/// What a request is answered with.
+package enum Response: Hashable, Sendable, Encodable {
+    case initialize(InitializeResult)
+    case status(StatusForm)
+    case register(RegisterResult)
+    /// Of `access/begin` and `access/prepare`.
+    case beginAccess(AccessBeginResult)
+    case subscribe(SubscribeResult)
+    /// Of requests that only want to know that they were carried out.
+    case done(EmptyResult)
+    case snapshot(CoordinationSnapshotForm)
+    case listVersions(VersionListResult)
+    case readVersion(VersionReadResult)
+    case preserveVersion(PreserveResult)
+
+    package func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .initialize(let result): try result.encode(to: encoder)
+        case .status(let result): try result.encode(to: encoder)
+        case .register(let result): try result.encode(to: encoder)
+        case .beginAccess(let result): try result.encode(to: encoder)
+        case .subscribe(let result): try result.encode(to: encoder)
+        case .done(let result): try result.encode(to: encoder)
+        case .snapshot(let result): try result.encode(to: encoder)
+        case .listVersions(let result): try result.encode(to: encoder)
+        case .readVersion(let result): try result.encode(to: encoder)
+        case .preserveVersion(let result): try result.encode(to: encoder)
+        }
+    }
+}
+
+package struct InitializeParameters: Hashable, Sendable, Codable {
+    package struct Client: Hashable, Sendable, Codable {
+        package var name: String?
+        package var version: String?
+
+        init(name: String, version: String?) { (self.name, self.version) = (name, version) }
+
+        package init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            let most = ProtocolLimits.clientBytes
+            let name = try container.decodeIfPresent(String.self, forKey: .name)
+            let version = try container.decodeIfPresent(String.self, forKey: .version)
+            self.name = try name?.checked("client.name", most)
+            self.version = try version?.checked("client.version", most)
+        }
+    }
+    package struct Versions: Hashable, Sendable, Codable {
+        package var min: Int
+        package var max: Int
+    }
+
+    package var client: Client?
+    package var `protocol`: Versions?
+
+    package init(client name: String? = nil, version: String? = nil) {
+        client = name.map { Client(name: $0, version: version) }
+        `protocol` = Versions(min: ProtocolLimits.version, max: ProtocolLimits.version)
+    }
+
+    /// A client that names no versions takes what it gets.
+    package var acceptsOurVersion: Bool {
+        guard let versions = `protocol` else { return true }
+        return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
+    }
+}
+
+extension String {
+    /// As a text of the parameters that means nothing to us, and waits with its request.
+    func checked(_ name: String, _ most: Int) throws(ProtocolFailure) -> String {
+        guard utf8.count <= most else {
+            throw .invalidParameters("'\(name)' has at most \(most) bytes")
+        }
+        return self
+    }
+}
+
+package struct InitializeResult: Hashable, Sendable, Codable {
+    package struct Server: Hashable, Sendable, Codable {
+        package var name: String
+        package var version: String
+        package var pid: Int32
+    }
+    package struct Limits: Hashable, Sendable, Codable {
+        package var messageBytes = ProtocolLimits.messageBytes
+        package var outstandingRequests = ProtocolLimits.outstandingRequests
+        package var connectionsPerUser = ProtocolLimits.connectionsPerUser
+        package var readBytes = ProtocolLimits.readBytes
+        // Not told by daemons that know no presenters.
+        package var presenters: Int? = ProtocolLimits.presenters
+        package var accesses: Int? = ProtocolLimits.accesses
+        package var intents: Int? = ProtocolLimits.intents
+        package var subscriptions: Int? = ProtocolLimits.subscriptions
+        package var outboxMessages: Int? = ProtocolLimits.outboxMessages
+    }
+
+    package var `protocol` = ProtocolLimits.version
+    package var server: Server
+    package var mount: MountForm
+    package var capabilities = [
+        "status", "presenter/register", "presenter/unsaved", "access/begin", "access/prepare",
+        "access/willMove", "access/didMove",
+        "events/subscribe", "why", "ps", "kept/list", "kept/read",
+    ]
+    package var limits = Limits()
+
+    package init(version: String, pid: Int32, mount: MountForm) {
+        server = Server(name: "truce", version: version, pid: pid)
+        self.mount = mount
+    }
+}
+
+/// Which mount a socket belongs to.
+package struct MountForm: Hashable, Sendable, Codable {
+    package var mountpoint: String
+    package var source: String
+    package var user: UInt32
+
+    package init(mountpoint: String, source: String, user: UInt32) {
+        self.mountpoint = mountpoint
+        self.source = source
+        self.user = user
+    }
+}
+
+package struct VersionListParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    /// Everything below a path that is relative to the mount's root; all there is for an empty one.
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}
+
+package struct VersionListResult: Hashable, Sendable, Codable {
+    package var entries: [VersionForm]
+    /// There were more than ``ProtocolLimits/listEntries``, or too long ones; the newest are here.
+    package var isTruncated: Bool
+
+    package init(entries: [VersionForm], isTruncated: Bool) {
+        self.entries = entries
+        self.isTruncated = isTruncated
+    }
+}
+
+/// One kept content.
+package struct VersionForm: Hashable, Sendable, Codable {
+    package var id: String
+    package var path: String
+    package var pathBytes: String?
+    package var cause: String
+    /// Seconds since 1970.
+    package var time: Double
+    package var size: Int64
+    package var user: UInt32
+    package var group: UInt32
+    package var mode: UInt32
+    /// The programs that still write to it; missing once its contents stay as they are.
+    package var writers: [String]?
+
+    package init(
+        id: String, path: [UInt8], cause: String, time: Double, size: Int64, user: UInt32, group: UInt32,
+        mode: UInt32
+    ) {
+        self.id = id
+        (self.path, self.pathBytes) = PathForm(path).parts
+        self.cause = cause
+        self.time = time
+        self.size = size
+        self.user = user
+        self.group = group
+        self.mode = mode
+    }
+}
+
+package struct VersionReadParameters: Hashable, Sendable, Codable {
+    private enum Key: String, CodingKey { case id, offset, length, path, pathBytes }
+
+    package var id: String
+    package var offset: Int64
+    package var length: Int
+    /// Of which it must have been kept, or of something below it; nil for any.
+    package var path: PathForm?
+
+    package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
+        self.id = id
+        self.offset = offset
+        self.length = length
+        self.path = path.map { PathForm($0) }
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        if container.contains(.path) || container.contains(.pathBytes) {
+            path = try PathForm(from: decoder).checkedBelowRoot()
+        }
+        id = try container.decode(String.self, forKey: .id)
+        offset = try container.decode(Int64.self, forKey: .offset)
+        length = try container.decode(Int.self, forKey: .length)
+        guard VersionIDFormat.isValid(id) else {
+            throw ProtocolFailure.invalidParameters("'id' is not the id of a kept content")
+        }
+        guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
+            throw ProtocolFailure.invalidParameters(
+                "'offset' must not be negative and 'length' be from 1 to \(ProtocolLimits.readBytes)")
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(id, forKey: .id)
+        try container.encode(offset, forKey: .offset)
+        try container.encode(length, forKey: .length)
+        try container.encodeIfPresent(path?.path, forKey: .path)
+        try container.encodeIfPresent(path?.pathBytes, forKey: .pathBytes)
+    }
+}
+
+package struct VersionReadResult: Hashable, Sendable, Codable {
+    /// Base64.
+    package var content: String
+    /// Nothing follows.
+    package var isAtEnd: Bool
+
+    package init(content: [UInt8], isAtEnd: Bool) {
+        self.content = Data(content).base64EncodedString()
+        self.isAtEnd = isAtEnd
+    }
+
+    /// Nil if it is not base64.
+    package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
+}
+
+package struct PreserveParameters: Hashable, Sendable, Codable {
+    package var path: PathForm
+
+    package init(path: [UInt8]) { self.path = PathForm(path) }
+
+    package init(from decoder: any Decoder) throws {
+        path = try PathForm(required: decoder).checkedBelowRoot()
+    }
+    package func encode(to encoder: any Encoder) throws { try path.encode(to: encoder) }
+}
+
+package struct PreserveResult: Hashable, Sendable, Codable {
+    /// Missing if the file is empty.
+    package var id: String?
+    package init(id: String?) { self.id = id }
+}
+
+/// The form of an id, checked before it comes near a path: sixteen hexadecimal digits.
+package enum VersionIDFormat {
+    package static func isValid(_ id: String) -> Bool {
+        let digits = Array("0123456789abcdef".utf8)
+        return id.utf8.count == 16 && id.utf8.allSatisfy(digits.contains)
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Every method of a client's, by name: the schema and the description of the protocol have the same.
+extension ClientRequest {
+    package enum Method: String, Hashable, Sendable, CaseIterable {
+        case initialize
+        case status
+        case register = "presenter/register"
+        case remove = "presenter/remove"
+        case beginAccess = "access/begin"
+        case prepareAccess = "access/prepare"
+        case endAccess = "access/end"
+        case willMove = "access/willMove"
+        case didMove = "access/didMove"
+        case subscribe = "events/subscribe"
+        case unsubscribe = "events/unsubscribe"
+        case why
+        case ps
+        case listVersions = "kept/list"
+        case readVersion = "kept/read"
+        case preserveVersion = "kept/keep"
+    }
+
+    package var method: Method {
+        switch self {
+        case .initialize: .initialize
+        case .status: .status
+        case .register: .register
+        case .remove: .remove
+        case .beginAccess: .beginAccess
+        case .prepareAccess: .prepareAccess
+        case .endAccess: .endAccess
+        case .willMove: .willMove
+        case .didMove: .didMove
+        case .subscribe: .subscribe
+        case .unsubscribe: .unsubscribe
+        case .why: .why
+        case .ps: .ps
+        case .listVersions: .listVersions
+        case .readVersion: .readVersion
+        case .preserveVersion: .preserveVersion
+        }
+    }
+}
+
+extension ClientNotification {
+    package enum Method: String, Hashable, Sendable, CaseIterable {
+        case progress = "presenter/progress"
+        case unsaved = "presenter/unsaved"
+        case cancel = "$/cancelRequest"
+    }
+
+    package var method: Method {
+        switch self {
+        case .progress: .progress
+        case .unsaved: .unsaved
+        case .cancel: .cancel
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A JSON-RPC error object.
+package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
+    /// What a program may want to show besides the sentence.
+    package struct Details: Hashable, Sendable, Codable {
+        /// Those who were waited for, or who refused.
+        package var holders: [ProcessDescriptionForm]?
+        /// What to do next.
+        package var suggestion: String?
+        /// The error of a presenter's program, as that program knows it.
+        package var origin: OriginForm?
+
+        package init(
+            holders: [ProcessDescriptionForm]? = nil, suggestion: String? = nil, origin: OriginForm? = nil
+        ) {
+            self.holders = holders
+            self.suggestion = suggestion
+            self.origin = origin
+        }
+    }
+
+    private enum CodingKeys: String, CodingKey { case code, message, data }
+
+    package var code: Int
+    package var message: String
+    package var data: Details?
+
+    package init(code: Int, message: String, data: Details? = nil) {
+        self.code = code
+        self.message = message
+        self.data = data
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        code = try container.decode(Int.self, forKey: .code)
+        message = try container.decode(String.self, forKey: .message)
+        do {
+            data = try container.decodeIfPresent(Details.self, forKey: .data)
+        } catch {
+            // Anything may stand there in the errors of other programs.
+            data = nil
+        }
+    }
+}
+
+/// An error of somebody's own, told from one client to another.
+package struct OriginForm: Hashable, Sendable, Codable {
+    /// Whose errors these are; at most ``ProtocolLimits/excerptScalars`` are told.
+    package var domain: String
+    package var code: Int
+    /// In the words of the program.
+    package var message: String?
+
+    package init(domain: String, code: Int, message: String? = nil) {
+        self.domain = domain
+        self.code = code
+        self.message = message
+    }
+
+    /// Short enough to be passed on.
+    package var excerpt: OriginForm {
+        OriginForm(domain: domain.excerpt, code: code, message: message?.excerpt)
+    }
+}
+
+/// The errors of the protocol.
+extension ProtocolFailure {
+    /// The schema and the description of the protocol have the same; the answers of a client may have any.
+    package enum Code: Int, Hashable, Sendable, CaseIterable {
+        case notJSON = -32700
+        case invalidRequest = -32600
+        case unknownMethod = -32601
+        case invalidParameters = -32602
+        case internalError = -32603
+        case denied = -32001
+        /// The Language Server Protocol's for a request before `initialize`.
+        case notInitialized = -32002
+        case unsupportedVersion = -32003
+        case notFound = -32004
+        case tooMany = -32005
+        case timedOut = -32006
+        case refused = -32007
+        case deadlock = -32008
+        /// The Language Server Protocol's.
+        case cancelled = -32800
+    }
+
+    private init(_ code: Code, _ message: String, data: Details? = nil) {
+        self.init(code: code.rawValue, message: message, data: data)
+    }
+
+    package static func notJSON() -> ProtocolFailure { ProtocolFailure(.notJSON, "this is not JSON") }
+    package static func nestedTooDeeply() -> ProtocolFailure {
+        ProtocolFailure(.notJSON, "a message nests at most \(ProtocolLimits.nesting) levels deep")
+    }
+    package static func tooManyMarks() -> ProtocolFailure {
+        ProtocolFailure(
+            .notJSON,
+            "a text has at most \(ProtocolLimits.combiningMarks) combining marks in a row")
+    }
+    package static func tooManyValues() -> ProtocolFailure {
+        ProtocolFailure(.invalidRequest, "a message has at most \(ProtocolLimits.values) values")
+    }
+    package static func nameTooLong() -> ProtocolFailure {
+        ProtocolFailure(.invalidRequest, "the name of a member has at most \(ProtocolLimits.nameBytes) bytes")
+    }
+    package static func invalidRequest(_ why: String) -> ProtocolFailure {
+        ProtocolFailure(.invalidRequest, why)
+    }
+    package static func unknownMethod(_ method: String) -> ProtocolFailure {
+        ProtocolFailure(.unknownMethod, "there is no method '\(method.excerpt)'")
+    }
+    package static func invalidParameters(_ why: String) -> ProtocolFailure {
+        ProtocolFailure(.invalidParameters, why)
+    }
+    package static func internalError(_ why: String) -> ProtocolFailure {
+        ProtocolFailure(.internalError, why)
+    }
+    package static func denied(_ why: String) -> ProtocolFailure { ProtocolFailure(.denied, why) }
+    package static let notInitialized = ProtocolFailure(.notInitialized, "send 'initialize' first")
+    package static func unsupportedVersion() -> ProtocolFailure {
+        ProtocolFailure(.unsupportedVersion, "this server speaks protocol \(ProtocolLimits.version) only")
+    }
+    package static func notFound(_ why: String) -> ProtocolFailure { ProtocolFailure(.notFound, why) }
+    package static func tooMany(_ why: String) -> ProtocolFailure { ProtocolFailure(.tooMany, why) }
+    package static func timedOut(_ why: String, waitingFor holders: [ProcessDescriptionForm])
+        -> ProtocolFailure
+    {
+        ProtocolFailure(
+            .timedOut, why,
+            data: Details(
+                holders: holders, suggestion: "try again later; 'truce why' tells who is in the way"))
+    }
+    package static func refused(
+        _ why: String, by holders: [ProcessDescriptionForm], origin: OriginForm? = nil
+    ) -> ProtocolFailure {
+        ProtocolFailure(
+            .refused, why,
+            data: Details(
+                holders: holders, suggestion: "see what that program shows, and try again", origin: origin))
+    }
+    package static func deadlock(_ why: String, among holders: [ProcessDescriptionForm]) -> ProtocolFailure {
+        ProtocolFailure(
+            .deadlock, why,
+            data: Details(holders: holders, suggestion: "end what you hold, and try again"))
+    }
+    package static let cancelled = ProtocolFailure(.cancelled, "cancelled")
+}
+
+extension String {
+    /// Short and on one line, for a sentence of ours that quotes what somebody else said.
+    package var excerpt: String {
+        let line = unicodeScalars.prefix(ProtocolLimits.excerptScalars).map { scalar -> Character in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: " "
+            default: Character(scalar)
+            }
+        }
+        return String(line)
+    }
+}

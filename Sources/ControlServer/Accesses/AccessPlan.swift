@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+
+/// What the intents of a client come to: documents that are followed, and each item once.
+struct AccessPlan: Sendable {
+    /// One for each intent, in their order.
+    private(set) var documents: [PlannedDocument] = []
+    /// Symbolic links that led to some of them.
+    private var links: [any TrackedDocument] = []
+    private(set) var parts: [Coordination.ClaimRequest.Part] = []
+    /// One for each part.
+    private(set) var claimedDocuments: [PlannedDocument] = []
+    /// The user may only read something that is read, and so keeps nobody out for long.
+    private(set) var isReadOnlyGuest = false
+    private var lookups = ProtocolLimits.linkLookups
+
+    /// Everything may block.
+    init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
+        do throws(ProtocolFailure) {
+            for intent in intents { try add(intent, for: guest, in: services) }
+            // What is written must not be passed by others because of what is read.
+            guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
+                throw .denied("what you may not write, read in an access without writes")
+            }
+        } catch {
+            release()
+            throw error
+        }
+    }
+
+    /// The document that is written, by what it is called now.
+    func writtenDocument(at path: [UInt8]) -> (any TrackedDocument)? {
+        zip(parts, claimedDocuments).first { $0.access.isWrite && $1.path == path }?.1.document
+    }
+
+    func release() {
+        for document in documents { document.release() }
+        for link in links { link.release() }
+    }
+
+    private mutating func add(
+        _ intent: IntentForm, for guest: Guest?, in services: SharedServices
+    ) throws(ProtocolFailure) {
+        var path = intent.path
+        var link: ItemID?
+        if case .read(let options) = intent.access, options.contains(.resolvesSymbolicLink),
+            let target = try services.target(of: path, for: guest, within: &lookups)
+        {
+            let followed = try services.documents.find(path)
+            links.append(followed)
+            (path, link) = (target, followed.item)
+        }
+        if let guest {
+            let rights = try guest.checked(intent.access, at: path)
+            if !intent.access.isWrite, !rights.contains(.write) { isReadOnlyGuest = true }
+        }
+        let document = PlannedDocument(try services.documents.find(path), in: services.documents)
+        documents.append(document)
+        try add(
+            Coordination.ClaimRequest.Part(document.item, intent.access, at: document.place, via: link),
+            of: document,
+            at: path)
+    }
+
+    /// An access has each item once, with all that is to be done with it.
+    private mutating func add(
+        _ part: Coordination.ClaimRequest.Part, of document: PlannedDocument, at path: PathForm
+    ) throws(ProtocolFailure) {
+        guard let index = parts.firstIndex(where: { $0.item == part.item }) else {
+            parts.append(part)
+            claimedDocuments.append(document)
+            return
+        }
+        let known = parts[index]
+        guard let access = known.access.merged(with: part.access) else {
+            throw .invalidParameters(
+                "'\(path.path.excerpt)' cannot be accessed \(known.access.name) and \(part.access.name) at once; "
+                    + "begin one access 'within' the other")
+        }
+        parts[index] = Coordination.ClaimRequest.Part(
+            known.item, access, at: known.place, via: known.via ?? part.via)
+    }
+}
+
+extension Access {
+    /// The one access that does what two do; nil if there is none.
+    ///
+    /// Whoever reads and writes has presenters save first, which `forMerging` does.
+    func merged(with other: Access) -> Access? {
+        switch (self, other) {
+        case (.read(let options), .read(let others)): .read(options.intersection(others))
+        case (.write, .read): other.merged(with: self)
+        case (.read(let options), .write(let write)):
+            switch write {
+            case _ where options.contains(.withoutChanges): other
+            case .updating, .contentIndependentMetadataOnly, .forMerging: .write(.forMerging)
+            case .forDeleting, .forMoving, .forReplacing: nil
+            }
+        case (.write(let write), .write(let another)): write.merged(with: another).map { .write($0) }
+        }
+    }
+}
+
+extension WritingOption {
+    fileprivate func merged(with other: WritingOption) -> WritingOption? {
+        if self == other || other == .contentIndependentMetadataOnly { return self }
+        return switch (self, other) {
+        case (.contentIndependentMetadataOnly, _): other
+        case (.updating, _): other
+        case (_, .updating): self
+        default: nil
+        }
+    }
+}

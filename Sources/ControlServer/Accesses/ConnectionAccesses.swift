@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import NIOCore
+import NIOPosix
+
+/// The accesses of one connection, from their beginning to their end. On the event loop only.
+final class ConnectionAccesses {
+    private enum ClientAccessState {
+        /// The request is answered when it is granted or refused.
+        case waiting(MessageID, since: Instant)
+        /// Answered as cancelled; what is decided meanwhile does not matter.
+        case cancelled
+        case held
+        /// Its end is asked for.
+        case ending
+    }
+
+    private struct ClientAccess {
+        var state: ClientAccessState
+        let items: Int
+    }
+
+    private unowned let connection: ClientConnection
+    private let services: SharedServices
+    private var accesses: [ClaimID: ClientAccess] = [:]
+    private var waiting = 0
+    /// Those that are over, but have something left to be done at the desk.
+    private var pendingFinishes = 0
+    private static let mostUnfinished = 64
+
+    init(of connection: ClientConnection, in services: SharedServices) {
+        self.connection = connection
+        self.services = services
+    }
+
+    /// Whether somebody waits to be told that an access began.
+    var hasWaitingAccesses: Bool { waiting > 0 }
+
+    func begin(
+        _ parameters: AccessBeginParameters, _ nature: Coordination.ClaimRequest.Nature,
+        answering id: MessageID
+    ) {
+        guard accesses.count < ProtocolLimits.accesses else {
+            return connection.answer(
+                id, .tooMany("a connection has at most \(ProtocolLimits.accesses) accesses; end one first"))
+        }
+        let claim = services.engine.makeClaimID()
+        let accessRequest: ClientResources.AccessRequest
+        do throws(ProtocolFailure) {
+            accessRequest = try makeAccessRequest(parameters, nature, of: claim)
+        } catch {
+            return connection.answer(id, error)
+        }
+        let intents = parameters.intents.count
+        do throws(ProtocolFailure) {
+            try reserveSlots(for: intents)
+        } catch {
+            return connection.answer(id, error)
+        }
+        accesses[claim] = ClientAccess(state: .waiting(id, since: Engine.now), items: intents)
+        waiting += 1
+        let handleDecision = makeDecisionHandler(of: claim, parameters.intents)
+        // It comes after all that the client has asked for before.
+        if !connection.hasQueuedWork, connection.resources.canBeginWithoutBlocking(accessRequest) {
+            let result = connection.runInline { resources, process throws(ProtocolFailure) in
+                try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
+            }
+            return didBegin(claim, result, parameters.intents)
+        }
+        connection.begin(id)
+        connection.onWorkQueue { resources, process throws(ProtocolFailure) in
+            try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
+        } then: { result in
+            // From here on it waits at nobody's cost.
+            self.connection.finish()
+            self.didBegin(claim, result, parameters.intents)
+        }
+    }
+
+    /// Each access that waits may have others asked, and each takes room until it ends: so those of a guest's are counted
+    /// over its connections.
+    private func reserveSlots(for items: Int) throws(ProtocolFailure) {
+        guard services.guest(connection.peer) != nil else { return }
+        let user = connection.peer.user
+        guard services.itemsOfGuests.take(items, of: user) else {
+            throw .tooMany(
+                "accesses of a user who is a guest have at most \(ProtocolLimits.itemsOfGuest) items; end one first"
+            )
+        }
+        guard services.waitsOfGuests.take(items, of: user) else {
+            services.itemsOfGuests.release(items, of: user)
+            throw .tooMany(
+                "accesses of a user who is a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
+            )
+        }
+    }
+
+    /// It waits no more.
+    private func releaseWaitSlots(for items: Int) {
+        guard services.guest(connection.peer) != nil else { return }
+        services.waitsOfGuests.release(items, of: connection.peer.user)
+    }
+
+    /// It is over.
+    private func remove(_ claim: ClaimID) {
+        guard let access = accesses.removeValue(forKey: claim), services.guest(connection.peer) != nil else {
+            return
+        }
+        services.itemsOfGuests.release(access.items, of: connection.peer.user)
+    }
+
+    private func didBegin(
+        _ claim: ClaimID, _ result: Result<AccessPlan?, ProtocolFailure>, _ intents: [IntentForm]
+    ) {
+        switch result {
+        case .success(let plan?): granted(claim, plan, intents)
+        case .success(nil): break
+        case .failure(let failure): finish(claim, .failure(failure))
+        }
+    }
+
+    /// Names of the client's own become ours.
+    private func makeAccessRequest(
+        _ parameters: AccessBeginParameters, _ nature: Coordination.ClaimRequest.Nature, of claim: ClaimID
+    ) throws(ProtocolFailure) -> ClientResources.AccessRequest {
+        let purpose: Purpose =
+            switch parameters.identity {
+            case .purpose(let text): connection.peer.purpose(named: text)
+            case .presenter(let presenter): try connection.presenters.purpose(of: presenter)
+            case nil: Purpose("access:\(claim.rawValue)")
+            }
+        for access in parameters.within {
+            guard case .held = accesses[ClaimID(access)]?.state else { throw .noAccess(access) }
+        }
+        var question: QuestionID?
+        if let id = parameters.answering {
+            // It may be over just now: then there is nothing to be in the way of.
+            question = connection.presenters.question(id)
+            guard question != nil || connection.presenters.wasAsked(id) else {
+                throw .notFound("you were not asked the request in 'answering'")
+            }
+        }
+        return ClientResources.AccessRequest(
+            nature: nature, intents: parameters.intents, purpose: purpose,
+            within: parameters.within.map { ClaimID($0) }, answering: question,
+            onBehalfOf: parameters.onBehalfOf)
+    }
+
+    private func makeDecisionHandler(
+        of claim: ClaimID, _ intents: [IntentForm]
+    ) -> @Sendable (Engine.Decision, AccessPlan) -> Void {
+        let accesses = NIOLoopBound(self, eventLoop: connection.loop)
+        return { [loopGate = connection.loopGate] decision, plan in
+            loopGate.run { accesses.value.handleDecision(claim, decision, plan, intents) }
+        }
+    }
+
+    private func handleDecision(
+        _ claim: ClaimID, _ decision: Engine.Decision, _ plan: AccessPlan, _ intents: [IntentForm]
+    ) {
+        guard case .waiting(_, let since) = accesses[claim]?.state else { return }
+        switch decision {
+        case .granted: granted(claim, plan, intents)
+        case .refused(let refusal, let explanation):
+            connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+                throw resources.explain(refusal, of: claim, explanation, since: since)
+            } then: { (result: Result<Never, ProtocolFailure>) in
+                guard case .failure(let failure) = result else { return }
+                self.finish(claim, .failure(failure))
+            }
+        }
+    }
+
+    private func granted(_ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm]) {
+        guard let guest = services.guest(connection.peer) else {
+            return grant(claim, plan.documents.map(\.path), intents)
+        }
+        // It may have been moved to where the user has no right to it, and must not learn of it.
+        connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+            try resources.recheckRights(claim, plan, intents, for: guest)
+        } then: { result in
+            switch result {
+            case .success(let paths): self.grant(claim, paths, intents)
+            case .failure(let failure): self.finish(claim, .failure(failure))
+            }
+        }
+    }
+
+    private func grant(_ claim: ClaimID, _ paths: [[UInt8]], _ intents: [IntentForm]) {
+        guard let access = accesses[claim], case .waiting(let id, _) = access.state else { return }
+        accesses[claim]?.state = .held
+        releaseWaitSlots(for: access.items)
+        let now = zip(paths, intents).map { IntentForm($0, $1.access) }
+        let result = AccessBeginResult(access: claim.rawValue, intents: now)
+        tell(id, .success(.beginAccess(result)))
+    }
+
+    /// Answers an `access/begin` that came to nothing.
+    private func finish(_ claim: ClaimID, _ result: Result<Response, ProtocolFailure>) {
+        guard let access = accesses[claim] else { return }
+        remove(claim)
+        guard case .waiting(let id, _) = access.state else { return }
+        releaseWaitSlots(for: access.items)
+        tell(id, result)
+    }
+
+    private func tell(_ id: MessageID, _ result: Result<Response, ProtocolFailure>) {
+        waiting -= 1
+        connection.reply(id, result)
+    }
+
+    /// Answers the request that waits under an id, and takes the claim back.
+    ///
+    /// A grant may be on its way: it is taken back as well.
+    func cancel(_ id: MessageID) {
+        let found = accesses.first { _, access in
+            if case .waiting(id, _) = access.state { true } else { false }
+        }
+        guard let (claim, access) = found else { return }
+        accesses[claim]?.state = .cancelled
+        releaseWaitSlots(for: access.items)
+        tell(id, .failure(.cancelled))
+        connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+            resources.withdraw(claim)
+        } then: { _ in
+            self.remove(claim)
+        }
+    }
+
+    func end(_ access: UInt64, answering id: MessageID) {
+        let claim = ClaimID(access)
+        guard case .held = accesses[claim]?.state else {
+            return connection.answer(id, .noAccess(access))
+        }
+        accesses[claim]?.state = .ending
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        let isOpen = services.engine.whenClosed(claim) { [loopGate = connection.loopGate] in
+            loopGate.run {
+                bound.value.connection.finish()
+                bound.value.end(claim, answering: id)
+            }
+        }
+        if isOpen { connection.begin(id) } else { end(claim, answering: id) }
+    }
+
+    private func end(_ claim: ClaimID, answering id: MessageID) {
+        // It comes after all that the client has asked for before.
+        guard !connection.hasQueuedWork, pendingFinishes < Self.mostUnfinished,
+            services.engine.isLightlyLoaded
+        else {
+            return endOnWorkQueue(claim, answering: id)
+        }
+        let ending = connection.resources.end(claim)
+        remove(claim)
+        let bound = NIOLoopBound(self, eventLoop: connection.loop)
+        guard ending.isDone else {
+            connection.begin(id)
+            // Whoever it was granted to waits to be told, also when this client is gone, and not for what its user asks for
+            // besides: so it is the server's own turn.
+            return services.workQueue.submit(in: services.workQueue.serverLane) {
+                [resources = connection.resources, loopGate = connection.loopGate] in
+                resources.finish(ending, of: claim)
+                loopGate.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
+            }
+        }
+        // Whoever reads and writes what nobody waits for, waits for no other thread either.
+        pendingFinishes += 1
+        services.workQueue.submit(in: connection.lane) {
+            [resources = connection.resources, loopGate = connection.loopGate] in
+            resources.finish(ending, of: claim)
+            loopGate.run { bound.value.pendingFinishes -= 1 }
+        }
+        connection.answer(id, .done(EmptyResult()))
+    }
+
+    private func endOnWorkQueue(_ claim: ClaimID, answering id: MessageID) {
+        connection.begin(id)
+        connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+            resources.finish(resources.end(claim), of: claim)
+        } then: { result in
+            self.remove(claim)
+            self.connection.finish(id, result.map { .done(EmptyResult()) })
+        }
+    }
+
+    func move(_ parameters: MoveParameters, isDone: Bool, answering id: MessageID) {
+        guard case .held = accesses[ClaimID(parameters.access)]?.state else {
+            return connection.answer(id, .noAccess(parameters.access))
+        }
+        connection.begin(id)
+        connection.onWorkQueue(inAnyCase: isDone) { resources, _ throws(ProtocolFailure) in
+            try resources.announce(parameters, isDone: isDone)
+        } then: { result in
+            self.connection.finish(id, result.map { .done(EmptyResult()) })
+        }
+    }
+
+    /// Keeps what a file holds for a client that is about to go over it, within an access that writes it: once in each (D212).
+    func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
+        let held = accesses.compactMap { claim, access in
+            if case .held = access.state { claim } else { nil }
+        }
+        connection.begin(id)
+        connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+            try resources.reservePreservation(of: parameters.path, within: held.sorted())
+        } then: { result in
+            switch result {
+            case .success:
+                self.connection.preserve(parameters, answering: id)
+                self.connection.finish()
+            case .failure(let failure): self.connection.finish(id, .failure(failure))
+            }
+        }
+    }
+
+    /// Nothing is answered any more; what is held is given back by the connection's holdings. Returns what gives back the
+    /// room it took, from any thread.
+    func close() -> @Sendable () -> Void {
+        defer { accesses = [:] }
+        guard services.guest(connection.peer) != nil else { return {} }
+        var (items, waits) = (0, 0)
+        for access in accesses.values {
+            items += access.items
+            if case .waiting = access.state { waits += access.items }
+        }
+        return { [services, items, waits, user = connection.peer.user] in
+            services.itemsOfGuests.release(items, of: user)
+            services.waitsOfGuests.release(waits, of: user)
+        }
+    }
+}
+
+extension ProtocolFailure {
+    fileprivate static func noAccess(_ access: UInt64) -> ProtocolFailure {
+        .notFound("you hold no access \(access)")
+    }
+}
+
+extension Peer {
+    /// What accesses of one user's programs have in common; nobody takes part in another user's.
+    func purpose(named text: String) -> Purpose { Purpose("named:\(user):\(text)") }
+}

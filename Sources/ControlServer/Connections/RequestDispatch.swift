@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+
+/// What each request of a client comes to.
+extension ClientConnection {
+    func start(_ id: MessageID, _ request: ControlProtocol.ClientRequest) {
+        switch request {
+        case .initialize(let parameters): initialize(parameters, answering: id)
+        case .status:
+            runQuery(id, reserving: ProtocolLimits.listBytes) { services, peer in
+                try services.checkMaySeeWholeMount(peer)
+                return try .status(
+                    StatusForm(services.status.status(), mount: services.mount, pid: OwnProcess.id))
+            }
+        case .register(let parameters): presenters.register(parameters, answering: id)
+        case .remove(let parameters): presenters.remove(parameters.presenter, answering: id)
+        case .beginAccess(let parameters): accesses.begin(parameters, .aware, answering: id)
+        case .prepareAccess(let parameters): accesses.begin(parameters, .batch, answering: id)
+        case .endAccess(let parameters): accesses.end(parameters.access, answering: id)
+        case .willMove(let parameters): accesses.move(parameters, isDone: false, answering: id)
+        case .didMove(let parameters): accesses.move(parameters, isDone: true, answering: id)
+        case .subscribe(let parameters): events.subscribe(parameters, answering: id)
+        case .unsubscribe(let parameters): events.unsubscribe(parameters.subscription, answering: id)
+        case .why(let parameters):
+            runQuery(id, reserving: ProtocolLimits.listBytes) { services, peer in
+                let guest = services.guest(peer)
+                _ = try guest?.checkedToLook(at: parameters.path)
+                return try services.snapshot(at: parameters.path, isForGuest: guest != nil)
+            }
+        case .ps:
+            runQuery(id, reserving: ProtocolLimits.listBytes) { services, peer in
+                try services.checkMaySeeWholeMount(peer)
+                return .snapshot(try CoordinationSnapshotForm(of: nil, in: services.engine))
+            }
+        case .listVersions(let parameters):
+            runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
+        case .readVersion(let parameters):
+            // As base64.
+            runQuery(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
+        case .preserveVersion(let parameters): accesses.preserve(parameters, answering: id)
+        }
+    }
+}
+
+extension ClientConnection {
+    /// Keeps what a file holds for a client that has an access to it.
+    func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
+        runQuery(id, reserving: 0) { services, peer in
+            let store = try services.store()
+            _ = try services.guest(peer)?.checked(.write(.forMerging), at: parameters.path)
+            return try store.preserve(parameters, for: peer)
+        }
+    }
+}
+
+extension SharedServices {
+    /// What is told of the whole mount names files that not everybody may see.
+    fileprivate func checkMaySeeWholeMount(_ peer: Peer) throws(ProtocolFailure) {
+        guard guest(peer) != nil else { return }
+        throw .denied("only user \(mount.user) and root may ask about the whole mount; ask 'why' of one file")
+    }
+
+    fileprivate func store() throws(ProtocolFailure) -> any PreservedVersions {
+        guard let preservedVersions else { throw .notFound("this mount keeps nothing") }
+        return preservedVersions
+    }
+
+    /// A guest is not told what else is claimed: that names files it may not see.
+    fileprivate func snapshot(at path: PathForm, isForGuest: Bool) throws -> Response {
+        let document = try documents.find(path)
+        defer { document.release() }
+        var snapshot = try CoordinationSnapshotForm(of: document.item, in: engine)
+        if isForGuest {
+            snapshot.delays = nil
+            // It may have other names.
+            for index in snapshot.presenters.indices {
+                (snapshot.presenters[index].path, snapshot.presenters[index].pathBytes) = (
+                    path.path, path.pathBytes
+                )
+            }
+            for index in snapshot.claims.indices {
+                snapshot.claims[index].others = nil
+                snapshot.claims[index].reasons = []
+                snapshot.claims[index].exceeded = nil
+                (snapshot.claims[index].path, snapshot.claims[index].pathBytes) = (path.path, path.pathBytes)
+            }
+        }
+        return .snapshot(snapshot)
+    }
+}
+
+extension PreservedVersions {
+    fileprivate func list(_ parameters: VersionListParameters, for peer: Peer) throws -> Response {
+        // The path was checked when the message was decoded.
+        let all = try entries(under: parameters.path.bytes ?? [], for: peer)
+        var budget = ReplyBudget()
+        let entries = try budget.fill(with: all.prefix(ProtocolLimits.listEntries))
+        return .listVersions(VersionListResult(entries: entries, isTruncated: entries.count < all.count))
+    }
+
+    fileprivate func read(_ parameters: VersionReadParameters, for peer: Peer) throws -> Response {
+        let bytes = try read(
+            parameters.id, of: parameters.path?.bytes, at: parameters.offset, count: parameters.length,
+            for: peer)
+        return .readVersion(VersionReadResult(content: bytes, isAtEnd: bytes.count < parameters.length))
+    }
+
+    fileprivate func preserve(_ parameters: PreserveParameters, for peer: Peer) throws -> Response {
+        // The path was checked when the message was decoded.
+        .preserveVersion(PreserveResult(id: try preserve(parameters.path.bytes ?? [], for: peer)))
+    }
+}

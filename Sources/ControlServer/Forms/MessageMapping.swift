@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+
+/// The engine's messages and failures in the words of the wire.
+extension CauseForm {
+    init(_ cause: Cause) {
+        self.init(
+            pid: cause.party.process?.number ?? 0, program: cause.party.program, user: cause.party.user,
+            operation: cause.access.name, isOutOfBand: cause.party.isOutOfBand)
+    }
+}
+
+extension ProcessDescriptionForm {
+    /// `cat (712)`.
+    var shown: String {
+        pid == 0 ? "somebody unknown" : "\(program.isEmpty ? "a program" : program) (\(pid))"
+    }
+}
+
+extension ProtocolFailure {
+    init(_ error: any Error) {
+        switch error {
+        case let failure as ProtocolFailure: self = failure
+        case let failure as VersionAccessFailure: self = failure.failure
+        default: self = .internalError("\(error)")
+        }
+    }
+
+    init(_ fault: FramingFault) {
+        switch fault {
+        case .oversized(let limit): self = .invalidRequest("a message may have at most \(limit) bytes")
+        case .malformedHeader: self = .invalidRequest("the header tells no Content-Length")
+        }
+    }
+
+    static let peerIsGone = denied("the process that opened this connection is gone")
+
+    /// Whose process cannot be watched registers and begins nothing.
+    static func unwatched(_ error: any Error) -> ProtocolFailure {
+        let isGone = error as? Errno == Errno.noProcess
+        return isGone ? .peerIsGone : .internalError("your process cannot be watched: \(error)")
+    }
+
+    init(_ failure: LookupFailure, _ path: PathForm) {
+        let shown = path.path.excerpt
+        switch failure {
+        case .notFound:
+            self = .notFound("'\(shown)' does not exist, and nor does the directory it would be in")
+        case .denied:
+            self = .denied(
+                "'\(shown)' leads through a symbolic link or Truce's own directory; resolve links first")
+        case .system(let number):
+            let error = Errno(rawValue: number)
+            let sentence = "'\(shown)' cannot be reached: \(error)"
+            // To somebody who may not look there, that is no word about whether anything is there.
+            self = error == .noAccess ? .denied(sentence) : .notFound(sentence)
+        }
+    }
+
+    init(_ failure: MoveFailure, _ move: MoveParameters) {
+        let (path, newPath) = (move.path.path.excerpt, move.newPath.path.excerpt)
+        switch failure {
+        case .unreachable(let failure): self = ProtocolFailure(failure, move.newPath)
+        case .missing: self = .notFound("nothing is at '\(newPath)'; move it first")
+        case .notMoved:
+            self = .invalidParameters("'\(path)' is still there, so it did not move to '\(newPath)'")
+        }
+    }
+
+    /// After a wait that ran out: those who were in the way then, chained to the end.
+    static func timedOut(_ explanation: Explanation) -> ProtocolFailure {
+        let why = explanation.sentences
+        return .timedOut(
+            why.isEmpty ? "timed out waiting" : "timed out waiting: " + why.joined(separator: "; "),
+            waitingFor: distinct(explanation.actors))
+    }
+
+    /// It waited for somebody who waited for it.
+    static func deadlock(_ explanation: Explanation) -> ProtocolFailure {
+        let cycle = explanation.sentences
+        return .deadlock(
+            cycle.isEmpty ? "deadlock" : "deadlock: " + cycle.joined(separator: "; "),
+            among: distinct(explanation.actors))
+    }
+
+    static func refused(by presenters: [ProcessDescription], _ words: String, _ origin: OriginForm?)
+        -> ProtocolFailure
+    {
+        let holders = distinct(presenters)
+        let who = holders.first?.shown ?? "a presenter"
+        let why = words.isEmpty ? "\(who) refused" : "\(who) refused: \(words)"
+        return .refused(why, by: holders, origin: origin)
+    }
+
+    /// More names than anybody reads are left out.
+    private static func distinct(_ actors: [ProcessDescription]) -> [ProcessDescriptionForm] {
+        var seen: Set<ProcessDescriptionForm> = []
+        return Array(actors.map { ProcessDescriptionForm($0) }.filter { seen.insert($0).inserted }.prefix(16))
+    }
+}

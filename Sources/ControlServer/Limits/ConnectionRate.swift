@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ControlProtocol
+package import Coordination
+
+/// How often guests connect: what a connection costs before it has said anything, it costs everybody.
+///
+/// A user may make some at once, and then so many a second; all guests together likewise, since one may have many users' numbers
+/// (subuid(5)).
+package struct ConnectionRate: Sendable {
+    /// So many at once, and so many a second later on.
+    package struct Limit: Hashable, Sendable {
+        package var burst: Int
+        package var perSecond: Int
+
+        package init(burst: Int, perSecond: Int) {
+            self.burst = burst
+            self.perSecond = perSecond
+        }
+
+        fileprivate var interval: TimeSpan {
+            TimeSpan(nanoseconds: 1_000_000_000 / UInt64(max(perSecond, 1)))
+        }
+        /// How far the moment at which all that was taken has come back may be ahead.
+        fileprivate var reach: TimeSpan {
+            TimeSpan(nanoseconds: interval.nanoseconds * UInt64(max(burst - 1, 0)))
+        }
+    }
+
+    package enum ConnectionVerdict: Hashable, Sendable { case admitted, tooManyOfUser, tooManyOfGuests }
+
+    package static let ofUser = Limit(
+        burst: ProtocolLimits.connectionsAtOnce, perSecond: ProtocolLimits.connectionsPerSecond)
+    package static let ofGuests = Limit(
+        burst: 4 * ProtocolLimits.connectionsAtOnce, perSecond: 4 * ProtocolLimits.connectionsPerSecond)
+    /// Of more users than this no more is noted than of all together.
+    private static let users = 1024
+
+    private let ofUser: Limit
+    private let ofGuests: Limit
+    /// When all that a user has taken will have come back.
+    private var restored: [UInt32: Instant] = [:]
+    private var allRestored = Instant(nanoseconds: 0)
+
+    package init(ofUser: Limit = Self.ofUser, ofGuests: Limit = Self.ofGuests) {
+        self.ofUser = ofUser
+        self.ofGuests = ofGuests
+    }
+
+    /// Counts a connection that is admitted, and no other.
+    package mutating func admit(_ user: UInt32, at now: Instant) -> ConnectionVerdict {
+        let own = max(restored[user] ?? now, now)
+        guard own.since(now) <= ofUser.reach else { return .tooManyOfUser }
+        let all = max(allRestored, now)
+        guard all.since(now) <= ofGuests.reach else { return .tooManyOfGuests }
+        allRestored = all + ofGuests.interval
+        if restored[user] == nil, restored.count >= Self.users {
+            restored = restored.filter { $0.value > now }
+        }
+        if restored[user] != nil || restored.count < Self.users { restored[user] = own + ofUser.interval }
+        return .admitted
+    }
+
+    /// What a user is told that is not admitted.
+    package func refusal(_ verdict: ConnectionVerdict) -> ProtocolFailure? {
+        switch verdict {
+        case .admitted: nil
+        case .tooManyOfUser:
+            .tooMany(
+                "you connect more than \(ofUser.perSecond) times a second; keep one connection open, or try again in a second"
+            )
+        case .tooManyOfGuests:
+            .tooMany(
+                "the guests of this mount connect more than \(ofGuests.perSecond) times a second; try again in a second"
+            )
+        }
+    }
+}

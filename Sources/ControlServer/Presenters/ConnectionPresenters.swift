@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import NIOCore
+
+/// The presenters of one connection, what they are told and what they answer. On the event loop only.
+final class ConnectionPresenters {
+    private struct ClientPresenter {
+        let document: any TrackedDocument
+        let purpose: Purpose
+        /// What the client knows the document by.
+        var path: [UInt8]
+    }
+
+    private unowned let connection: ClientConnection
+    private let services: SharedServices
+    private var mailbox: Mailbox?
+    private var presented: [PresenterID: ClientPresenter] = [:]
+    private var questions: QuestionTable
+    private var lastSequence: UInt64 = 0
+
+    /// Registrations that are not answered yet; and messages that came for them, or for presenters removed.
+    private var registering = 0
+    private var earlyMessages: [PresenterMessage] = []
+    /// How many presenters are counted, if the client is a guest.
+    private var reservedSlots = 0
+    /// Messages for a guest that are being checked; and who gets a gap in place of those for which there was no room.
+    private var pendingChecks = 0
+    /// The last one that the client was told of. Their numbers grow, and they are told of in the order of their registrations.
+    private var lastAdded = PresenterID(0)
+    private var coalescedNotices: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
+    /// Messages that the desk looks at next, all in one job.
+    private var nextChecks: [(message: PresenterMessage, document: any TrackedDocument)] = []
+    private var encoder = NoticeEncoder()
+    /// Nil if the client gets on with what happens in the directories that it shows.
+    private var pause: NoticePause?
+    private var shortPauseDeadline = NIODeadline.uptimeNanoseconds(0)
+
+    /// While the client has more to read than it should: it is told of no names until it has, and then that there was more.
+    private final class NoticePause {
+        /// Presenters that something was kept from.
+        var presentersWithGap: Set<PresenterID> = []
+        /// Whether it lasts longer than the client takes to read, so that what waits to tell of it would come too early.
+        var isLong = false
+    }
+
+    /// How long a pause is, for each presenter, if there was another one just before: to begin and to end one costs others something.
+    private static let pausePerPresenter = TimeAmount.microseconds(500)
+    /// Messages to a guest that are looked at in one go.
+    private static let checksAtOnce = 64
+
+    init(of connection: ClientConnection, in services: SharedServices) {
+        self.connection = connection
+        self.services = services
+        questions = QuestionTable(lateAnswerGrace: services.engine.bounds.progress)
+    }
+
+    var count: Int { presented.count }
+
+    func purpose(of presenter: UInt64) throws(ProtocolFailure) -> Purpose {
+        guard let known = presented[PresenterID(presenter)] else {
+            throw .notFound("you have no presenter \(presenter)")
+        }
+        return known.purpose
+    }
+
+    /// What a request of ours asks that is not answered.
+    func question(_ id: MessageID) -> QuestionID? { questions.question(id)?.id }
+
+    func wasAsked(_ id: MessageID) -> Bool { questions.wasAsked(id) }
+
+    func register(_ parameters: RegisterParameters, answering id: MessageID) {
+        guard presented.count + registering < ProtocolLimits.presenters else {
+            return connection.answer(
+                id, .tooMany("a connection has at most \(ProtocolLimits.presenters) presenters"))
+        }
+        guard reserveSlots() else {
+            return connection.answer(
+                id,
+                .tooMany("a user who is a guest has at most \(ProtocolLimits.presentersOfGuest) presenters"))
+        }
+        let purpose =
+            parameters.purpose.map { connection.peer.purpose(named: $0) }
+            ?? Purpose("presenter:\(services.registrationNumbers.next())")
+        let mailbox = mailbox ?? makeMailbox()
+        self.mailbox = mailbox
+        registering += 1
+        connection.begin(id)
+        connection.onWorkQueue { resources, process throws(ProtocolFailure) in
+            try resources.register(parameters, as: purpose, watching: process, in: mailbox)
+        } then: { result in
+            self.registering -= 1
+            if case .failure = result { self.releaseSlots() }
+            self.connection.finish(
+                id, result.map { self.add($0, parameters, purpose) }.map { .register($0) })
+            self.deliverEarly()
+        }
+    }
+
+    /// What many have to be told of costs everybody, so a guest's presenters are counted over its connections.
+    private func reserveSlots() -> Bool {
+        guard services.guest(connection.peer) != nil else { return true }
+        guard services.presentersOfGuests.take(1, of: connection.peer.user) else { return false }
+        reservedSlots += 1
+        return true
+    }
+
+    private func releaseSlots(_ count: Int = 1) {
+        guard services.guest(connection.peer) != nil else { return }
+        reservedSlots -= count
+        services.presentersOfGuests.release(count, of: connection.peer.user)
+    }
+
+    private func makeMailbox() -> Mailbox {
+        let presenters = NIOLoopBound(self, eventLoop: connection.loop)
+        return Mailbox(pathResolver: services.documents) { [loopGate = connection.loopGate] in
+            loopGate.run { presenters.value.deliver() }
+        }
+    }
+
+    private func add(
+        _ registered: ClientResources.RegisteredPresenter, _ parameters: RegisterParameters,
+        _ purpose: Purpose
+    ) -> RegisterResult {
+        lastAdded = registered.presenter
+        presented[registered.presenter] = ClientPresenter(
+            document: registered.document, purpose: purpose, path: registered.path)
+        return RegisterResult(
+            presenter: registered.presenter.rawValue, path: registered.path, messages: registered.messages,
+            isPackage: registered.isPackage)
+    }
+
+    func remove(_ presenter: UInt64, answering id: MessageID) {
+        let presenter = PresenterID(presenter)
+        guard presented.removeValue(forKey: presenter) != nil else {
+            return connection.answer(id, .notFound("you have no presenter \(presenter.rawValue)"))
+        }
+        questions.forget(presenter)
+        releaseSlots()
+        connection.begin(id)
+        connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
+            resources.remove(presenter)
+        } then: { result in
+            self.connection.finish(id, result.map { .done(EmptyResult()) })
+        }
+    }
+
+    /// An answer to nothing, a second answer and one that is far too late change nothing.
+    func take(_ answer: ClientAnswer) {
+        guard let id = answer.id, let question = questions.takeAnswered(id) else {
+            return connection.logOnce(.strayAnswer, "it answered a question nobody asked")
+        }
+        if let words = answer.refusal {
+            services.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
+        }
+        // What a guest cannot do stops nobody: others may wait for the same answer who need not ask it.
+        let isRefused = answer.refusal != nil && services.guest(connection.peer) == nil
+        services.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
+    }
+
+    func progress(_ id: MessageID) {
+        guard let question = questions.question(id) else {
+            return connection.logOnce(.strayAnswer, "it is at work on a question nobody asked")
+        }
+        // A guest has the time that it has, and no more.
+        guard services.guest(connection.peer) == nil else { return }
+        services.engine.progress(question.id)
+    }
+
+    /// At once, so that it is in order with the answers: who has saved says so first.
+    func noteUnsaved(_ parameters: UnsavedParameters) {
+        let presenter = PresenterID(parameters.presenter)
+        guard presented[presenter] != nil else {
+            return connection.logOnce(
+                .strayNotice,
+                "it has unsaved changes of presenter \(presenter.rawValue), which is none of its own")
+        }
+        services.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
+    }
+
+    /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
+    /// Returns what gives back the room it took, from any thread.
+    func close() -> @Sendable () -> Void {
+        // It holds us.
+        mailbox = nil
+        presented = [:]
+        (earlyMessages, nextChecks) = ([], [])
+        defer { reservedSlots = 0 }
+        return { [reservedSlots, tally = services.presentersOfGuests, user = connection.peer.user] in
+            if reservedSlots > 0 { tally.release(reservedSlots, of: user) }
+        }
+    }
+}
+
+// What goes out.
+extension ConnectionPresenters {
+    private func deliver() {
+        for message in mailbox?.take() ?? [] { deliver(message) }
+        checkNext()
+        // So many came at once that no more are told.
+        if pause == nil, mailbox?.isPaused ?? false { _ = beginPause() }
+    }
+
+    /// In the order in which they came, after the reply that tells the client who they are for.
+    private func deliverEarly() {
+        let messages = earlyMessages
+        earlyMessages = []
+        for message in messages { deliver(message) }
+        checkNext()
+    }
+
+    private func deliver(_ message: PresenterMessage) {
+        guard let known = presented[message.presenter] else {
+            return deliverToUnknown(message)
+        }
+        if message.concernsSubitem, replaceByGap(message, known) { return }
+        guard let guest = services.guest(connection.peer) else {
+            return deliver(
+                message, to: known, at: known.document.path, MessagePaths(of: message, services.documents))
+        }
+        queueCheck(at: message, about: known.document, for: guest)
+    }
+
+    /// To one that is being registered, or was removed: that owes nothing, though the engine may not have heard of it yet.
+    private func deliverToUnknown(_ message: PresenterMessage) {
+        if registering > 0, message.presenter > lastAdded { return earlyMessages.append(message) }
+        if case .request(let question, _, _, _) = message.content {
+            services.engine.consent(question, of: message.presenter)
+        }
+    }
+
+    /// Returns whether the presenter is told that there was something, and not what it was.
+    private func replaceByGap(_ message: PresenterMessage, _ known: ClientPresenter) -> Bool {
+        let isTooMuch = connection.isCrowded || pendingChecks >= ProtocolLimits.checksOfGuest
+        guard let pause = pause ?? (isTooMuch ? beginPause() : nil) else { return false }
+        lastSequence += 1
+        guard pause.presentersWithGap.insert(message.presenter).inserted,
+            services.guest(connection.peer) == nil,
+            case .notice(let notice, _) = message.content
+        else { return true }
+        // In its place, so that what comes after it does. What a guest may hear is looked at when the pause is over.
+        let gap = {
+            try self.encoder.encode(
+                notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,
+                turn: message.accessSession.rawValue, sequence: self.lastSequence, message.cause,
+                subitem: nil,
+                newSubitem: nil)
+        }
+        connection.push(encoded: gap, ifStill: { !pause.isLong })
+        return true
+    }
+
+    /// What happens in directories from now on is not even noted for the client.
+    private func beginPause() -> NoticePause? {
+        guard let mailbox else { return nil }
+        let pause = NoticePause()
+        self.pause = pause
+        services.engine.pause(mailbox)
+        // Gaps come behind this, and so after the end: what happens then is told anew.
+        connection.whenWritten { [weak self] in self?.endPause() }
+        return pause
+    }
+
+    private func endPause() {
+        guard let pause else { return }
+        let isGuest = services.guest(connection.peer) != nil
+        guard isGuest || NIODeadline.now() < shortPauseDeadline else { return resume() }
+        pause.isLong = true
+        connection.loop.assumeIsolated().scheduleTask(in: Self.pausePerPresenter * presented.count) {
+            [weak self] in self?.resume()
+        }
+    }
+
+    private func resume() {
+        guard let pause, let mailbox else { return }
+        // What was decided before the pause is old news now.
+        for message in mailbox.take() { deliver(message) }
+        checkNext()
+        self.pause = nil
+        shortPauseDeadline = .now() + Self.pausePerPresenter * presented.count
+        services.engine.resume(
+            mailbox, behind: pause.isLong ? pause.presentersWithGap : [],
+            told: pause.isLong ? [] : pause.presentersWithGap)
+    }
+
+    /// What there is no room for, is told as a gap; what a presenter is asked then, it need not do.
+    private func queueCheck(
+        at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest
+    ) {
+        let isCrowded =
+            pendingChecks >= ProtocolLimits.checksOfGuest || coalescedNotices[message.presenter] != nil
+        switch message.content {
+        case .request(let question, _, _, _):
+            guard !isCrowded else { return services.engine.consent(question, of: message.presenter) }
+            check(message, about: document, for: guest)
+        case .notice(.reacquire, _):
+            // It ends a turn, so it comes after what happened in that.
+            checkCoalesced(of: message.presenter, for: guest)
+            check(message, about: document, for: guest)
+        case .notice(let notice, _) where isCrowded:
+            coalescedNotices[message.presenter, default: [:]][notice] = message.withoutSubitem
+        case .notice: check(message, about: document, for: guest)
+        }
+    }
+
+    /// Each time, since rights change; and in order, since the desk does one thing after the other.
+    private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
+        pendingChecks += 1
+        nextChecks.append((message, document))
+        if nextChecks.count >= Self.checksAtOnce { checkNext() }
+    }
+
+    private func checkNext() {
+        guard !nextChecks.isEmpty, let guest = services.guest(connection.peer) else { return }
+        let next = nextChecks
+        nextChecks = []
+        connection.onWorkQueue { [services] _, _ throws(ProtocolFailure) in
+            next.map { guest.verdict(on: $0.message, about: $0.document, in: services) }
+        } then: { result in
+            self.pendingChecks -= next.count
+            if self.pendingChecks < ProtocolLimits.checksOfGuest {
+                for presenter in self.coalescedNotices.keys.sorted() {
+                    self.checkCoalesced(of: presenter, for: guest)
+                }
+                self.checkNext()
+            }
+            guard case .success(let verdicts) = result else { return }
+            for ((message, _), verdict) in zip(next, verdicts) { self.apply(verdict, on: message) }
+        }
+    }
+
+    private func apply(_ verdict: Guest.MessageVerdict, on message: PresenterMessage) {
+        guard let known = presented[message.presenter] else { return }
+        switch verdict {
+        case .deliver(let path, let names): deliver(message, to: known, at: path, names)
+        case .deliverGap(let path): deliver(message.withoutSubitem, to: known, at: path, MessagePaths())
+        case .consent(let question): services.engine.consent(question, of: message.presenter)
+        case .drop: break
+        }
+    }
+
+    /// After everything that came before them.
+    private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
+        guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
+        else {
+            return
+        }
+        for notice in Self.order { gaps[notice].map { check($0, about: known.document, for: guest) } }
+    }
+
+    /// As they are told in a turn.
+    private static let order: [PresenterNotice] = [
+        .didMove, .didChange, .subitemDidAppear, .subitemDidMove, .subitemDidChange,
+    ]
+
+    private func deliver(
+        _ message: PresenterMessage, to known: ClientPresenter, at path: [UInt8], _ names: MessagePaths
+    ) {
+        switch message.content {
+        case .request(let question, let request, _, let deadline):
+            let asked = QuestionTable.SentQuestion(
+                id: question, presenter: message.presenter, deadline: deadline)
+            ask(request, asked, message, path, names.now)
+        case .notice(.didMove, _):
+            // Back where it was, or told before.
+            guard path != known.path else { return }
+            presented[message.presenter]?.path = path
+            tell(.didMove, message, known.path, movedTo: path)
+        case .notice(let notice, let subitem?): tell(notice, of: subitem, names, message, path)
+        // Where it is by now, a guest may not be allowed to know.
+        case .notice(.reacquire, _) where services.guest(connection.peer) != nil:
+            tell(.reacquire, message, known.path)
+        case .notice(let notice, nil): tell(notice, message, path)
+        }
+    }
+
+    private func ask(
+        _ request: PresenterRequest, _ question: QuestionTable.SentQuestion, _ message: PresenterMessage,
+        _ path: [UInt8], _ subitem: [UInt8]?
+    ) {
+        let now = Engine.now
+        guard let id = questions.ask(question, at: now) else {
+            // It is not let go: that would be its consent. Its time runs out, and what is unsaved is kept.
+            return connection.logOnce(
+                .manyQuestions, "it owes answers to \(ProtocolLimits.questions) requests, and is sent no more"
+            )
+        }
+        let parameters = PresenterQuestion.Parameters(
+            presenter: message.presenter.rawValue, path: path, turn: message.accessSession.rawValue,
+            deadline: question.deadline.since(now).milliseconds, cause: CauseForm(message.cause),
+            subitem: subitem)
+        connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
+    }
+
+    /// What happened to something in a directory that is presented.
+    private func tell(
+        _ notice: PresenterNotice, of subitem: Notice.Subitem, _ names: MessagePaths,
+        _ message: PresenterMessage,
+        _ path: [UInt8]
+    ) {
+        guard subitem.former != nil else { return tell(notice, message, path, subitem: names.now) }
+        tell(notice, message, path, subitem: names.before, newSubitem: names.now)
+    }
+
+    private func tell(
+        _ notice: PresenterNotice, _ message: PresenterMessage, _ path: [UInt8],
+        movedTo newPath: [UInt8]? = nil, subitem: [UInt8]? = nil, newSubitem: [UInt8]? = nil
+    ) {
+        lastSequence += 1
+        connection.push(encoded: {
+            try encoder.encode(
+                notice, presenter: message.presenter.rawValue, at: path, movedTo: newPath,
+                turn: message.accessSession.rawValue, sequence: lastSequence, message.cause, subitem: subitem,
+                newSubitem: newSubitem)
+        })
+    }
+}
+
+extension PresenterMessage {
+    /// Whether it says what happened to a name below what is presented.
+    fileprivate var concernsSubitem: Bool {
+        if case .notice(_, .some) = content { true } else { false }
+    }
+}
+
+/// What is below a presented directory, by its names when a message about it was looked at.
+struct MessagePaths: Sendable {
+    var now: [UInt8]?
+    var before: [UInt8]?
+
+    init() {}
+
+    init(of message: PresenterMessage, _ documents: any DocumentSource) {
+        switch message.content {
+        case .request(_, _, let subitem, _): now = subitem.flatMap { documents.path(of: $0, at: Place()) }
+        case .notice: (now, before) = (message.paths?.now, message.paths?.before)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+
+/// Accepts the connections that everybody may make, on a thread of its own.
+///
+/// The kernel has all who connect stand in one line, whoever they are, and so the line has to be short. A guest that comes too
+/// often is sent away here. That takes microseconds, and the event loop, which serves all others, has no work with it.
+final class SharedSocketAcceptor: Sendable {
+    private let listener: OwnedDescriptor
+    private let isClosed = Atomic<Bool>(false)
+    /// Held by the thread as long as it admits anybody.
+    private let running = Mutex<Void>(())
+    private let isGuest: @Sendable (UInt32) -> Bool
+    private let admit: @Sendable (CInt) -> Void
+    private let log: @Sendable (String) -> Void
+    /// How long to accept nothing when there are no descriptors left.
+    private static let pause = TimeSpan.milliseconds(200)
+
+    /// `admit` is given a descriptor to keep, on the entrance's thread.
+    init(
+        _ listener: consuming OwnedDescriptor, isGuest: @escaping @Sendable (UInt32) -> Bool,
+        log: @escaping @Sendable (String) -> Void, admit: @escaping @Sendable (CInt) -> Void
+    ) {
+        self.listener = listener
+        self.isGuest = isGuest
+        self.admit = admit
+        self.log = log
+    }
+
+    func open(at rate: ConnectionRate) throws(Errno) {
+        try JoinableThread { [self] in running.withLock { _ in run(AcceptState(rate)) } }.detach()
+    }
+
+    /// Clients that connect from now on are refused. When it returns, all who came in before have been admitted.
+    func close() {
+        isClosed.store(true, ordering: .sequentiallyConsistent)
+        UnixSocket.refuseAll(on: listener)
+        running.withLock { _ in }
+    }
+
+    /// What the thread knows.
+    private struct AcceptState {
+        var rate: ConnectionRate
+        var refusals = LogRateLimiter(lines: 1)
+        var faults = LogRateLimiter(lines: 1)
+
+        init(_ rate: ConnectionRate) { self.rate = rate }
+    }
+
+    private func run(_ acceptState: consuming AcceptState) {
+        var acceptState = acceptState
+        while !isClosed.load(ordering: .sequentiallyConsistent) {
+            do throws(Errno) {
+                let socket = try UnixSocket.accept(on: listener)
+                try screen(at: socket, &acceptState)
+            } catch {
+                if !isClosed.load(ordering: .sequentiallyConsistent) { wait(after: error, &acceptState) }
+            }
+        }
+    }
+
+    private func screen(at socket: consuming OwnedDescriptor, _ acceptState: inout AcceptState) throws(Errno)
+    {
+        let peer = try PeerCredentials(of: socket.rawValue)
+        guard isGuest(peer.user) else { return admit(socket.release()) }
+        let now = Engine.now
+        let verdict = acceptState.rate.admit(peer.user, at: now)
+        guard let refusal = acceptState.rate.refusal(verdict) else { return admit(socket.release()) }
+        if let more = acceptState.refusals.note(peer.user, at: now) {
+            log(
+                "control connection of pid \(peer.pid), user \(peer.user): refused: \(refusal.message)\(more)"
+            )
+        }
+        tell(refusal, socket)
+    }
+
+    private func tell(_ refusal: ProtocolFailure, _ socket: borrowing OwnedDescriptor) {
+        do {
+            try socket.sendNow(Framing.lines.frame(ReplyMessage(to: nil, .failure(refusal)).encoded()))
+        } catch {
+            // It has gone already: there is nobody to be told.
+            return
+        }
+    }
+
+    private func wait(after error: Errno, _ acceptState: inout AcceptState) {
+        if let more = acceptState.faults.note(0, at: Engine.now) {
+            log("the control socket cannot accept connections: \(error)\(more)")
+        }
+        UnixSocket.pause(milliseconds: Int32(Self.pause.milliseconds))
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What is decided about a claim: noted, and on its way to whoever is to be told.
+
+extension Engine {
+    func recordDecision(
+        _ claim: ClaimID, _ decision: Decision, at now: Instant, in state: inout State
+    ) -> DeferredEffect? {
+        guard let entry = state.claims[claim] else { return nil }
+        if case .granted = decision { state.claims[claim]?.since = now }
+        note(decision, of: claim, entry, at: now, in: &state)
+        switch entry.phase {
+        case .waiting(let since):
+            logNotableDecision(decision, of: entry, waiting: now.since(since))
+            state.setPhase(claim, .decided(decision))
+            return nil
+        case .waitingWithHandler(let since, let outcome):
+            logNotableDecision(decision, of: entry, waiting: now.since(since))
+            if case .granted = decision {
+                state.setPhase(claim, .held)
+            } else if let entry = state.claims.removeValue(forKey: claim) {
+                state.eventContext.dropped.append(entry)
+            }
+            return .tell(outcome, decision)
+        case .decided, .held: preconditionFailure("\(claim) was settled twice")
+        }
+    }
+
+    /// What a claim that is refused has waited for.
+    func explanation(
+        of refusal: Refusal, to claim: ClaimID, at now: Instant, in state: State
+    ) -> Explanation {
+        var explanation = Explanation(at: now)
+        switch refusal {
+        case .withdrawn: break
+        case .busy: explanation = state.explanation(of: claim, at: now)
+        case .presenterFailed: explanation.refuser = state.eventContext.refuser
+        case .deadlock:
+            if let (victim, cycle) = state.eventContext.deadlock, victim == claim { explanation = cycle }
+        }
+        return explanation
+    }
+
+    /// A step of the journal; what that lets go of is kept until the lock is released.
+    func note(
+        _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
+        _ detail: String = "", in state: inout State
+    ) {
+        guard let dropped = journal.note(step, at: now, claim: claim, by: subject, detail) else { return }
+        state.eventContext.droppedSteps.append(dropped)
+    }
+
+    /// How many of those over whom a claim was granted the journal names.
+    private static let listed = 8
+
+    private func note(
+        _ decision: Decision, of claim: ClaimID, _ entry: ClaimRecord, at now: Instant, in state: inout State
+    ) {
+        let subject = entry.claimant
+        switch decision {
+        case .granted(let grant):
+            counters.granted.count()
+            let hasProceeded = grant.basis == .proceeded
+            if hasProceeded { counters.proceeded.count() }
+            note(
+                hasProceeded ? .proceeded : .granted, at: now, claim: claim, by: subject,
+                grant.preempted.prefix(Self.listed).map { "over \($0.claim)" }.joined(separator: " ")
+                    + (grant.preempted.count > Self.listed ? " and more" : ""), in: &state)
+        case .refused(.withdrawn, _):
+            note(.withdrawn, at: now, claim: claim, by: subject, in: &state)
+        case .refused(let refusal, _):
+            note(.refused, at: now, claim: claim, by: subject, refusal.rawValue, in: &state)
+        }
+    }
+
+    /// Every wait over a second and every step over somebody's claim is one line of the log.
+    private func logNotableDecision(_ decision: Decision, of entry: ClaimRecord, waiting span: TimeSpan) {
+        let what: String
+        switch decision {
+        case .granted(let grant) where grant.basis == .proceeded: what = "went ahead after waiting \(span)"
+        case .granted where span > .seconds(1): what = "waited \(span)"
+        case .refused(.busy, _): what = "was refused after waiting \(span)"
+        default: return
+        }
+        // Not asked here who they are, under the lock.
+        let (claimant, blocker) = (entry.claimant, entry.blocker)
+        workers.run { [self] in
+            logAction(
+                blocker.map { "\(what) for \(Self.name(of: $0.attribution))" } ?? what, claimant.attribution)
+        }
+    }
+}
+
+// What the log says.
+extension Engine {
+    func words(for suspension: Suspension) -> String {
+        switch suspension {
+        case .yielded: "let others pass"
+        case .unchanged: "has changed nothing yet and was passed by readers"
+        case .readerStalled: "stood still for \(bounds.readerIdle) and was passed"
+        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
+        case .held: "kept others out for \(bounds.hold) and was passed"
+        case .deadlocked: "waited for somebody who waited for it, and was passed"
+        }
+    }
+
+    func words(for resolution: Deadlock.Resolution, _ name: String) -> String {
+        switch resolution {
+        case .overtakes: "\(name) goes before those who wait"
+        case .suspends: "\(name) lets the others pass"
+        case .refuses: "\(name) is refused"
+        case .proceeds: "\(name) goes ahead"
+        }
+    }
+
+    /// Writes one line to the log: who, what, and the path.
+    package func logAction(_ what: String, _ attribution: Attribution) {
+        log("\(Self.name(of: attribution)) \(what): \(String(decoding: attribution.path(), as: UTF8.self))")
+    }
+
+    package static func name(of attribution: Attribution) -> String {
+        let (process, program) = attribution.identity
+        return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone") (\(process))"
+    }
+}

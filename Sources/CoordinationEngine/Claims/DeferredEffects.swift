@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What follows from an event: decided under the lock, done after it.
+
+extension Engine {
+    /// Something to do once the lock is released.
+    enum DeferredEffect {
+        case tell(DecisionHandler, Decision)
+        case identify(ClaimID, any Claimant)
+        case observe(ClaimID, any Claimant, ObservationQueue.ObservationKind)
+        case retarget(any Claimant, from: ItemID, to: ItemID)
+        case call(@Sendable () -> Void)
+        case wake(Instant)
+        case deliver(Mailbox)
+        /// The same of a request to a guest, whose answer is waited for so long and no longer. An earlier task may have woken the mailbox.
+        case deliverAndCharge(Mailbox?, QuestionID)
+        case logAction(DeferredLogLine)
+        case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
+    }
+
+    /// A line for the log; put into words after the lock, because that reads `/proc`.
+    struct DeferredLogLine {
+        let what: String
+        let subject: any JournalSubject
+    }
+
+    /// Hands an event to the arbiter and does what follows, including what follows from that.
+    ///
+    /// With no event, it does what an earlier one left undone.
+    ///
+    /// `isTrue` is asked under the lock: an event of which it says no is not handled. Returns whether it was. `renamed` is called under
+    /// the lock before a move is told, and after what is told of names before it (N13).
+    @discardableResult
+    func dispatch(_ event: ArbiterEvent?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool
+    {
+        let now = Self.now
+        let (deferredEffects, dropped, isHandled): ([DeferredEffect], EventContext, Bool) = state.withLock {
+            state in
+            let isHandled = isTrue()
+            if let event, isHandled {
+                note(event, at: now, in: &state)
+                state.arbiter.handle(event, at: now, into: &state.effects)
+                activeClientsFlag.store(state.arbiter.hasAwareClients, ordering: .relaxed)
+            }
+            let deferredEffects = takeDeferredEffects(at: now, in: &state) { effect in
+                guard effect.tellsOfMove(in: event) else { return false }
+                renamed()
+                return true
+            }
+            renamed()
+            return (deferredEffects, state.eventContext.end(), isHandled)
+        }
+        withExtendedLifetime(dropped) {}
+        run(deferredEffects)
+        return isHandled
+    }
+
+    /// What so many effects take is kept for those of the next event.
+    private static let reusableCapacity = 1024
+
+    /// What the effects come to, which are none any more then. `before` is told of each, and says whether names have changed.
+    func takeDeferredEffects(
+        at now: Instant, in state: inout State, before: (Effect) -> Bool = { _ in false }
+    ) -> [DeferredEffect] {
+        var deferredEffects: [DeferredEffect] = []
+        while !state.effects.isEmpty {
+            var effects: [Effect] = []
+            swap(&effects, &state.effects)
+            for effect in effects {
+                if before(effect) { state.messageBatch.paths.forget() }
+                deferredEffect(for: effect, at: now, in: &state).map { deferredEffects.append($0) }
+            }
+            // To pause presenters tells nobody anything, but may ask for a wake.
+            deferredEffects += pauseOverQuota(at: now, in: &state)
+            guard state.effects.isEmpty, effects.capacity <= Self.reusableCapacity else { continue }
+            effects.removeAll(keepingCapacity: true)
+            state.effects = effects
+        }
+        if !state.messageBatch.isUnused { state.messageBatch = MessageBatch() }
+        return deferredEffects
+    }
+
+    /// What an event says by itself, whatever follows from it.
+    private func note(_ event: ArbiterEvent, at now: Instant, in state: inout State) {
+        switch event {
+        case .answered(let question, let presenter, let answer):
+            let request = state.arbiter.openQuestions(of: presenter).first { $0.id == question }
+            let what = request.map { "\($0.request.rawValue): \(answer.rawValue)" } ?? "too late"
+            note(.answered, at: now, by: state.presenters[presenter], what, in: &state)
+            if answer == .failed { state.eventContext.refuser = presenter }
+        default: break
+        }
+    }
+
+    /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
+    /// it: ten thousand opens that end each other's waits must not nest.
+    func run(_ deferredEffects: [DeferredEffect]) {
+        // Before all else: whoever is told may block, and time goes on meanwhile.
+        for case .wake(let moment) in deferredEffects {
+            timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
+        }
+        if let effectQueue = EffectQueue.current {
+            return effectQueue.deferredEffects.append(contentsOf: deferredEffects)
+        }
+        guard !deferredEffects.isEmpty else { return }
+        let effectQueue = EffectQueue(deferredEffects)
+        effectQueue.enter()
+        defer { effectQueue.leave() }
+        while let deferredEffect = effectQueue.next() { perform(deferredEffect) }
+    }
+
+    /// Runs something after all that follows from what this thread has reported.
+    package func runAfterEffects(_ body: @escaping @Sendable () -> Void) { run([.call(body)]) }
+
+    /// The tasks of one thread, while it does them.
+    private final class EffectQueue {
+        var deferredEffects: [DeferredEffect]
+        private var first = 0
+
+        init(_ deferredEffects: [DeferredEffect]) { self.deferredEffects = deferredEffects }
+
+        static var current: EffectQueue? {
+            ThreadSlot.effectQueue.value.map { Unmanaged<EffectQueue>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        func enter() { ThreadSlot.effectQueue.value = Unmanaged.passUnretained(self).toOpaque() }
+        func leave() { ThreadSlot.effectQueue.value = nil }
+
+        func next() -> DeferredEffect? {
+            guard first < deferredEffects.count else { return nil }
+            defer { first += 1 }
+            return deferredEffects[first]
+        }
+    }
+
+    private func deferredEffect(for effect: Effect, at now: Instant, in state: inout State) -> DeferredEffect?
+    {
+        switch effect {
+        case .grant(let claim, let grant): return recordDecision(claim, .granted(grant), at: now, in: &state)
+        case .refuse(let claim, let refusal):
+            let why = explanation(of: refusal, to: claim, at: now, in: state)
+            return recordDecision(claim, .refused(refusal, why), at: now, in: &state)
+        case .identify(let claim): return state.claims[claim].map { .identify(claim, $0.claimant) }
+        case .observe(let claim): return observe(claim, at: now, in: &state)
+        case .wake(let moment): return .wake(moment)
+        case .ask(let question): return ask(question, at: now, in: &state)
+        case .forfeit(let question, let isDemoted): return forfeit(question, isDemoted, at: now, in: &state)
+        case .tell(let notice): return tell(notice, at: now, in: &state)
+        case .retarget(let claim, let former, let item):
+            let claimant = state.claims[claim]?.claimant
+            note(.retargeted, at: now, claim: claim, by: claimant, in: &state)
+            return claimant.map { .retarget($0, from: former, to: item) }
+        case .deadlock(let deadlock): return note(deadlock, at: now, in: &state)
+        case .suspend(let claim, let suspension):
+            guard let claimant = state.claims[claim]?.claimant else { return nil }
+            return suspend(claim, claimant, suspension, at: now, in: &state)
+        }
+    }
+
+    /// So many of an event's messages are noted: those to very many presenters would leave nothing else in the journal.
+    private static let notedMessages = 64
+
+    private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> DeferredEffect? {
+        state.messageBatch.told += 1
+        if state.messageBatch.told <= Self.notedMessages {
+            note(
+                .told, at: now, by: state.presenters[notice.presenter],
+                notice.cause.describes(notice.kind.rawValue), in: &state)
+        }
+        return post(
+            .notice(notice.kind, notice.subitem), to: notice.presenter, notice.accessSession, notice.cause,
+            at: now, in: &state)
+    }
+
+    private func suspend(
+        _ claim: ClaimID, _ claimant: any Claimant, _ suspension: Suspension, at now: Instant,
+        in state: inout State
+    ) -> DeferredEffect? {
+        let isForced = suspension != .yielded && suspension != .unchanged
+        if isForced { counters.suspended.count() } else { counters.yielded.count() }
+        note(
+            isForced ? .suspended : .yielded, at: now, claim: claim, by: claimant, suspension.rawValue,
+            in: &state)
+        return isForced ? .logAction(DeferredLogLine(what: words(for: suspension), subject: claimant)) : nil
+    }
+
+    /// The next effect says what is done about it.
+    private func note(_ deadlock: Deadlock, at now: Instant, in state: inout State) -> DeferredEffect {
+        counters.deadlocks.count()
+        let explanation = state.explanation(of: deadlock, at: now)
+        state.eventContext.deadlock = (deadlock.claim, explanation)
+        let subject = state.claims[deadlock.claim]?.claimant
+        note(
+            .deadlock, at: now, claim: deadlock.claim, by: subject,
+            "\(deadlock.resolution.rawValue): " + deadlock.cycle.map { "\($0)" }.joined(separator: " "),
+            in: &state)
+        return .logDeadlock(explanation, deadlock.resolution, subject)
+    }
+
+    private func ask(_ question: Question, at now: Instant, in state: inout State) -> DeferredEffect? {
+        counters.asked.count()
+        note(
+            .asked, at: now, by: state.presenters[question.presenter],
+            question.cause.describes(question.request.rawValue), in: &state)
+        let given = state.presenters[question.presenter].flatMap {
+            answerTimeout(for: question, of: $0, at: now)
+        }
+        let content = PresenterMessage.Content.request(
+            question.id, question.request, subitem: question.subitem,
+            deadline: given.map { min(question.asked + $0, question.deadline) } ?? question.deadline)
+        let delivery = post(
+            content, to: question.presenter, question.accessSession, question.cause, at: now, in: &state)
+        guard isCharged(question, in: state) else { return delivery }
+        if case .deliver(let mailbox) = delivery { return .deliverAndCharge(mailbox, question.id) }
+        return .deliverAndCharge(nil, question.id)
+    }
+
+    private func forfeit(
+        _ question: Question, _ isDemoted: Bool, at now: Instant, in state: inout State
+    ) -> DeferredEffect? {
+        counters.forfeited.count()
+        let what = question.cause.describes(question.request.rawValue)
+        let entry = state.presenters[question.presenter]
+        note(.forfeited, at: now, by: entry, what, in: &state)
+        guard let entry else { return nil }
+        let after =
+            (isDemoted ? "; it is told, and not asked any more, until it answers" : "")
+            + noteSilence(of: entry, at: now)
+        return .logAction(
+            DeferredLogLine(
+                what: "did not answer \(what) within \(now.since(question.asked))\(after)",
+                subject: entry))
+    }
+
+    private func perform(_ deferredEffect: DeferredEffect) {
+        switch deferredEffect {
+        case .tell(let outcome, let decision): outcome(decision.told)
+        case .identify(let claim, let claimant): submit(.identified(claim, claimant.identify()))
+        case .observe(let claim, let claimant, let kind): scheduleObservation(claim, claimant, kind)
+        case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
+        case .call(let body): body()
+        // It was scheduled before the first of them.
+        case .wake: break
+        case .deliver(let mailbox): mailbox.deliver()
+        case .deliverAndCharge(let mailbox, let question):
+            mailbox?.deliver()
+            startCharging(question)
+        case .logAction(let logLine):
+            workers.run { [self] in logAction(logLine.what, logLine.subject.attribution) }
+        case .logDeadlock(let explanation, let resolution, let subject):
+            workers.run { [self] in
+                let whom = subject.map { Self.name(of: $0.attribution) } ?? "somebody gone"
+                let cycle = explanation.sentences.joined(separator: "; ")
+                let user = subject?.attribution.user ?? Self.unknownUser
+                guard let more = deadlockLogLimiter.withLock({ $0.note(user, at: Self.now) }) else { return }
+                log("deadlock: \(cycle); \(words(for: resolution, whom))\(more)")
+            }
+        }
+    }
+}
+
+extension Effect {
+    /// Whether it is only said to presenters, or kept in mind for later: to carry it out never blocks.
+    var neverBlocks: Bool {
+        switch self {
+        case .ask, .tell, .wake: true
+        case .grant, .refuse, .identify, .observe, .suspend, .retarget, .deadlock, .forfeit: false
+        }
+    }
+}
+
+/// What is noted while one event is handled: what its effects need to be explained, and what is let go of.
+struct EventContext {
+    /// Let go of after the lock.
+    var dropped: [Engine.ClaimRecord] = []
+    /// The same.
+    var droppedSteps: [JournalEntry] = []
+    /// The presenter that could not do what it was asked.
+    var refuser: PresenterID?
+    /// The last cycle, and whom something is done to about it.
+    var deadlock: (ClaimID, Explanation)?
+
+    /// Gives all of it away, and begins anew.
+    mutating func end() -> EventContext {
+        let eventContext = self
+        self = EventContext()
+        return eventContext
+    }
+}
+
+/// The messages that are posted while one event is handled.
+struct MessageBatch {
+    /// How many notices there were.
+    var told = 0
+    var paths = SubitemPathCache()
+    var delivered: Set<ObjectIdentifier> = []
+    /// Mailboxes that are too full.
+    var overfull: [Mailbox] = []
+
+    var isUnused: Bool { delivered.isEmpty }
+}
+
+extension Effect {
+    /// Whether presenters above are told that what an event has moved has another name.
+    fileprivate func tellsOfMove(in event: ArbiterEvent?) -> Bool {
+        guard case .moved(let item, _, _, _) = event, case .tell(let notice) = self else { return false }
+        return notice.subitem?.item == item && notice.kind != .subitemDidChange
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import LinuxSystem
+
+/// Which holders are looked at, and which ones next (D207).
+///
+/// A look goes through all that a process has open, and others wait for the same threads. So each user has so many looks under way in one
+/// pool of threads, and so have all guests together. The others wait in their user's line, and the users take turns.
+struct ObservationQueue: Sendable {
+    enum ObservationKind: Sendable {
+        /// What the holder has done to its file.
+        case fileState
+        /// Whether its user may write the file. That is quick, and goes first: another user waits until it is known.
+        case rights
+    }
+
+    struct ObservationRequest: Sendable {
+        let claim: ClaimID
+        let kind: ObservationKind
+        /// Nil for the engine's workers.
+        let threads: LazyWorkerPool?
+    }
+
+    /// Whose look it is: that of a guest, or of root or the mount's owner.
+    struct HolderUser: Sendable {
+        let user: UInt32?
+        let isGuest: Bool
+    }
+
+    private enum ObservationStage: Sendable { case waiting(ObservationKind), underWay(ObservationKind) }
+
+    /// Where a look is, and whose.
+    private struct QueuedObservation: Sendable {
+        var stage: ObservationStage
+        let holderUser: HolderUser
+        let pool: ObjectIdentifier?
+    }
+
+    private var entries: [ClaimID: QueuedObservation] = [:]
+    private var pools: [ObjectIdentifier?: ObservationPool] = [:]
+
+    /// How many there are, under way or not.
+    var count: Int { entries.count }
+
+    /// Whether a holder is to be looked at that is not in a line for that already.
+    func needs(_ claim: ClaimID, _ kind: ObservationKind) -> Bool {
+        switch entries[claim]?.stage {
+        case nil: true
+        case .waiting(.fileState): kind == .rights
+        case .waiting(.rights), .underWay: false
+        }
+    }
+
+    mutating func enter(
+        _ claim: ClaimID, _ kind: ObservationKind, of holderUser: HolderUser, on threads: LazyWorkerPool?
+    ) {
+        guard needs(claim, kind) else { return }
+        cancel(claim)
+        let pool = threads.map(ObjectIdentifier.init)
+        entries[claim] = QueuedObservation(stage: .waiting(kind), holderUser: holderUser, pool: pool)
+        pools[pool, default: ObservationPool(threads: threads)].enter(claim, kind, of: holderUser)
+    }
+
+    /// Looks that may begin now, of all pools.
+    mutating func takeDue() -> [ObservationRequest] {
+        var due: [ObservationRequest] = []
+        // Of its own, so that nothing is copied when a pool changes.
+        for pool in Array(pools.keys) {
+            while let (claim, kind) = pools[pool]?.next(where: { [entries] in
+                Self.isWaiting($0, for: $1, in: entries)
+            }) {
+                entries[claim]?.stage = .underWay(kind)
+                due.append(ObservationRequest(claim: claim, kind: kind, threads: pools[pool]?.threads))
+            }
+            if pools[pool]?.isUnused ?? false { pools[pool] = nil }
+        }
+        return due
+    }
+
+    /// A look is over.
+    mutating func end(_ claim: ClaimID) {
+        guard let entry = entries[claim], case .underWay(let kind) = entry.stage else { return }
+        entries[claim] = nil
+        pools[entry.pool]?.ended(kind, of: entry.holderUser)
+    }
+
+    /// A claim is over: nothing needs to be looked at. What is under way goes on.
+    mutating func cancel(_ claim: ClaimID) {
+        if entries.isEmpty { return }
+        guard let entry = entries[claim], case .waiting(let kind) = entry.stage else { return }
+        entries[claim] = nil
+        pools[entry.pool]?.left(kind, of: entry.holderUser) { [entries] in
+            Self.isWaiting($0, for: kind, in: entries)
+        }
+    }
+
+    private static func isWaiting(
+        _ claim: ClaimID, for kind: ObservationKind, in entries: [ClaimID: QueuedObservation]
+    ) -> Bool {
+        if case .waiting(kind) = entries[claim]?.stage { true } else { false }
+    }
+}
+
+/// The lines of one pool of threads.
+private struct ObservationPool: Sendable {
+    let threads: LazyWorkerPool?
+    /// The first ones before the later ones. A pool has eight threads: whatever guests have there, one is left to the others.
+    private var lines = [
+        UserQueues(most: (each: 8, all: 8)), UserQueues(most: (each: 8, all: 16)),
+        UserQueues(most: (each: 1, all: 2)), UserQueues(most: (each: 3, all: 5)),
+    ]
+
+    init(threads: LazyWorkerPool?) { self.threads = threads }
+
+    var isUnused: Bool { lines.allSatisfy(\.isUnused) }
+
+    private static func place(
+        _ kind: ObservationQueue.ObservationKind, _ holderUser: ObservationQueue.HolderUser
+    ) -> Int {
+        (holderUser.isGuest ? 2 : 0) + (kind == .rights ? 0 : 1)
+    }
+
+    mutating func enter(
+        _ claim: ClaimID, _ kind: ObservationQueue.ObservationKind, of holderUser: ObservationQueue.HolderUser
+    ) {
+        lines[Self.place(kind, holderUser)].enter(claim, of: holderUser.user)
+    }
+
+    mutating func next(where isWaiting: (ClaimID, ObservationQueue.ObservationKind) -> Bool) -> (
+        ClaimID, ObservationQueue.ObservationKind
+    )? {
+        for place in lines.indices {
+            let kind: ObservationQueue.ObservationKind = place % 2 == 0 ? .rights : .fileState
+            if let claim = lines[place].next(where: { isWaiting($0, kind) }) { return (claim, kind) }
+        }
+        return nil
+    }
+
+    mutating func ended(_ kind: ObservationQueue.ObservationKind, of holderUser: ObservationQueue.HolderUser)
+    {
+        lines[Self.place(kind, holderUser)].ended(of: holderUser.user)
+    }
+
+    mutating func left(
+        _ kind: ObservationQueue.ObservationKind, of holderUser: ObservationQueue.HolderUser,
+        where isWaiting: (ClaimID) -> Bool
+    ) {
+        lines[Self.place(kind, holderUser)].left(holderUser.user, where: isWaiting)
+    }
+}
+
+/// Lines of users that take turns.
+private struct UserQueues: Sendable {
+    private struct UserQueue: Sendable {
+        var claims = FIFOQueue<ClaimID>()
+        /// Places of claims that need no look any more.
+        var stale = 0
+        var underWay = 0
+        /// Whether its user is in the order.
+        var isInOrder = false
+    }
+
+    private let most: (each: Int, all: Int)
+    private var lines: [UInt32?: UserQueue] = [:]
+    /// Users with somebody in their line, the next one first.
+    private var order = FIFOQueue<UInt32?>()
+    private var underWay = 0
+
+    init(most: (each: Int, all: Int)) { self.most = most }
+
+    var isUnused: Bool { lines.isEmpty }
+
+    mutating func enter(_ claim: ClaimID, of user: UInt32?) {
+        lines[user, default: UserQueue()].claims.append(claim)
+        enterOrder(user)
+    }
+
+    private mutating func enterOrder(_ user: UInt32?) {
+        guard lines[user]?.isInOrder == false else { return }
+        lines[user]?.isInOrder = true
+        order.append(user)
+    }
+
+    /// The next one that may begin, of the first user that may have one. Users that have enough under way are few.
+    mutating func next(where isWaiting: (ClaimID) -> Bool) -> ClaimID? {
+        var left = order.count
+        while left > 0, underWay < most.all, let user = order.popFirst() {
+            left -= 1
+            lines[user]?.isInOrder = false
+            let claim = take(of: user, where: isWaiting)
+            if lines[user]?.claims.isEmpty ?? true { forgetIfUnused(user) } else { enterOrder(user) }
+            if let claim { return claim }
+        }
+        return nil
+    }
+
+    private mutating func take(of user: UInt32?, where isWaiting: (ClaimID) -> Bool) -> ClaimID? {
+        guard let underWayOfUser = lines[user]?.underWay, underWayOfUser < most.each else { return nil }
+        while let claim = lines[user]?.claims.popFirst() {
+            guard isWaiting(claim) else {
+                lines[user]?.stale -= 1
+                continue
+            }
+            lines[user]?.underWay += 1
+            underWay += 1
+            return claim
+        }
+        return nil
+    }
+
+    mutating func ended(of user: UInt32?) {
+        underWay -= 1
+        lines[user]?.underWay -= 1
+        forgetIfUnused(user)
+    }
+
+    /// One of a line needs no look any more. Places like that are dropped when they are the half.
+    mutating func left(_ user: UInt32?, where isWaiting: (ClaimID) -> Bool) {
+        guard let line = lines[user] else { return }
+        lines[user]?.stale += 1
+        guard 2 * (line.stale + 1) > line.claims.count else { return }
+        lines[user]?.claims.keep(isWaiting)
+        lines[user]?.stale = 0
+    }
+
+    /// One that is in the order is forgotten when its turn comes.
+    private mutating func forgetIfUnused(_ user: UInt32?) {
+        guard let line = lines[user], line.claims.isEmpty, line.underWay == 0, !line.isInOrder else { return }
+        lines[user] = nil
+    }
+}

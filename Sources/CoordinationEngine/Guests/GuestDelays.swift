@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import LinuxSystem
+import Synchronization
+
+// What guests make others wait; see ``DelayLedger``. The arbiter knows of no users: it is told how long a request may still take, and
+// that a reader lets others pass.
+
+extension Engine {
+    /// How often it is looked at for whom a guest's answer is waited for, and how long it is waited for when that is enough.
+    private static let shortWait = TimeSpan.milliseconds(250)
+
+    /// Whom a guest's reader makes wait, and since when; nil if it is no guest's, or no other user waits for it.
+    private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
+    {
+        guard delays.hasGuests, let contention = state.arbiter.contention(of: reader),
+            let entry = state.claims[reader],
+            state.arbiter.onlyReads(reader), let waiting = state.arbiter.party(of: contention.blockedClaim)
+        else { return nil }
+        let guest = entry.claimant.opener ?? state.arbiter.party(of: reader)?.user
+        return delays.account(of: guest, delaying: waiting.user).map { account in
+            // Its contest may have begun with another user's claim.
+            (account, max(contention.since, state.claims[contention.blockedClaim]?.since ?? contention.since))
+        }
+    }
+
+    /// A reader is charged whenever it is to be looked at, and when it ends: whether it is looked at, its user's other programs decide.
+    func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
+        guard let delay = delay(by: reader, in: state) else { return }
+        delays.charge(delay.account, from: delay.since, to: now)
+    }
+
+    /// The account that is used up, if a reader has made that other user wait for a moment.
+    private func exceeded(by reader: ClaimID, at now: Instant, in state: State) -> DelayLedger.Account? {
+        guard let delay = delay(by: reader, in: state), now.since(delay.since) >= bounds.readerIdle,
+            delays.isSpent(delay.account, at: now)
+        else { return nil }
+        return delay.account
+    }
+
+    /// A holder is to be looked at: one that has had its time, for what its user may do.
+    func observe(_ claim: ClaimID, at now: Instant, in state: inout State) -> DeferredEffect? {
+        guard let claimant = state.claims[claim]?.claimant else { return nil }
+        chargeDelay(by: claim, at: now, in: state)
+        var kind = ObservationQueue.ObservationKind.fileState
+        if case .notReached = state.claims[claim]?.delayLimit, exceeded(by: claim, at: now, in: state) != nil
+        {
+            kind = .rights
+        }
+        guard state.observations.needs(claim, kind) else { return nil }
+        return .observe(claim, claimant, kind)
+    }
+
+    /// Has a holder looked at when its user's turn comes.
+    func scheduleObservation(
+        _ claim: ClaimID, _ claimant: any Claimant, _ kind: ObservationQueue.ObservationKind
+    ) {
+        let (user, threads) = (claimant.opener, claimant.observationThreads)
+        let holderUser = ObservationQueue.HolderUser(user: user, isGuest: delays.isGuest(user))
+        let due = state.withLock { state in
+            if state.claims[claim] != nil {
+                state.observations.enter(claim, kind, of: holderUser, on: threads)
+            }
+            return state.observations.takeDue()
+        }
+        begin(due)
+    }
+
+    private func begin(_ observations: [ObservationQueue.ObservationRequest]) {
+        for request in observations {
+            let body: @Sendable () -> Void = { [self] in runObservation(request) }
+            if let threads = request.threads { threads.run(body) } else { workers.run(body) }
+        }
+    }
+
+    private func runObservation(_ request: ObservationQueue.ObservationRequest) {
+        let claim = request.claim
+        // It may be over, or contested no more, since it entered the line.
+        let claimant = state.withLock { state in
+            state.arbiter.isContended(claim) ? state.claims[claim]?.claimant : nil
+        }
+        var observation: Observation?
+        switch request.kind {
+        case .rights: claimant.map { suspendGuestReader(claim, $0) }
+        case .fileState: observation = claimant?.observe()
+        }
+        let due = state.withLock { state in
+            state.observations.end(claim)
+            if request.kind == .fileState, case .exemptAsWriter = state.claims[claim]?.delayLimit {
+                state.claims[claim]?.delayLimit = .notReached
+            }
+            return state.observations.takeDue()
+        }
+        begin(due)
+        if let observation { submit(.observed(claim, observation)) }
+    }
+
+    /// Of a reader whose user may not write the file it is said that it has come to the end. Others share the file, and are looked at as
+    /// ever.
+    private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
+        let mayWrite = claimant.userMayWrite()
+        let now = Self.now
+        let account: DelayLedger.Account? = state.withLock { state in
+            if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
+            guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
+            // Under the same lock: when its contest is over it gives way to none, and would not be asked for its rights again.
+            state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
+            state.claims[claim]?.delayLimit = .suspended(account)
+            return account
+        }
+        guard let account else { return }
+        logSpentAllowance(account, claimant.attribution, at: now)
+        dispatch(nil)
+    }
+
+    private func logSpentAllowance(
+        _ account: DelayLedger.Account, _ subject: Attribution, at now: Instant
+    ) {
+        guard let more = delays.admitLogLine(about: account.guest, at: now) else { return }
+        logAction(
+            "is waited for \(Self.shortWait) only: its user \(account.guest) has made user \(account.delayed) wait "
+                + "\(bounds.guestDelay) within an hour\(more)", subject)
+    }
+}
+
+// Answers of guests' presenters.
+extension Engine {
+    /// Whether a request is put to a guest, so that it is counted how long others wait for the answer.
+    func isCharged(_ question: Question, in state: State) -> Bool {
+        delays.hasGuests && delays.isGuest(state.presenters[question.presenter]?.party.user)
+    }
+
+    /// How long is waited for the answer to a request; nil for as long as for everybody's.
+    func answerTimeout(for question: Question, of entry: PresenterEntry, at now: Instant) -> TimeSpan? {
+        guard delays.hasGuests, let guest = entry.party.user, delays.isGuest(guest) else { return nil }
+        if entry.mailbox.isSilent(at: now) || delays.isSilent(guest, at: now) { return Self.shortWait }
+        let account = delays.account(of: guest, delaying: question.cause.party.user)
+        return account.map { delays.isSpent($0, at: now) } ?? false ? Self.shortWait : nil
+    }
+
+    /// A guest was asked. Its answers are counted together from now on, until all are there.
+    func startCharging(_ id: QuestionID) {
+        let now = Self.now
+        let facts: (Question, PresenterEntry, UInt32, answerTimeout: TimeSpan?, isFirst: Bool)? =
+            state.withLock {
+                state in
+                guard let question = state.arbiter.question(id),
+                    let entry = state.presenters[question.presenter],
+                    let guest = entry.party.user
+                else { return nil }
+                let isFirst = state.answersChargedAt[guest] == nil
+                if isFirst { state.answersChargedAt[guest] = now }
+                return (question, entry, guest, answerTimeout(for: question, of: entry, at: now), isFirst)
+            }
+        guard let (question, entry, guest, answerTimeout, isFirst) = facts else { return }
+        if let account = delays.account(of: guest, delaying: question.cause.party.user),
+            delays.isSpent(account, at: now)
+        {
+            logSpentAllowance(account, entry.attribution, at: now)
+            shortenDeadline(question, at: now)
+        } else if let answerTimeout {
+            submit(.hurried(id, answerTimeout))
+        }
+        if isFirst {
+            timers.schedule(at: (now + Self.shortWait).nanoseconds) { [self] in
+                chargeAnswersRepeatedly(of: guest)
+            }
+        }
+    }
+
+    /// So many claims of a user that has waited long enough are looked at for what they wait for. The others follow.
+    private static let shortenedAtOnce = 64
+
+    /// Counts how long others wait for a guest's answers, and waits no longer for those that have been waited for enough.
+    private func chargeAnswersRepeatedly(of guest: UInt32) {
+        let now = Self.now
+        let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = state.withLock {
+            state in
+            let users = chargeAnswers(of: guest, at: now, in: &state)
+            guard state.arbiter.owesAnswers(guest) else {
+                state.answersChargedAt[guest] = nil
+                return (true, [])
+            }
+            let spent = users.compactMap { delays.account(of: guest, delaying: $0) }.filter {
+                delays.isSpent($0, at: now)
+            }
+            return (false, spent.flatMap { questions(in: $0, in: state) })
+        }
+        if let (account, _, entry) = beyond.first {
+            logSpentAllowance(account, entry.attribution, at: now)
+        }
+        for (_, question, _) in beyond { shortenDeadline(question, at: now) }
+        if isOver { return }
+        timers.schedule(at: (now + Self.shortWait).nanoseconds) { [self] in chargeAnswersRepeatedly(of: guest)
+        }
+    }
+
+    /// What a guest owes the user of an account, with more than a moment left.
+    private func questions(
+        in account: DelayLedger.Account, in state: State
+    ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
+        let questions = state.arbiter.questions(
+            to: account.guest, awaitedBy: account.user, atMost: Self.shortenedAtOnce)
+        return questions.compactMap { question in
+            guard question.deadline > question.asked + Self.shortWait else { return nil }
+            return state.presenters[question.presenter].map { (account, question, $0) }
+        }
+    }
+
+    /// Returns the users that wait.
+    private func chargeAnswers(of guest: UInt32, at now: Instant, in state: inout State) -> [UInt32?] {
+        state.answersChargedAt[guest] = now
+        return state.arbiter.waiting(forGuest: guest).map { user, claim, asked in
+            if let account = delays.account(of: guest, delaying: user), let since = state.claims[claim]?.since
+            {
+                delays.charge(account, from: max(since, asked), to: now)
+            }
+            return user
+        }
+    }
+
+    /// A guest's silence refuses nothing: under policy `fail` it has agreed.
+    private func shortenDeadline(_ question: Question, at now: Instant) {
+        guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.shortWait)) }
+        timers.schedule(at: max(question.asked + Self.shortWait, now).nanoseconds) { [self] in
+            consent(question.id, of: question.presenter)
+        }
+    }
+
+    /// A guest may answer a thousand questions at once: they are counted together.
+    private static let countedTogether = TimeSpan.milliseconds(10)
+
+    /// The answer is there, and in time: one that comes too late has made others wait as long as none.
+    func noteAnswer(to id: QuestionID) {
+        guard delays.hasGuests else { return }
+        let now = Self.now
+        let found: (PresenterEntry, UInt32)? = state.withLock { state in
+            guard let question = state.arbiter.question(id), let entry = state.presenters[question.presenter],
+                let guest = entry.party.user, delays.isGuest(guest)
+            else { return nil }
+            if now.since(state.answersChargedAt[guest] ?? question.asked) > Self.countedTogether {
+                _ = chargeAnswers(of: guest, at: now, in: &state)
+            }
+            return (entry, guest)
+        }
+        guard let (entry, guest) = found else { return }
+        entry.mailbox.noteAnswer()
+        delays.noteAnswer(of: guest)
+    }
+
+    /// Returns what the log says besides.
+    func noteSilence(of entry: PresenterEntry, at now: Instant) -> String {
+        guard let guest = entry.party.user, delays.isGuest(guest) else { return "" }
+        entry.mailbox.noteSilence(at: now)
+        guard delays.noteSilence(of: guest, at: now) else { return "" }
+        return "; programs of user \(guest) are waited for \(Self.shortWait) only, until one of them answers"
+    }
+}

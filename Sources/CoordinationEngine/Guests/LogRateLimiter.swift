@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Keeps users from filling the log with what they make happen again and again.
+package struct LogRateLimiter: Sendable {
+    private struct Noted {
+        var since: Instant
+        var lines = 1
+        var more = 0
+    }
+
+    private static let interval = TimeSpan.seconds(60)
+    /// What more users than this do is not noted.
+    private static let users = 64
+
+    private let most: Int
+    private var noted: [UInt32: Noted] = [:]
+
+    /// `lines` of each user in a minute.
+    package init(lines: Int) { most = lines }
+
+    /// What to add to a line about a user; nil if there is to be none.
+    package mutating func note(_ user: UInt32, at now: Instant) -> String? {
+        if let last = noted[user], now.since(last.since) < Self.interval {
+            if last.lines < most {
+                noted[user]?.lines += 1
+                return ""
+            }
+            noted[user]?.more += 1
+            return nil
+        }
+        let more = noted[user]?.more ?? 0
+        if noted[user] == nil, noted.count >= Self.users {
+            noted = noted.filter { now.since($0.value.since) < Self.interval }
+            guard noted.count < Self.users else { return nil }
+        }
+        noted[user] = Noted(since: now)
+        return more > 0 ? " (and \(more) times before, unnoted)" : ""
+    }
+}

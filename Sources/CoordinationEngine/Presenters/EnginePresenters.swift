@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+package import Coordination
+import LinuxSystem
+import Synchronization
+
+/// Something to be sent to a presenter.
+package struct PresenterMessage: Sendable {
+    package enum Content: Sendable {
+        /// `subitem` is what is to be deleted in the directory that is presented.
+        case request(QuestionID, PresenterRequest, subitem: ItemID?, deadline: Instant)
+        case notice(PresenterNotice, Notice.Subitem?)
+    }
+
+    package let presenter: PresenterID
+    /// Pairs what is relinquished with what is reacquired.
+    package let accessSession: AccessSessionID
+    package let content: Content
+    package let cause: Cause
+    /// When that was decided.
+    package let moment: Instant
+    /// What the subitem of a notice was called when that was decided; nil if the mailbox knows no names.
+    package fileprivate(set) var paths: Paths?
+
+    package struct Paths: Sendable {
+        package let now: [UInt8]?
+        package let before: [UInt8]?
+    }
+
+    init(
+        presenter: PresenterID, accessSession: AccessSessionID, content: Content, cause: Cause,
+        at moment: Instant
+    ) {
+        (self.presenter, self.accessSession, self.content, self.cause) = (
+            presenter, accessSession, content, cause
+        )
+        self.moment = moment
+    }
+
+    /// That something happened in the directory that is presented, and not what.
+    package var withoutSubitem: PresenterMessage {
+        guard case .notice(let notice, .some) = content else { return self }
+        return PresenterMessage(
+            presenter: presenter, accessSession: accessSession, content: .notice(notice, nil), cause: cause,
+            at: moment)
+    }
+}
+
+/// Messages to the presenters of one connection, in the order in which they were decided.
+package final class Mailbox: Sendable {
+    private struct State {
+        var messages: [PresenterMessage] = []
+        /// Whether `wake` was called since they were taken.
+        var isWoken = false
+        /// Whether its presenters are told of no names; see ``Engine/pause(_:)``.
+        var isPaused = false
+    }
+
+    /// Whether so many wait to be taken that whoever takes them is too slow for what happens.
+    static let most = 4096
+
+    private let state = Mutex(State())
+    /// Of all presenters of the connection.
+    private let silence = Mutex(UnansweredStreak())
+    private let pathResolver: (any ItemPathResolver)?
+    private let wake: @Sendable () -> Void
+
+    /// `wake` is called on any thread after messages were put in, and must not block. `pathResolver` is asked under the engine's lock.
+    package init(pathResolver: (any ItemPathResolver)? = nil, wake: @escaping @Sendable () -> Void) {
+        self.pathResolver = pathResolver
+        self.wake = wake
+    }
+
+    package func take() -> [PresenterMessage] {
+        state.withLock { state in
+            defer { (state.messages, state.isWoken) = ([], false) }
+            return state.messages
+        }
+    }
+
+    /// Whether its presenters are told of no names until ``Engine/resume(_:behind:)``: whoever takes messages has to see to that.
+    package var isPaused: Bool { state.withLock { $0.isPaused } }
+    func setPaused(_ isPaused: Bool) { state.withLock { $0.isPaused = isPaused } }
+
+    /// Returns whether too many wait to be taken.
+    ///
+    /// Names are looked up now: when the message is sent a directory above may be called something else, of which a later message tells.
+    func put(_ message: PresenterMessage, _ known: inout SubitemPathCache) -> Bool {
+        var message = message
+        if case .notice(_, let subitem?) = message.content, let pathResolver {
+            message.paths = known.paths(of: subitem, pathResolver)
+        }
+        return state.withLock { state in
+            state.messages.append(message)
+            return state.messages.count > Self.most
+        }
+    }
+
+    /// Once is enough until the messages are taken.
+    func deliver() {
+        let isFirst = state.withLock { state in
+            defer { state.isWoken = true }
+            return !state.isWoken
+        }
+        if isFirst { wake() }
+    }
+
+    func noteSilence(at now: Instant) { silence.withLock { _ = $0.note(at: now) } }
+    func noteAnswer() { silence.withLock { $0 = UnansweredStreak() } }
+    func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
+}
+
+/// What the names of an event's messages are: very many presenters may be told of the same.
+struct SubitemPathCache {
+    private var paths: [Notice.Subitem: PresenterMessage.Paths] = [:]
+
+    mutating func paths(of subitem: Notice.Subitem, _ pathResolver: any ItemPathResolver)
+        -> PresenterMessage.Paths
+    {
+        if let known = paths[subitem] { return known }
+        let found = PresenterMessage.Paths(
+            now: pathResolver.path(of: subitem.item, at: subitem.place),
+            before: subitem.former.flatMap { pathResolver.path(of: subitem.item, at: $0) })
+        paths[subitem] = found
+        return found
+    }
+
+    /// Something is called something else from now on.
+    mutating func forget() { if !paths.isEmpty { paths = [:] } }
+}
+
+/// Who stands behind a presenter.
+final class PresenterEntry: JournalSubject {
+    let party: Party
+    let messages: PresenterMessages
+    let mailbox: Mailbox
+    /// See ``DeliveryQuota``.
+    let guest: UInt32?
+    /// Nil as long as what it shows does not exist.
+    let document: Mutex<(any TrackedDocument)?>
+
+    init(
+        _ document: (any TrackedDocument)?, by party: Party, _ messages: PresenterMessages,
+        in mailbox: Mailbox, guest: UInt32?
+    ) {
+        self.guest = guest
+        self.document = Mutex(document)
+        self.party = party
+        self.messages = messages
+        self.mailbox = mailbox
+    }
+
+    var path: [UInt8] { document.withLock { $0 }?.path ?? [] }
+
+    var attribution: Attribution {
+        Attribution(of: party) { [self] in path }
+    }
+}
+
+// Presenters come and go, and answer.
+extension Engine {
+    /// Registers a presenter; its messages go to the mailbox from now on.
+    ///
+    /// Without a document it is asked and told nothing until it is shown one. The document is released when the
+    /// presenter is removed. What it hears counts to a `guest`, if there is one.
+    package func present(
+        _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
+        in mailbox: Mailbox, guest: UInt32? = nil
+    ) -> PresenterID {
+        let id = PresenterID(makeClaimID().rawValue)
+        // The arbiter knows by the share of which presenters the answers are counted.
+        let guest = guest ?? (delays.isGuest(party.user) ? party.user : nil)
+        let entry = PresenterEntry(document, by: party, messages, in: mailbox, guest: guest)
+        state.withLock { $0.presenters[id] = entry }
+        guard let document else {
+            submit(.presented(Presenter(id, of: nil, by: party, messages, guest: guest)))
+            pauseIfQuotaSpent(id)
+            return id
+        }
+        let (item, place) = (document.item, document.place)
+        submit(.presented(Presenter(id, of: item, at: place, by: party, messages, guest: guest)))
+        pauseIfQuotaSpent(id)
+        follow(document, of: id, from: (item, place))
+        return id
+    }
+
+    /// What a presenter shows exists from now on; it has shown nothing before.
+    package func show(_ document: any TrackedDocument, by presenter: PresenterID) {
+        let entry = state.withLock { $0.presenters[presenter] }
+        guard let entry else { return document.release() }
+        entry.document.withLock { $0 = document }
+        let (item, place) = (document.item, document.place)
+        submit(.shown(presenter, item, at: place))
+        follow(document, of: presenter, from: (item, place))
+    }
+
+    /// A document is another file now, which may be in another directory: there its presenters are from now on.
+    package func placePresenters(of document: ItemID) {
+        let entries = state.withLock { state in
+            state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
+        }
+        for (id, entry) in entries {
+            guard let document = entry.document.withLock({ $0 }) else { continue }
+            let (item, place) = (document.item, document.place)
+            submit(.shown(id, item, at: place))
+            follow(document, of: id, from: (item, place))
+        }
+    }
+
+    /// A document may have become part of another before the arbiter knew of its presenter, which would be left
+    /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
+    private func follow(
+        _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
+    ) {
+        var told = told
+        while document.item != told.item || document.place != told.place {
+            told = (document.item, document.place)
+            submit(.shown(presenter, told.item, at: told.place))
+        }
+    }
+
+    /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
+    package func remove(_ presenter: PresenterID) { removeFew([presenter]) }
+
+    /// How many presenters are removed before others get the lock: to let them have it costs more than a removal.
+    private static let removedAtOnce = 64
+
+    /// Removes presenters, in this order.
+    package func remove(_ presenters: [PresenterID]) {
+        var rest = presenters[...]
+        while !rest.isEmpty {
+            removeFew(rest.prefix(Self.removedAtOnce))
+            rest = rest.dropFirst(Self.removedAtOnce)
+        }
+    }
+
+    private func removeFew(_ presenters: ArraySlice<PresenterID>) {
+        let now = Self.now
+        let (entries, deferredEffects, dropped): ([PresenterEntry], [DeferredEffect], EventContext) =
+            state.withLock { state in
+                let entries = presenters.compactMap { state.presenters.removeValue(forKey: $0) }
+                for presenter in presenters {
+                    state.unsaved.remove(presenter)
+                    state.subitemQuota.forget(presenter)
+                    state.arbiter.handle(.removed(presenter), at: now, into: &state.effects)
+                }
+                state.presenters.shrinkIfSparse()
+                countUnsaved(in: state)
+                activeClientsFlag.store(state.arbiter.hasAwareClients, ordering: .relaxed)
+                let deferredEffects = takeDeferredEffects(at: now, in: &state)
+                return (entries, deferredEffects, state.eventContext.end())
+            }
+        withExtendedLifetime(dropped) {}
+        run(deferredEffects)
+        for entry in entries { entry.document.withLock { $0.take() }?.release() }
+        releaseMemory(of: entries.count)
+    }
+
+    /// So many presenters are a crowd, and may have been told much.
+    private static let many = 64
+    /// Others of the same client are removed soon, too.
+    private static let quiet = TimeSpan.seconds(1)
+    private static let mostTries = 10
+
+    /// Gives memory back to the system once very many presenters are gone.
+    private func releaseMemory(of removed: Int) {
+        let (former, count) = state.withLock { state in
+            let former = state.removed
+            state.removed += removed
+            return (former, state.removed)
+        }
+        if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
+    }
+
+    /// Where presenters come and go all the time it is never quiet.
+    private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
+        timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
+            let now = state.withLock { state in
+                let now = state.removed
+                if now == count || tries == Self.mostTries { state.removed = 0 }
+                return now
+            }
+            guard now == count || tries == Self.mostTries else {
+                return releaseMemoryWhenQuiet(since: now, tries: tries + 1)
+            }
+            workers.run { OwnProcess.releaseFreeMemory() }
+        }
+    }
+
+    /// Who presents; nil if it was removed.
+    package func actor(behind presenter: PresenterID) -> ProcessDescription? {
+        let entry = state.withLock { $0.presenters[presenter] }
+        return entry.map { ProcessDescription($0.attribution) }
+    }
+
+    /// A presenter answered; an answer that is late or to nothing is harmless.
+    package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
+        noteAnswer(to: question)
+        submit(.answered(question, by: presenter, answer))
+    }
+
+    /// A request need not be answered: that counts as consent, and is no sign of life.
+    package func consent(_ question: QuestionID, of presenter: PresenterID) {
+        submit(.answered(question, by: presenter, .done))
+    }
+
+    /// A presenter is at work and asks for more time.
+    package func progress(_ question: QuestionID) { submit(.progressed(question)) }
+}
+
+// What is sent to presenters.
+extension Engine {
+    /// Puts a message into its mailbox, under the lock: so messages keep the order of decisions.
+    func post(
+        _ content: PresenterMessage.Content, to presenter: PresenterID, _ accessSession: AccessSessionID,
+        _ cause: Cause,
+        at now: Instant, in state: inout State
+    ) -> DeferredEffect? {
+        guard let entry = state.presenters[presenter] else { return nil }
+        let message = PresenterMessage(
+            presenter: presenter, accessSession: accessSession, content: content, cause: cause, at: now)
+        let mailbox = entry.mailbox
+        if mailbox.put(message, &state.messageBatch.paths) { state.messageBatch.overfull.append(mailbox) }
+        // All of an event's messages are there before any mailbox is delivered.
+        guard state.messageBatch.delivered.insert(ObjectIdentifier(mailbox)).inserted else { return nil }
+        return .deliver(mailbox)
+    }
+}
+
+extension Cause {
+    /// `save for cat (712)`: what the journal and the log say of a message.
+    func describes(_ what: String) -> String {
+        "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.process?.number ?? 0))"
+    }
+}

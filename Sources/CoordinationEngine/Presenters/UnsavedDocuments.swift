@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+package import Coordination
+import LinuxSystem
+import Synchronization
+
+/// Which documents are shown with changes that are not on the disk, as their presenters say.
+struct UnsavedDocuments: Sendable {
+    private var presenters: [ItemID: Set<PresenterID>] = [:]
+    private var items: [PresenterID: ItemID] = [:]
+
+    var count: Int { items.count }
+
+    func contains(_ item: ItemID) -> Bool { presenters[item] != nil }
+
+    func isUnsaved(_ presenter: PresenterID) -> Bool { items[presenter] != nil }
+
+    func presenters(of item: ItemID) -> Set<PresenterID> { presenters[item] ?? [] }
+
+    /// Returns whether that is new.
+    mutating func insert(_ presenter: PresenterID, showing item: ItemID) -> Bool {
+        guard items[presenter] != item else { return false }
+        remove(presenter)
+        items[presenter] = item
+        presenters[item, default: []].insert(presenter)
+        return true
+    }
+
+    mutating func remove(_ presenter: PresenterID) {
+        guard let item = items.removeValue(forKey: presenter) else { return }
+        presenters[item]?.remove(presenter)
+        if presenters[item]?.isEmpty ?? false { presenters[item] = nil }
+    }
+
+    /// What was one document belongs to another from now on.
+    mutating func move(from former: ItemID, to item: ItemID) {
+        guard former != item, let moved = presenters.removeValue(forKey: former) else { return }
+        for presenter in moved { items[presenter] = item }
+        presenters[item, default: []].formUnion(moved)
+    }
+}
+
+// What presenters have not saved, for those who ask for the attributes of a document.
+extension Engine {
+    /// Whether any presenter says that it has changes that are not on the disk; which is what the fast paths ask.
+    package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
+
+    package func isUnsaved(_ item: ItemID) -> Bool {
+        isAnythingUnsaved && state.withLock { $0.unsaved.contains(item) }
+    }
+
+    /// Those who have unsaved changes of a document.
+    package func partiesWithUnsaved(_ item: ItemID) -> [Party] {
+        guard isAnythingUnsaved else { return [] }
+        return state.withLock { state in
+            state.unsaved.presenters(of: item).compactMap { state.presenters[$0]?.party }
+        }
+    }
+
+    /// Those who show a document.
+    package func partiesPresenting(_ item: ItemID) -> [Party] {
+        state.withLock { state in
+            state.arbiter.presenters(of: item).compactMap { state.presenters[$0]?.party }
+        }
+    }
+
+    /// A presenter says whether it shows changes that are not on the disk. One that cannot be asked to save is not heard.
+    package func noteUnsaved(_ isUnsaved: Bool, by presenter: PresenterID) {
+        let entry = state.withLock { $0.presenters[presenter] }
+        guard let entry, let document = entry.document.withLock({ $0 }) else { return }
+        guard isUnsaved, entry.messages.contains(.save) else { return forgetUnsaved(of: presenter) }
+        // It may become part of another document meanwhile.
+        var (item, isNew) = (document.item, false)
+        while true {
+            let isInserted = state.withLock { state in
+                guard state.presenters[presenter] != nil else { return false }
+                defer { countUnsaved(in: state) }
+                return state.unsaved.insert(presenter, showing: item)
+            }
+            isNew = isNew || isInserted
+            let present = document.item
+            if present == item { break }
+            item = present
+        }
+        guard isNew else { return }
+        document.invalidateAttributes()
+        // A look at the name that was on its way may have told the kernel something since that it believes for long.
+        timers.schedule(at: (Self.now + Self.longestAnswer).nanoseconds) { [self] in
+            if self.isUnsaved(document.item) { document.invalidateAttributes() }
+        }
+    }
+
+    /// How long an answer may be under way.
+    private static let longestAnswer = TimeSpan.milliseconds(100)
+
+    private func forgetUnsaved(of presenter: PresenterID) {
+        state.withLock { state in
+            state.unsaved.remove(presenter)
+            countUnsaved(in: state)
+        }
+    }
+
+    /// Under the lock.
+    func countUnsaved(in state: State) { unsavedCount.store(state.unsaved.count, ordering: .relaxed) }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Who has, wants and shows what, at one moment.
+package struct CoordinationSnapshot: Hashable, Sendable {
+    /// Oldest first.
+    package var claims: [ClaimReport]
+    package var presenters: [PresenterReport]
+    /// What guests among those have made others among those wait; nil for a whole mount, and where there are no guests.
+    package var delays: [DelayReport]?
+
+    package init(
+        claims: [ClaimReport] = [], presenters: [PresenterReport] = [], delays: [DelayReport]? = nil
+    ) {
+        self.delays = delays
+        self.claims = claims
+        self.presenters = presenters
+    }
+}
+
+package struct ClaimReport: Hashable, Sendable {
+    package enum ReportedClaimState: Hashable, Sendable {
+        case held
+        case suspended(Suspension)
+        case waiting
+    }
+
+    package var claim: ClaimID
+    package var actor: ProcessDescription
+    /// One for each part, at least one.
+    package var intents: [IntentReport]
+    package var state: ReportedClaimState
+    /// Since when it waits, or when it was granted.
+    package var since: Instant
+    /// Empty unless it waits: whom for, one clause each, chained to the end: `cat (712) waits for nvim (640) to
+    /// save notes.md, asked 1.2 s ago, 8.8 s left`.
+    package var reasons: [String]
+    /// What its user has made another one wait, if it lets others pass because that is enough.
+    package var exceeded: DelayReport?
+
+    package init(
+        claim: ClaimID, actor: ProcessDescription, intents: [IntentReport], state: ReportedClaimState,
+        since: Instant,
+        reasons: [String] = [], exceeded: DelayReport? = nil
+    ) {
+        self.exceeded = exceeded
+        self.claim = claim
+        self.actor = actor
+        self.intents = intents
+        self.state = state
+        self.since = since
+        self.reasons = reasons
+    }
+}
+
+/// One item of a claim.
+package struct IntentReport: Hashable, Sendable {
+    package var access: Access
+    /// Below the root of the mount, without a leading slash.
+    package var path: [UInt8]
+
+    package init(_ access: Access, _ path: [UInt8]) {
+        self.access = access
+        self.path = path
+    }
+}
+
+package struct PresenterReport: Hashable, Sendable {
+    /// A request that is not answered yet.
+    package struct UnansweredQuestion: Hashable, Sendable {
+        package var request: PresenterRequest
+        package var asked: Instant
+        package var deadline: Instant
+        /// On whose account.
+        package var actor: ProcessDescription
+
+        package init(request: PresenterRequest, asked: Instant, deadline: Instant, actor: ProcessDescription)
+        {
+            self.request = request
+            self.asked = asked
+            self.deadline = deadline
+            self.actor = actor
+        }
+    }
+
+    package var presenter: PresenterID
+    package var actor: ProcessDescription
+    package var path: [UInt8]
+    package var messages: PresenterMessages
+    package var unansweredQuestions: [UnansweredQuestion]
+    /// It let three requests in a row go unanswered and is told, but not asked, until it answers.
+    package var isDemoted: Bool
+    /// It says that it shows changes that are not on the disk.
+    package var isUnsaved: Bool
+
+    package init(
+        presenter: PresenterID, actor: ProcessDescription, path: [UInt8], messages: PresenterMessages,
+        unansweredQuestions: [UnansweredQuestion] = [],
+        isDemoted: Bool = false, isUnsaved: Bool = false
+    ) {
+        self.isUnsaved = isUnsaved
+        self.presenter = presenter
+        self.actor = actor
+        self.path = path
+        self.messages = messages
+        self.unansweredQuestions = unansweredQuestions
+        self.isDemoted = isDemoted
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Why a claim waits or was refused, chained to the end.
+///
+/// Noted under the lock, and put into words after it, because that reads `/proc` and names of files.
+package struct Explanation: Sendable {
+    /// One step of a chain.
+    enum Link: Sendable {
+        case holder(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
+        case queued(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
+        /// Who holds something does not let it go before somebody has something else.
+        case dependency(ExplainedClaimant, on: ExplainedClaimant)
+        case presenter(waiting: ExplainedClaimant, PresenterEntry, Question)
+    }
+
+    /// Where two claims meet, as seen from the one that waits.
+    enum ClaimOverlap: Sendable {
+        case item
+        case package
+        /// The other one is below what it wants to change.
+        case below
+        /// It is below what the other one changes.
+        case above
+    }
+
+    /// One claim of a cycle.
+    struct CycleMember: Sendable {
+        let claimant: ExplainedClaimant
+        let isWaiting: Bool
+    }
+
+    /// One who waits or is waited for.
+    enum ExplainedClaimant: Sendable {
+        case claimant(any Claimant)
+        case detached(Attribution, [Intent])
+
+        var attribution: Attribution {
+            switch self {
+            case .claimant(let claimant): claimant.attribution
+            case .detached(let attribution, _): attribution
+            }
+        }
+
+        var intents: [Intent] {
+            switch self {
+            case .claimant(let claimant): claimant.intents
+            case .detached(_, let intents): intents
+            }
+        }
+
+        var detached: ExplainedClaimant { .detached(attribution, intents) }
+    }
+
+    /// Nobody reads on after so many.
+    static let longest = 32
+
+    var links: [Link] = []
+    /// If claims waited for each other, those claims; else empty.
+    var cycle: [CycleMember] = []
+    /// The presenter that could not do what it was asked.
+    package internal(set) var refuser: PresenterID?
+    /// When it was so.
+    private let moment: Instant
+
+    init(at moment: Instant = Instant(nanoseconds: 0)) { self.moment = moment }
+
+    /// Sentences without an end: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
+    package var sentences: [String] { cycle.isEmpty ? links.map(sentence) : [cycleText] }
+
+    /// Whom the claim waits for, the next in the chain first, each once.
+    package var actors: [ProcessDescription] {
+        var accounts = links.compactMap { link -> Attribution? in
+            switch link {
+            case .holder(_, let other, _), .queued(_, let other, _): other.attribution
+            case .presenter(_, let presenter, _): presenter.attribution
+            case .dependency: nil
+            }
+        }
+        accounts += cycle.dropFirst().map(\.claimant.attribution)
+        var seen: Set<ProcessDescription> = []
+        return accounts.map { ProcessDescription($0) }.filter { seen.insert($0).inserted }
+    }
+
+    private func sentence(_ link: Link) -> String {
+        switch link {
+        case .holder(let waiting, let holder, let overlap):
+            let met = holder.intent(beside: waiting)
+            return "\(waiting.name) waits for \(holder.name), who is \(met.access.activity) "
+                + Self.place(of: met, met: waiting, overlap)
+        case .queued(let waiting, let earlier, let overlap):
+            let met = earlier.intent(beside: waiting)
+            return "\(waiting.name) waits behind \(earlier.name) for "
+                + Self.place(of: met, met: waiting, overlap)
+        case .dependency(let holder, let waiting):
+            let whose = holder.name == waiting.name ? "it" : waiting.name
+            return "\(holder.name) keeps \(holder.allPaths) until \(whose) has \(waiting.allPaths)"
+        case .presenter(let waiting, let presenter, let question):
+            let verb: String =
+                switch question.request {
+                case .relinquishToReader, .relinquishToWriter: "to let go of"
+                case .save: "to save"
+                case .accommodateDeletion: "to agree to the deletion of"
+                case .accommodateSubitemDeletion: "to agree to a deletion in"
+                }
+            let asked = "asked \(moment.since(question.asked).seconds) ago"
+            return "\(waiting.name) waits for \(Engine.name(of: presenter.attribution)) \(verb) "
+                + "\(presenter.path.shownText), \(asked), \(question.deadline.since(moment).seconds) left"
+        }
+    }
+
+    private static func place(of met: Intent, met waiting: ExplainedClaimant, _ overlap: ClaimOverlap)
+        -> String
+    {
+        let path = met.path().shownText
+        switch overlap {
+        case .package: return "\(path) in the same package"
+        case .below: return "\(path) below it"
+        case .above: return "\(path), which it is in"
+        case .item:
+            let isCalledSo = waiting.intents.contains { $0.path().shownText == path }
+            return isCalledSo ? path : "\(path), which is the same file"
+        }
+    }
+
+    /// `a (712) holds x and waits for b (640), who holds y and waits for a (712)`.
+    private var cycleText: String {
+        let names = cycle.map(\.claimant.name)
+        let last = cycle.count - 1
+        // What the last one holds, the first one's program may hold: then that is where the sentence begins.
+        let isRound = !cycle[last].isWaiting && names[last] == names[0]
+        var text = names[0] + (isRound ? " holds \(cycle[last].claimant.allPaths) and" : "")
+        for (index, step) in cycle.enumerated() where !isRound || index != last {
+            let next = (index + 1) % cycle.count
+            let isEnd = next == 0 || (isRound && next == last)
+            if step.isWaiting {
+                text += " waits for \(names[next])" + (isEnd ? "" : ", who")
+            } else if names[next] == names[index] {
+                text += " holds \(step.claimant.allPaths) and"
+            } else {
+                text +=
+                    " holds \(step.claimant.allPaths) until \(names[next]) is done" + (isEnd ? "" : ", who")
+            }
+        }
+        return text
+    }
+}
+
+extension Explanation.ExplainedClaimant {
+    fileprivate var name: String { Engine.name(of: attribution) }
+
+    /// The part that another claim meets: one of the same name, if there is one.
+    fileprivate func intent(beside other: Self) -> Intent {
+        let paths = other.intents.map { $0.path() }
+        let own = intents
+        return own.first { paths.contains($0.path()) } ?? own[0]
+    }
+
+    fileprivate var allPaths: String { intents.map { $0.path().shownText }.joined(separator: " and ") }
+}
+
+extension Explanation {
+    /// Without the claimants: who is told why it was refused may keep that, and must not keep itself.
+    var detached: Explanation {
+        var explanation = self
+        explanation.cycle = cycle.map { CycleMember(claimant: $0.claimant.detached, isWaiting: $0.isWaiting) }
+        explanation.links = links.map { link in
+            switch link {
+            case .holder(let waiting, let other, let overlap):
+                .holder(waiting: waiting.detached, other.detached, overlap)
+            case .queued(let waiting, let other, let overlap):
+                .queued(waiting: waiting.detached, other.detached, overlap)
+            case .dependency(let holder, let waiting): .dependency(holder.detached, on: waiting.detached)
+            case .presenter(let waiting, let presenter, let question):
+                .presenter(waiting: waiting.detached, presenter, question)
+            }
+        }
+        return explanation
+    }
+}
+
+extension Engine.Decision {
+    /// As it is told.
+    var told: Self {
+        switch self {
+        case .granted: self
+        case .refused(let refusal, let explanation): .refused(refusal, explanation.detached)
+        }
+    }
+}
+
+extension Access {
+    fileprivate var activity: String {
+        switch self {
+        case .read: "reading"
+        case .write(.forDeleting): "deleting"
+        case .write(.forMoving): "moving"
+        case .write(.forReplacing): "replacing"
+        case .write: "writing"
+        }
+    }
+}
+
+extension [UInt8] {
+    /// The root has no name of its own.
+    fileprivate var shownText: String { isEmpty ? "/" : String(decoding: self, as: UTF8.self) }
+}
+
+extension TimeSpan {
+    /// `1.2 s`.
+    fileprivate var seconds: String { "\(milliseconds / 1000).\(milliseconds / 100 % 10) s" }
+}

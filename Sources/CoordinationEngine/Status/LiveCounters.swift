@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Synchronization
+
+/// How often things happened since the mount was made.
+package final class LiveCounters: Sendable {
+    package let granted = Atomic<UInt64>(0)
+    package let waited = Atomic<UInt64>(0)
+    /// Requests put to presenters.
+    package let asked = Atomic<UInt64>(0)
+    package let forfeited = Atomic<UInt64>(0)
+    package let proceeded = Atomic<UInt64>(0)
+    /// Holders with nothing to lose that let others pass.
+    package let yielded = Atomic<UInt64>(0)
+    /// Holders that were made to let others pass.
+    package let suspended = Atomic<UInt64>(0)
+    /// Claims that waited for each other.
+    package let deadlocks = Atomic<UInt64>(0)
+    package let retried = Atomic<UInt64>(0)
+    package let parkedUnderLock = Atomic<UInt64>(0)
+    package let stale = Atomic<UInt64>(0)
+    package let interrupted = Atomic<UInt64>(0)
+    /// Looks at the processes behind requests.
+    package let identified = Atomic<UInt64>(0)
+    package let preserved = Atomic<UInt64>(0)
+    package let reads = Atomic<UInt64>(0)
+    package let writes = Atomic<UInt64>(0)
+    package let listed = Atomic<UInt64>(0)
+
+    package init() {}
+}
+
+extension Atomic<UInt64> {
+    @inline(__always)
+    package func count() { add(1, ordering: .relaxed) }
+    package var value: UInt64 { load(ordering: .relaxed) }
+}

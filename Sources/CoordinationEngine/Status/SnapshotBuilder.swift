@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+package import Coordination
+import LinuxSystem
+import Synchronization
+
+// Who waits for whom.
+
+extension Engine {
+    /// What is noted under the lock; put into words after it, because that reads `/proc` and names of files.
+    private struct Facts {
+        var claims: [(id: ClaimID, entry: ClaimRecord, suspension: Suspension?, Explanation)] = []
+        /// Users of those, as far as they are known.
+        var users: Set<UInt32> = []
+        var presenters:
+            [(
+                id: PresenterID, entry: PresenterEntry, unansweredQuestions: [Question], isDemoted: Bool,
+                isUnsaved: Bool
+            )] =
+                []
+    }
+
+    /// Who has, wants and shows what: of one item, or of all.
+    ///
+    /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
+    package func snapshot(of item: ItemID?, atMost limit: Int = .max) -> CoordinationSnapshot {
+        let facts = facts(of: item, atMost: limit)
+        let now = Self.now
+        return CoordinationSnapshot(
+            claims: facts.claims.map { id, entry, suspension, explanation in
+                let intents = entry.claimant.intents.map { IntentReport($0.access, $0.path()) }
+                return ClaimReport(
+                    claim: id, actor: ProcessDescription(lookingAt: entry.claimant.attribution),
+                    intents: intents,
+                    state: entry.isWaiting ? .waiting : suspension.map { .suspended($0) } ?? .held,
+                    since: entry.since, reasons: entry.isWaiting ? explanation.sentences : [],
+                    exceeded: exceeded(by: entry, at: now))
+            },
+            presenters: facts.presenters.map { id, entry, unansweredQuestions, isDemoted, isUnsaved in
+                PresenterReport(
+                    presenter: id, actor: ProcessDescription(lookingAt: entry.attribution), path: entry.path,
+                    messages: entry.messages,
+                    unansweredQuestions: unansweredQuestions.map(PresenterReport.UnansweredQuestion.init),
+                    isDemoted: isDemoted,
+                    isUnsaved: isUnsaved)
+            },
+            delays: item != nil && delays.hasGuests ? delays.reports(among: facts.users, at: now) : nil)
+    }
+
+    private func exceeded(by entry: ClaimRecord, at now: Instant) -> DelayReport? {
+        guard case .suspended(let account) = entry.delayLimit else { return nil }
+        return delays.reports(of: account, at: now).first { $0.spent >= $0.allowed }
+    }
+
+    /// How many are noted at a time: requests wait for the lock meanwhile.
+    static let snapshotBatchSize = 32
+
+    /// Numbers are copied under the lock and sorted after it; what is over when its turn comes is left out.
+    private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
+        let (claims, presenters): ([ClaimID], [PresenterID]) = state.withLock { state in
+            guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
+            return (state.arbiter.claims(on: item, atMost: limit), state.arbiter.presenters(of: item))
+        }
+        let now = Self.now
+        var facts = Facts()
+        forEachPart(of: claims.sorted().prefix(limit)) { ids, state in
+            for id in ids {
+                guard let entry = state.claims[id] else { continue }
+                let explanation = entry.isWaiting ? state.explanation(of: id, at: now) : Explanation(at: now)
+                facts.claims.append((id, entry, state.arbiter.suspension(of: id), explanation))
+                facts.users.formUnion(
+                    [entry.claimant.opener, state.arbiter.party(of: id)?.user].compactMap { $0 })
+            }
+        }
+        forEachPart(of: presenters.sorted().prefix(limit)) { ids, state in
+            for id in ids {
+                guard let entry = state.presenters[id] else { continue }
+                facts.users.formUnion(entry.party.user.map { [$0] } ?? [])
+                facts.presenters.append(
+                    (
+                        id, entry, state.arbiter.openQuestions(of: id), state.arbiter.isDemoted(id),
+                        state.unsaved.isUnsaved(id)
+                    ))
+            }
+        }
+        return facts
+    }
+
+    /// Calls the body with some after others, each time under the lock.
+    func forEachPart<ID>(
+        of ids: ArraySlice<ID>, atOnce most: Int = snapshotBatchSize, _ body: (ArraySlice<ID>, State) -> Void
+    ) {
+        var rest = ids
+        while !rest.isEmpty {
+            let part = rest.prefix(most)
+            rest = rest.dropFirst(most)
+            state.withLock { body(part, $0) }
+        }
+    }
+}
+
+extension Engine.State {
+    /// From a claim to those who keep everybody in the chain waiting.
+    func explanation(of claim: ClaimID, at now: Instant) -> Explanation {
+        var explanation = Explanation(at: now)
+        var (next, seen): (ClaimID?, Set<ClaimID>) = (claim, [])
+        while let id = next, seen.insert(id).inserted, explanation.links.count < Explanation.longest,
+            let entry = claims[id]
+        {
+            next = explain(id, entry.claimant, in: &explanation)
+        }
+        return explanation
+    }
+
+    /// Notes what a claim waits for itself, and returns the claim whose wait comes next.
+    private func explain(
+        _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
+    ) -> ClaimID? {
+        // What was refused just now waits no longer.
+        let refused = arbiter.lastWait(of: claim)
+        let blocker = refused.map(\.blocker) ?? arbiter.blocker(of: claim)
+        let questions = refused?.questions ?? arbiter.openQuestions(for: claim)
+        var answering: ClaimID?
+        for question in questions {
+            guard let presenter = presenters[question.presenter] else { continue }
+            explanation.links.append(.presenter(waiting: .claimant(claimant), presenter, question))
+            answering = answering ?? arbiter.answerers(of: question.id).first
+        }
+        guard let blocker, let other = claims[blocker] else { return answering }
+        let overlap = overlap(of: claim, with: blocker)
+        guard !other.isWaiting else {
+            explanation.links.append(
+                .queued(waiting: .claimant(claimant), .claimant(other.claimant), overlap))
+            return blocker
+        }
+        explanation.links.append(
+            .holder(waiting: .claimant(claimant), .claimant(other.claimant), overlap))
+        guard let hung = arbiter.waited(by: blocker).first, let waiting = claims[hung] else { return nil }
+        explanation.links.append(
+            .dependency(.claimant(other.claimant), on: .claimant(waiting.claimant)))
+        return hung
+    }
+
+    private func overlap(of waiting: ClaimID, with other: ClaimID) -> Explanation.ClaimOverlap {
+        switch arbiter.conflict(of: waiting, with: other) {
+        case .item, nil: .item
+        case .package: .package
+        case .contents(let directory): arbiter.items(of: waiting).contains(directory) ? .below : .above
+        }
+    }
+
+    /// Those who wait for each other, as they were when it was found out.
+    func explanation(of deadlock: Deadlock, at now: Instant) -> Explanation {
+        var explanation = Explanation(at: now)
+        explanation.cycle = deadlock.cycle.compactMap { claim in
+            claims[claim].map {
+                Explanation.CycleMember(claimant: .claimant($0.claimant), isWaiting: $0.isWaiting)
+            }
+        }
+        return explanation
+    }
+}
+
+extension Engine.ClaimRecord {
+    var isWaiting: Bool {
+        switch phase {
+        case .waiting, .waitingWithHandler: true
+        case .decided, .held: false
+        }
+    }
+}
+
+extension ProcessDescription {
+    /// People know a program by the number of its process, not of the thread that acts.
+    init(_ attribution: Attribution) {
+        let (process, program) = attribution.identity
+        self.init(pid: process, program: program ?? [])
+    }
+
+    /// With the process and its user, which `/proc` has to be asked for.
+    fileprivate init(lookingAt attribution: Attribution) {
+        self.init(attribution)
+        user = attribution.user
+        if user == nil, attribution.isStillThere {
+            user = ProcessInspection.status(ofThread: attribution.thread)?.user
+        }
+    }
+}
+
+extension PresenterReport.UnansweredQuestion {
+    fileprivate init(_ question: Question) {
+        let party = question.cause.party
+        self.init(
+            request: question.request, asked: question.asked, deadline: question.deadline,
+            actor: ProcessDescription(
+                pid: party.process?.number ?? 0, user: party.user, program: party.program))
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Synchronization
+
+/// Something that another thread brings about, once.
+final class BlockingPromise<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    private let fulfilled = DispatchSemaphore(value: 0)
+
+    func fulfill(_ value: Value) {
+        self.value.withLock { $0 = value }
+        fulfilled.signal()
+    }
+
+    /// Nil if it takes longer.
+    func wait(seconds: Int) -> Value? {
+        fulfilled.wait(timeout: .now() + .seconds(seconds)) == .success ? value.withLock { $0 } : nil
+    }
+
+    /// Blocks; for one who waits.
+    func wait() -> Value {
+        fulfilled.wait()
+        guard let value = value.withLock({ $0 }) else {
+            preconditionFailure("it is settled before it is told")
+        }
+        return value
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+import Synchronization
+
+/// What one call of a coordinator wants: nearly always of one mount; if of several, one after the other, in the same order
+/// in every program, so that no two wait for each other.
+final class AccessGroup: Sendable {
+    typealias GroupCompletion = @Sendable (Result<GrantedAccesses, any Error>) -> Void
+
+    /// All that was granted.
+    struct GrantedAccesses: Sendable {
+        var accesses: [HeldAccess] = []
+        /// Where the items are now, in the order in which they were asked for.
+        var urls: [URL]
+
+        func end() {
+            for access in accesses { access.end() }
+        }
+
+        /// What was granted is lost when the daemon goes: whoever has not begun must not begin then.
+        func check() throws(FileCoordinationError) {
+            guard let lost = accesses.first(where: { !$0.isHeld }) else { return }
+            end()
+            throw .disconnected(lost.connection.printable)
+        }
+    }
+
+    private struct State {
+        var isCancelled = false
+        var currentAccess: PendingAccess?
+        /// What cannot be answered before all of it has ended.
+        var deferredQuestions: [IncomingQuestion] = []
+        var granted: GrantedAccesses
+    }
+
+    private let locations: [FileLocation]
+    private let accessRequests: [(accessRequest: MountAccessRequest, places: [Int])]
+    private let accessContext: AccessContext
+    private let state: Mutex<State>
+
+    /// Finds out where everything is; what is asked for is not sent yet.
+    init(
+        _ items: [(url: URL, access: Access)], purpose: String, isBatch: Bool = false,
+        within accessContext: AccessContext
+    ) throws(FileCoordinationError) {
+        var locations: [FileLocation] = []
+        for item in items { locations.append(try FileLocation(item.url)) }
+        let mounts = Dictionary(grouping: locations.indices) { locations[$0].connection.mountpoint }
+        accessRequests = mounts.values.sorted {
+            locations[$0[0]].connection.mountpoint.lexicographicallyPrecedes(
+                locations[$1[0]].connection.mountpoint)
+        }
+        .map { places in
+            let intents = places.map { IntentForm(locations[$0].pathInMount, items[$0].access) }
+            let accessRequest = MountAccessRequest(
+                connection: locations[places[0]].connection, intents: intents, purpose: purpose,
+                isBatch: isBatch)
+            return (accessRequest, places)
+        }
+        self.locations = locations
+        self.accessContext = accessContext
+        state = Mutex(State(granted: GrantedAccesses(urls: locations.map(\.url))))
+    }
+
+    /// Connects, which may take a moment, and begins.
+    func begin(_ outcome: @escaping GroupCompletion) {
+        do throws(FileCoordinationError) {
+            for (accessRequest, _) in accessRequests { try accessRequest.connection.connect() }
+        } catch {
+            return outcome(.failure(error))
+        }
+        begin(0, outcome)
+    }
+
+    /// Stops waiting, unless all is granted.
+    func cancel() {
+        let currentAccess = state.withLock { state in
+            state.isCancelled = true
+            return state.currentAccess
+        }
+        currentAccess?.cancel()
+    }
+
+    private func begin(_ index: Int, _ outcome: @escaping GroupCompletion) {
+        guard index < accessRequests.count else { return outcome(result()) }
+        let (accessRequest, places) = accessRequests[index]
+        let access = PendingAccess(accessRequest, within: accessContext) { [self] result in
+            switch result {
+            case .success(let granted):
+                state.withLock { state in
+                    state.granted.accesses.append(granted.access)
+                    for (place, path) in zip(places, granted.paths) {
+                        state.granted.urls[place] = accessRequest.connection.url(
+                            path, isDirectory: locations[place].isDirectory)
+                    }
+                }
+                begin(index + 1, outcome)
+            case .failure(let error):
+                state.withLock { $0.granted }.end()
+                outcome(.failure(error))
+            }
+        }
+        let (isCancelled, deferredQuestions) = state.withLock { state in
+            state.currentAccess = access
+            return (state.isCancelled, state.deferredQuestions)
+        }
+        for question in deferredQuestions { access.deferUntilEnd(question) }
+        if isCancelled { access.cancel() }
+        access.begin()
+    }
+
+    /// All that was granted; the first may be lost when the last one is granted.
+    private func result() -> Result<GrantedAccesses, any Error> {
+        let granted = state.withLock { $0.granted }
+        do throws(FileCoordinationError) {
+            try granted.check()
+            return .success(granted)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Blocks until it is granted or refused; what waits on the caller's queue meanwhile is taken care of.
+    func wait() throws -> GrantedAccesses {
+        let promise = BlockingPromise<Result<GrantedAccesses, any Error>>()
+        return try BlockedQueueTable.shared.blocking(OperationQueue.current, by: self) {
+            begin { promise.fulfill($0) }
+            return promise.wait()
+        }.get()
+    }
+
+    /// A request to a presenter cannot be answered before this has ended.
+    func deferUntilEnd(_ question: IncomingQuestion) {
+        let currentAccess = state.withLock { state in
+            state.deferredQuestions.append(question)
+            return state.currentAccess
+        }
+        currentAccess?.deferUntilEnd(question)
+    }
+}

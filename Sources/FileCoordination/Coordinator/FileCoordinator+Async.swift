@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+public import Foundation
+
+/// The same without blocking a thread; a task that is cancelled stops waiting, with a `CancellationError`.
+///
+/// What an accessor throws is thrown on. What it starts within the same task counts as done within the access.
+extension FileCoordinator {
+    /// Reads one item; the accessor is given the URL that it has now.
+    public func read<Value: Sendable>(
+        _ url: URL, options: ReadingOptions = [], by accessor: (URL) async throws -> Value
+    ) async throws -> Value {
+        try await perform([(url, .read(options.coordinationOptions))]) { try await accessor($0[0]) }
+    }
+
+    /// Writes one item, which includes reading it.
+    public func write<Value: Sendable>(
+        _ url: URL, options: WritingOptions = [], by accessor: (URL) async throws -> Value
+    ) async throws -> Value {
+        try await perform([(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
+    }
+
+    /// Accesses several items, all granted at once; use the intents' own URLs inside.
+    public func access<Value: Sendable>(
+        _ intents: [FileAccessIntent], by accessor: () async throws -> Value
+    ) async throws -> Value {
+        try await perform(intents.map { ($0.url, $0.access) }) { urls in
+            for (intent, url) in zip(intents, urls) { intent.move(to: url) }
+            return try await accessor()
+        }
+    }
+
+    /// Asks presenters about many items at once; nothing is held, and they are not asked again until the accessor returns.
+    public func prepare<Value: Sendable>(
+        reading readingURLs: [URL], options readingOptions: ReadingOptions = [], writing writingURLs: [URL],
+        options writingOptions: WritingOptions = [], by accessor: () async throws -> Value
+    ) async throws -> Value {
+        let items =
+            readingURLs.map { ($0, Access.read(readingOptions.coordinationOptions)) }
+            + writingURLs.map { ($0, Access.write(writingOptions.coordinationOption)) }
+        guard !items.isEmpty else { return try await accessor() }
+        let granted = try await wait(for: try begin(items, isBatch: true))
+        defer { granted.end() }
+        return try await accessor()
+    }
+
+    private func perform<Value: Sendable>(
+        _ items: [(url: URL, access: Access)], _ accessor: ([URL]) async throws -> Value
+    ) async throws -> Value {
+        let granted = try await wait(for: try begin(items))
+        let accesses = items.map(\.access)
+        guard accesses.contains(where: \.isForUploading) else {
+            try noteRunning(granted)
+            defer { end(granted) }
+            return try await AccessContext.$current.withValue(AccessContext.current.within(granted.accesses))
+            {
+                try await accessor(granted.urls)
+            }
+        }
+        let uploadCopies = try await Self.offThread {
+            try UploadCopies(of: accesses, endingOnFailure: granted)
+        }
+        defer { uploadCopies?.remove() }
+        let urls = uploadCopies?.urls ?? granted.urls
+        // Nobody has to wait for what is done with copies.
+        if uploadCopies?.coversAll ?? false {
+            try granted.check()
+            granted.end()
+            return try await accessor(urls)
+        }
+        try noteRunning(granted)
+        defer { end(granted) }
+        return try await AccessContext.$current.withValue(AccessContext.current.within(granted.accesses)) {
+            try await accessor(urls)
+        }
+    }
+
+    private func wait(for group: AccessGroup) async throws -> AccessGroup.GrantedAccesses {
+        defer { removeWaiting(group) }
+        do {
+            return try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    DispatchQueue.global().async { group.begin { continuation.resume(with: $0) } }
+                }
+            } onCancel: {
+                group.cancel()
+            }
+        } catch let error as CocoaError where error.code == .userCancelled && Task.isCancelled {
+            throw CancellationError()
+        }
+    }
+
+    /// What may take its time must not keep a task's thread.
+    private static func offThread<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import Foundation
+import LinuxSystem
+
+/// What a URL means to the daemon of the mount it is in.
+struct FileLocation: Sendable {
+    let connection: MountConnection
+    /// Below the mount's root; empty for the root itself.
+    let pathInMount: [UInt8]
+    /// How the caller spells it.
+    let isDirectory: Bool
+
+    init(_ url: URL) throws(FileCoordinationError) {
+        guard url.isFileURL else {
+            throw FileCoordinationError(.notAFile, "'\(url.absoluteString)' is not the URL of a file")
+        }
+        let path = url.withUnsafeFileSystemRepresentation { pointer in
+            pointer.map { UnsafeBufferPointer(start: $0, count: strlen($0)).map { UInt8(bitPattern: $0) } }
+                ?? []
+        }
+        guard !path.isEmpty else { throw FileCoordinationError(.notAFile, "the URL has no path") }
+        do throws(ClientFailure) {
+            let mounted = try MountedPath(unfollowed: path)
+            connection = MountConnection.connection(to: mounted.mount.mountpoint)
+            pathInMount = mounted.pathInMount
+        } catch {
+            throw FileCoordinationError(error)
+        }
+        isDirectory = url.hasDirectoryPath
+    }
+
+    var url: URL { connection.url(pathInMount, isDirectory: isDirectory) }
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+import Synchronization
+
+/// A presenter from its registration to its removal: what the daemon sends is delivered on its queue.
+///
+///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──a new one──▶ registered
+///          │ └──its URL is known, no daemon is there─────────────────────▶ │
+///          └──────────────────────────────────┴─────────────removed──────────┴──▶ removed
+final class Registration: Sendable {
+    enum RegistrationState {
+        case new
+        case registering
+        case registered(MountConnection, number: UInt64)
+        case lost(MountConnection)
+        case removed
+    }
+
+    struct State {
+        var registrationState = RegistrationState.new
+        /// Below the mount's root, as the daemon said last.
+        var path: [UInt8] = []
+        var isDirectory = false
+        var isPackage = false
+        /// That it cannot be registered was said since it was registered last.
+        var hasLoggedFailure = false
+        /// It shows changes that are not on the disk.
+        var isUnsaved = false
+        /// What it turned out not to implement.
+        var missing: PresenterMessages = []
+        /// Moves that wait on the queue: what the presenter still takes for its URL, and what it is.
+        var moves: [(from: URL, to: URL)] = []
+        /// What was given when it relinquished, by turns.
+        var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
+        /// How often it was asked to relinquish in a turn and has not done so yet.
+        var relinquishing: [UInt64: Int] = [:]
+        /// Turns that are over before it has: it may go on as soon as it does.
+        var endedTurns: Set<UInt64> = []
+
+        /// The connection is gone, and all that was asked over it.
+        mutating func forgetTurns() -> [@Sendable () -> Void] {
+            defer { (reacquirers, relinquishing, endedTurns) = ([:], [:], []) }
+            return Array(reacquirers.values.joined())
+        }
+    }
+
+    let presenter: UncheckedSendableBox<any FilePresenter>
+    let purpose: String
+    let queue: OperationQueue
+    let state = Mutex(State())
+
+    init(of presenter: any FilePresenter, purpose: String) {
+        self.presenter = UncheckedSendableBox(presenter)
+        self.purpose = purpose
+        queue = presenter.presentedItemOperationQueue
+    }
+
+    /// Whether it has to be told to the daemon of a mount again.
+    func isLost(on connection: MountConnection) -> Bool {
+        state.withLock {
+            if case .lost(let former) = $0.registrationState { former === connection } else { false }
+        }
+    }
+
+    /// Whether it has no URL yet.
+    var isNew: Bool { state.withLock { if case .new = $0.registrationState { true } else { false } } }
+
+    /// Tells the daemon of the presenter, if it has a URL now. Returns whether it was this call that did.
+    @discardableResult
+    func register() throws(FileCoordinationError) -> Bool {
+        // Before the URL: a move that it is told of in between is looked for in vain, and not left out.
+        let moves = state.withLock { $0.moves }
+        guard let presented = presenter.value.presentedItemURL else { return false }
+        let url = Self.followed(presented, moves)
+        let former: RegistrationState? = state.withLock { state in
+            switch state.registrationState {
+            case .new, .lost:
+                defer { state.registrationState = .registering }
+                return state.registrationState
+            case .registering, .registered, .removed: return nil
+            }
+        }
+        guard let former else { return false }
+        var left = former
+        var location: FileLocation?
+        do throws(FileCoordinationError) {
+            let found = try FileLocation(url)
+            location = found
+            state.withLock { $0.isDirectory = found.isDirectory }
+            // If there is no daemon now, the next one is told.
+            left = .lost(found.connection)
+            try found.connection.connect()
+            left = former
+            let server = presenter.value.presentedItemServerProcess.map { ProcessForm(pid: $0) }
+            try found.connection.register(
+                self,
+                RegisterParameters(path: found.pathInMount, messages: .all, purpose: purpose, savedBy: server)
+            )
+            return true
+        } catch {
+            // Or it went before it answered.
+            if let location, error.code == .disconnected { left = .lost(location.connection) }
+            state.withLock { if case .registering = $0.registrationState { $0.registrationState = left } }
+            if case .lost(let connection) = left { connection.reconnectLater() }
+            throw error
+        }
+    }
+
+    /// The daemon knows it. False if it was removed meanwhile.
+    func registered(_ result: RegisterResult, on connection: MountConnection) -> Bool {
+        let (isThere, isUnsaved): (Bool, Bool) = state.withLock { state in
+            if case .removed = state.registrationState { return (false, false) }
+            state.registrationState = .registered(connection, number: result.presenter)
+            state.hasLoggedFailure = false
+            state.path = PathForm(result.path, result.pathBytes).bytes ?? []
+            state.isPackage = result.isPackage
+            return (true, state.isUnsaved)
+        }
+        if isUnsaved { tell(isUnsaved, of: result.presenter, on: connection) }
+        return isThere
+    }
+
+    /// The presenter shows changes that are not on the disk, or none any more.
+    func noteUnsaved(_ isUnsaved: Bool) {
+        let registrationState: RegistrationState? = state.withLock { state in
+            guard state.isUnsaved != isUnsaved else { return nil }
+            state.isUnsaved = isUnsaved
+            return state.registrationState
+        }
+        if case .registered(let connection, let number) = registrationState {
+            tell(isUnsaved, of: number, on: connection)
+        }
+    }
+
+    private func tell(_ isUnsaved: Bool, of presenter: UInt64, on connection: MountConnection) {
+        connection.tell(.unsaved(UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)))
+    }
+
+    func takeFailureToLog() -> Bool {
+        state.withLock { state in
+            defer { state.hasLoggedFailure = true }
+            return !state.hasLoggedFailure
+        }
+    }
+
+    func remove() {
+        let former = state.withLock { state in
+            defer {
+                state.registrationState = .removed
+                _ = state.forgetTurns()
+            }
+            return state.registrationState
+        }
+        if case .registered(let connection, let number) = former { connection.remove(number) }
+    }
+
+    func connectionLost() {
+        let reacquirers = state.withLock { state in
+            if case .registered(let connection, _) = state.registrationState {
+                state.registrationState = .lost(connection)
+            }
+            return state.forgetTurns()
+        }
+        // Whoever it made way for has lost the access as well.
+        for reacquirer in reacquirers { queue.addOperation(reacquirer) }
+    }
+
+    /// The daemon was told anew. Nobody knows what happened meanwhile, so the presenter has to look.
+    func deliverGap() {
+        let (connection, path, isDirectory, isPackage) = state.withLock {
+            state -> (MountConnection?, [UInt8], Bool, Bool) in
+            guard case .registered(let connection, _) = state.registrationState else {
+                return (nil, [], false, false)
+            }
+            return (connection, state.path, state.isDirectory, state.isPackage)
+        }
+        guard let connection else { return }
+        deliver(.didChange) { $0.presentedItemDidChange() }
+        guard isDirectory, !isPackage else { return }
+        let url = connection.url(path, isDirectory: true)
+        deliver(.subitemDidChange) { $0.presentedSubitemDidChange(at: url) }
+    }
+
+    /// What a URL stands for that the presenter itself uses and that was true until a move it has not been told of.
+    func current(_ url: URL) -> URL {
+        Self.followed(url, state.withLock { $0.moves })
+    }
+
+    private static func followed(_ url: URL, _ moves: [(from: URL, to: URL)]) -> URL {
+        moves.reduce(url) { url, move in url.path == move.from.path ? move.to : url }
+    }
+}
+
+// What is told.
+extension Registration {
+    func receive(_ noticeMessage: PresenterNoticeMessage, on connection: MountConnection) {
+        let parameters = noticeMessage.parameters
+        switch noticeMessage.notice {
+        case .reacquire: reacquire(parameters.turn)
+        case .didChange: deliver(.didChange) { $0.presentedItemDidChange() }
+        case .didMove: move(to: parameters.bytesOfNewPath, on: connection)
+        case .subitemDidAppear, .subitemDidChange, .subitemDidMove:
+            receiveSubitem(noticeMessage.notice, parameters.subitem, parameters.newSubitem, on: connection)
+        }
+    }
+
+    private func move(to newPath: [UInt8]?, on connection: MountConnection) {
+        guard let newPath else { return }
+        let (former, url) = state.withLock { state in
+            let former = connection.url(state.path, isDirectory: state.isDirectory)
+            state.path = newPath
+            let url = connection.url(newPath, isDirectory: state.isDirectory)
+            state.moves.append((former, url))
+            return (former, url)
+        }
+        let presenter = presenter
+        queue.addOperation { [self] in
+            Delivery.$current.withValue(delivery(of: .didMove)) {
+                presenter.value.presentedItemDidMove(to: url)
+            }
+            state.withLock { state in
+                // The first: if it is moved to and fro, the same move may wait once more.
+                let told = state.moves.firstIndex { $0.from == former && $0.to == url }
+                if let told { state.moves.remove(at: told) }
+            }
+        }
+    }
+
+    private func receiveSubitem(
+        _ notice: PresenterNotice, _ subitem: PathForm?, _ newSubitem: PathForm?,
+        on connection: MountConnection
+    ) {
+        guard let path = subitem?.bytes else {
+            return receiveGap(on: connection)
+        }
+        let url = connection.url(path, isDirectory: false)
+        switch notice {
+        case .subitemDidAppear:
+            deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
+        case .subitemDidMove:
+            // What it is called now is not known any more.
+            guard let newPath = newSubitem?.bytes else { return receiveGap(on: connection) }
+            let newURL = connection.url(newPath, isDirectory: false)
+            deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
+        default: deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
+        }
+    }
+
+    /// Too much happened to tell: it has to look for itself.
+    private func receiveGap(on connection: MountConnection) {
+        let url = state.withLock { connection.url($0.path, isDirectory: true) }
+        deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
+    }
+
+    /// Calls the presenter on its queue, unless it has turned out not to implement that.
+    /// If `orChange`, ``FilePresenter/presentedItemDidChange()`` takes the place of what is not implemented, if the item is
+    /// a package.
+    private func deliver(
+        _ message: PresenterMessages, orChange: Bool = false,
+        _ body: @escaping @Sendable (any FilePresenter) -> Void
+    ) {
+        let (isMissing, fallsBack) = state.withLock {
+            ($0.missing.contains(message), orChange && $0.isPackage)
+        }
+        if isMissing {
+            if fallsBack { deliver(.didChange) { $0.presentedItemDidChange() } }
+            return
+        }
+        let presenter = presenter
+        queue.addOperation { [self] in
+            Delivery.$current.withValue(delivery(of: message)) { body(presenter.value) }
+            // It has just turned out.
+            guard fallsBack, state.withLock({ $0.missing.contains(message) }) else { return }
+            Delivery.$current.withValue(delivery(of: .didChange)) { presenter.value.presentedItemDidChange() }
+        }
+    }
+
+    func delivery(of message: PresenterMessages) -> Delivery {
+        Delivery(of: message, to: presenter.value) { [weak self] in
+            self?.state.withLock { state in _ = state.missing.insert(message) }
+        }
+    }
+}
+
+// What is asked.
+extension Registration {
+    func receive(_ question: PresenterQuestion, _ id: MessageID, on connection: MountConnection) {
+        let message = PresenterMessages(question.request)
+        guard !state.withLock({ $0.missing.contains(message) }) else {
+            return connection.answer(id, of: connection.generation)
+        }
+        let incomingQuestion = IncomingQuestion(
+            question.request, id, of: question.parameters.presenter,
+            mayAnswerLate: question.request == .save && question.parameters.cause.operation == "read",
+            on: connection
+        ) { [self] asked in
+            ask(question, asked, on: connection)
+        }
+        if question.request.isRelinquishment {
+            state.withLock { $0.relinquishing[question.parameters.turn, default: 0] += 1 }
+        }
+        BlockedQueueTable.shared.enqueue(incomingQuestion, on: queue)
+    }
+
+    private func ask(_ question: PresenterQuestion, _ asked: IncomingQuestion, on connection: MountConnection)
+    {
+        let presenter = presenter.value
+        let turn = question.parameters.turn
+        Delivery.$current.withValue(delivery(of: PresenterMessages(question.request))) {
+            AccessContext.$current.withValue(AccessContext.current.answering(asked)) {
+                switch question.request {
+                case .relinquishToReader:
+                    presenter.relinquishPresentedItem(toReader: { self.relinquish(asked, turn, $0) })
+                case .relinquishToWriter:
+                    presenter.relinquishPresentedItem(toWriter: { self.relinquish(asked, turn, $0) })
+                case .save: presenter.savePresentedItemChanges { asked.answer($0) }
+                case .accommodateDeletion: presenter.accommodatePresentedItemDeletion { asked.answer($0) }
+                case .accommodateSubitemDeletion:
+                    let path = question.parameters.subitem?.bytes ?? question.parameters.bytesOfPath ?? []
+                    let url = connection.url(path, isDirectory: false)
+                    presenter.accommodatePresentedSubitemDeletion(at: url) { asked.answer($0) }
+                }
+            }
+        }
+    }
+
+    /// What is to be called afterwards is remembered before the answer is on its way.
+    private func relinquish(
+        _ asked: IncomingQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
+    ) {
+        guard asked.markRelinquished() else { return }
+        let isOver = state.withLock { state in
+            // What was asked over a connection that is gone was over with it.
+            guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
+            state.relinquishing[turn] = count > 1 ? count - 1 : nil
+            if state.endedTurns.contains(turn) {
+                if count == 1 { state.endedTurns.remove(turn) }
+                return true
+            }
+            state.reacquirers[turn, default: []].append(reacquirer ?? {})
+            return false
+        }
+        asked.answer(nil)
+        if isOver, let reacquirer { queue.addOperation(reacquirer) }
+    }
+
+    /// A turn ends once, however often it relinquished in it.
+    private func reacquire(_ turn: UInt64) {
+        let reacquirers = state.withLock { state in
+            // Of a turn in which it was asked nothing that it implements it knows nothing.
+            if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
+            return state.reacquirers.removeValue(forKey: turn) ?? []
+        }
+        for reacquirer in reacquirers { queue.addOperation(reacquirer) }
+    }
+}

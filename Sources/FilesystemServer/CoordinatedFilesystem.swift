@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// A directory seen through the mount, where programs take turns.
+///
+/// The requirements of `Filesystem` are met by concern, one file each, below `Requests`.
+final class CoordinatedFilesystem: Filesystem {
+    let engine: Engine
+    let connection: Connection
+    let configuration: MountConfiguration
+    let nodes: NodeTable
+    let memoryTrimmer: MemoryTrimmer
+    let places: PlaceRegistry
+    let documents: DocumentTable
+    let handles = HandleTable()
+    let lingeringHandles = LingeringHandles()
+    let advisoryLocks = AdvisoryLocks()
+    let listings = ListingTable()
+    let pendingListings = PendingListings()
+    let pageCachePolicy = PageCachePolicy()
+    let processes: ProcessResolver
+    let retries = RetryTable()
+    let writerMonitor = OpenWriterMonitor()
+    let expectedRetries = ExpectedRetries<PendingOpen>()
+    let parkedRequests: ParkedRequests
+    /// A user may have very many opens that wait, and on purpose.
+    let crowdLines = Mutex(LogRateLimiter(lines: 1))
+    let openQueue: OpenQueue
+    let saves: SaveTracker
+    let deferredDeletions = DeferredDeletions()
+    let statLedger: StatLedger
+    let preserver: ContentPreserver
+    /// Makes files as the requester, where the thread at hand cannot.
+    let makers: WorkerPool
+    /// What was agreed with the kernel when the connection opened.
+    let agreement: @Sendable () -> ConnectionFeatures
+    /// Whether a change that follows a look at a file always shows in its times.
+    let hasFineTimes: Bool
+    let threads: WorkerPools
+    let submounts: Submounts
+    /// Nil in place, where there is no way around the mount.
+    let sourceWatcher: SourceWatcher?
+    let rightsWatcher: RightsWatcher?
+    /// When a file of the source was last opened for writing, or 0.
+    let lastOpenedToWrite = Atomic<UInt64>(0)
+    /// When the mount began, in seconds since 1970, less what file systems round times by: what has not changed since then, the
+    /// kernel knows as it is.
+    let began = WallClock.nanoseconds() / 1_000_000_000 - 2
+    /// Which way data went so far.
+    let routeStatistics = DataRouteStatistics()
+    /// The connection is over: whose turn comes now was told that it does not.
+    let isOver = Atomic(false)
+    var hasEnded: Bool { isOver.load(ordering: .relaxed) }
+
+    /// `root` must have been opened before the mount, which may cover it.
+    init(
+        mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
+        configuration: MountConfiguration, of mount: MountEntry, descriptorLimit: Int, store: VersionStore?,
+        agreement: @escaping @Sendable () -> ConnectionFeatures
+    ) throws(Errno) {
+        self.engine = engine
+        self.connection = connection
+        self.configuration = configuration
+        self.agreement = agreement
+        let programs = ProgramClasses(configuration.programs)
+        processes = ProcessResolver(
+            using: mount, counters: engine.counters, readerIdle: engine.bounds.readerIdle, knowing: programs)
+        saves = SaveTracker(knowing: programs)
+        parkedRequests = ParkedRequests(timers: engine.timers, counters: engine.counters)
+        openQueue = OpenQueue { [timers = engine.timers] body in
+            timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
+        }
+        statLedger = StatLedger(askAgain: engine.bounds.askAgainStat)
+        preserver = ContentPreserver(store: store, engine: engine)
+        makers = try WorkerPool(threads: 1) {
+            // Without it nothing is made: not as somebody else.
+            do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
+        }
+        let fileHandles = FileHandleResolver(below: root)
+        let budget = DescriptorBudget(limit: descriptorLimit, handles: fileHandles)
+        sourceWatcher =
+            configuration.isInPlace
+            ? nil : SourceWatcher(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
+        // Root alone, and a user alone, is let in by itself.
+        rightsWatcher =
+            configuration.isInPlace && configuration.allowOther && fileHandles != nil
+            ? RightsWatcher(of: root) : nil
+        let status = try root.status()
+        let source = try root.filesystemStatus()
+        submounts = Submounts(
+            source: status, at: Array(configuration.sourceName.utf8), in: try MountTable.current(),
+            forbidden: configuration.forbidden)
+        hasFineTimes = FileTimes.detectEveryChange(on: source, below: root)
+        let forgottenDirectories = ForgottenDirectories()
+        threads = WorkerPools(by: engine.timers, else: engine.workers)
+        let context = Node.Context(
+            budget: budget, connection: connection, forgottenDirectories: forgottenDirectories,
+            submounts: submounts,
+            source: source, threads: threads)
+        let node = Node(.root, status, parent: nil, name: NameBytes([]), context: context)
+        _ = node.cache(SharedDescriptor(root, of: budget))
+        _ = try node.pin()
+        nodes = NodeTable(
+            root: node, context: context, sourceWatcher: sourceWatcher)
+        budget.findOwners { [unowned nodes, unowned handles, unowned listings] keeper in
+            switch keeper {
+            case .node(let id): nodes[id]
+            case .file(let id): handles[id]
+            case .listing(let id): listings[id]
+            }
+        }
+        memoryTrimmer = MemoryTrimmer(of: nodes, engine: engine)
+        places = PlaceRegistry(engine: engine, forgottenDirectories: forgottenDirectories)
+        documents = DocumentTable(nodes: nodes, places: places)
+    }
+
+    // A node may outlive the tables: whoever made a claim is remembered for a while.
+    deinit { nodes.root.budget.findOwners { _ in nil } }
+
+    /// How long the kernel may believe names and attributes.
+    func validity(of node: Node) -> Validity {
+        if submounts.isShared(node.key.mount) { return .none }
+        return configuration.isInPlace && node.isMachineLocal ? .long : .brief
+    }
+
+    /// Whether names come to a directory and go through the mount alone, but for what goes around it in place.
+    func namesChangeOnlyHere(_ directory: Node) -> Bool {
+        let mount = directory.key.mount
+        return configuration.isInPlace && hasFineTimes && !submounts.isOnSubmount(mount)
+            && !submounts.isShared(mount)
+    }
+
+    func interrupted(_ token: UInt) { parkedRequests.interrupted(token) }
+
+    func noteSlowRequest(_ nanoseconds: UInt64) {
+        let milliseconds = nanoseconds / 1_000_000
+        engine.log("the file system below took \(milliseconds) ms for one request; others waited for it")
+    }
+
+    /// The daemon's own directory at the root of the source is nobody else's business.
+    func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
+        parent == .root && name == ".truce"
+    }
+
+    /// A document nobody is.
+    func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
+}

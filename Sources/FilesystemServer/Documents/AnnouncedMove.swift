@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+
+/// Moves that programs announce because they were no `rename(2)`: a document that is saved in another format gets
+/// another name, and the file under the former one is deleted.
+extension CoordinatedFilesystem {
+    func announceMove(
+        of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
+    ) throws(MoveFailure) {
+        let found: any TrackedDocument
+        do throws(LookupFailure) { found = try find(path) } catch { throw .unreachable(error) }
+        defer { found.release() }
+        guard found.item != document.item else { return }
+        guard case .node(let node) = documents.place(of: found.item) else { throw .missing }
+        let (newName, parent) = node.state.withLock { ($0.name, $0.parent) }
+        guard let parent, let former = documents.redirect(document.item, to: node) else { throw .notMoved }
+        let move = Move(
+            from: places.place(former.name, in: former.directory), to: places.place(newName, in: parent))
+        adopt(document.item, by: node)
+        engine.noteMove(of: node.item, move, by: party, under: claim)
+    }
+}

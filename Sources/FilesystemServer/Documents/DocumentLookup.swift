@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Documents by their paths, for those who ask for them over the control socket.
+///
+/// The source is walked, not the mount, and without the kernel's locks: what was found is looked at a second
+/// time once its node is known, and the walk begins again if a rename came between.
+extension CoordinatedFilesystem: DocumentSource {
+    /// How often a path may change under the walk.
+    private static let longestChase = 16
+
+    func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument {
+        let names = path.split(separator: UInt8(ascii: "/")).map { NameBytes(Array($0)) }
+        for name in names where !name.isOrdinary { throw .system(EINVAL) }
+        for _ in 0..<Self.longestChase {
+            var walked: [Node] = []
+            // What is followed is held by the table of documents from then on.
+            defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
+            if let file = try walk(names, &walked) { return file }
+        }
+        throw .system(ESTALE)
+    }
+
+    /// What was looked at a moment ago is in the kernel's memory, unless it belongs to another machine or daemon.
+    func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
+        guard !nodes.root.isDistant else { return false }
+        do throws(Errno) {
+            let root = try nodes.root.descriptor()
+            return path.withPath { root.descriptor.isCached($0) }
+        } catch {
+            return false
+        }
+    }
+
+    func follow(_ item: ItemID) -> (any TrackedDocument)? { documents.follow(item) }
+
+    func path(of item: ItemID, at place: Place) -> [UInt8]? {
+        if let path = place.link.flatMap({ places.path(of: $0) }) { return path }
+        if let place = documents.place(of: item) { return place.path }
+        if let place = deferredDeletions.place(of: item) { return place.link.flatMap { places.path(of: $0) } }
+        return nodes[item]?.path
+    }
+
+    func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { nodes[item]?.key == FileKey(status) }
+
+    func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
+
+    /// Returns nothing if the path has changed meanwhile.
+    private func walk(_ names: [NameBytes], _ walked: inout [Node]) throws(LookupFailure) -> TrackedFile? {
+        var node = nodes.root
+        var last: FileStatus?
+        for (index, name) in names.enumerated() {
+            let isLast = index == names.count - 1
+            guard !node.isRoot || name.bytes != Array(".truce".utf8) else { throw .denied }
+            guard let status = try status(of: name, in: node) else {
+                guard isLast else { throw .notFound }
+                return try followMissing(name, in: node)
+            }
+            guard isLast || status.isDirectory else { throw status.isSymbolicLink ? .denied : .notFound }
+            let found = nodes.introduce(status, as: name, in: node, isLocked: false)
+            walked.append(found)
+            guard let again = try self.status(of: name, in: node), FileKey(again) == found.key else {
+                return nil
+            }
+            correctName(of: found, to: name, in: node, again)
+            if isLast { foundAwaited(found, as: name, in: node) }
+            (node, last) = (found, again)
+        }
+        let item = node.item
+        let file = documents.track(item, at: .node(node))
+        // Who takes a name away says so before it looks who follows the file.
+        if node.item == item, node.hasName {
+            if let last { noteFound(item, last) }
+            return file
+        }
+        // It has become another document meanwhile, or is gone.
+        file.release()
+        return nil
+    }
+
+    /// What is done to a document from now on is somebody's to hear.
+    private func noteFound(_ item: ItemID, _ status: FileStatus) {
+        let look = TrackedFile.FileSnapshot(status)
+        // Who hears of it already may not have heard all yet.
+        if engine.isPresented(item) {
+            documents.noteFound(item, as: look)
+        } else {
+            documents.noteReported(item, as: look)
+        }
+    }
+
+    /// A node may have been moved around the mount, or be known by another of its names.
+    func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
+        let isAnotherLink =
+            status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isTracked }
+        if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
+        do throws(Errno) {
+            // It stays at hand: where files cannot be opened by handles, the document is found by it after a move around the mount.
+            _ = try node.descriptor()
+        } catch {
+            sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory)
+            node.setName(name, in: directory)
+        }
+    }
+
+    /// Follows a document that does not exist yet, or is missing in the middle of a save.
+    private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
+        let pendingSave = saves.state.withLock {
+            $0.pendingSaves.pendingSave(of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
+        }
+        let former = pendingSave.flatMap { nodes[NodeID($0.oldNode.rawValue)] }
+        let file = documents.track(
+            pendingSave?.document ?? makeItem(), at: .names([name], in: directory, former: former))
+        do throws(LookupFailure) {
+            // Whoever made it before it was followed has not told.
+            if try status(of: name, in: directory) == nil { return file }
+        } catch {
+            file.release()
+            throw error
+        }
+        file.release()
+        return nil
+    }
+
+    /// What a name stands for; nil if for nothing.
+    private func status(of name: NameBytes, in directory: Node) throws(LookupFailure) -> FileStatus? {
+        do throws(Errno) {
+            return try directory.status(of: name)
+        } catch {
+            switch error.rawValue {
+            case ENOENT: return nil
+            case ENOTDIR: throw .notFound
+            default: throw .system(error.rawValue)
+            }
+        }
+    }
+}
+
+extension NameBytes {
+    /// Whether it is a name that a directory may hold and that stands for nothing else.
+    fileprivate var isOrdinary: Bool {
+        !bytes.contains(0) && bytes != [UInt8(ascii: ".")] && bytes != Array("..".utf8)
+    }
+}
+
+extension Node {
+    func status(of name: NameBytes) throws(Errno) -> FileStatus {
+        let directory = try descriptor()
+        return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
+    }
+
+    /// The same for those who must not wait for a file system that somebody may have mounted there since. A source that is itself
+    /// far away is asked all the same.
+    func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
+        guard isMachineLocal else { return try status(of: name) }
+        let directory = try descriptor()
+        return try name.withName { (name) throws(Errno) in try directory.descriptor.cachedStatus(of: name) }
+    }
+}

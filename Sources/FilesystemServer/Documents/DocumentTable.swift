@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+package import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The documents that somebody follows.
+///
+/// Invariants:
+/// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
+/// - I2. Who awaits a name is in `awaited` under it.
+/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel
+///   forgetting them changes nothing.
+///
+/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of
+/// nodes and of their table. No system call is made under it, and the engine is not called under it.
+package final class DocumentTable: Sendable {
+    /// A name in a directory that waits for a file.
+    package struct EntryName: Hashable, Sendable {
+        let directory: NodeID
+        let name: [UInt8]
+
+        package init(_ name: [UInt8], in directory: NodeID) {
+            self.directory = directory
+            self.name = name
+        }
+
+        init(_ name: NameBytes, in directory: Node) { self.init(name.bytes, in: directory.id) }
+    }
+
+    fileprivate struct State {
+        var files: [ItemID: TrackedFile] = [:]
+        var awaited: [EntryName: [TrackedFile]] = [:]
+    }
+
+    private let nodes: NodeTable
+    let places: PlaceRegistry
+    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+    private let awaitedCount = Atomic<Int>(0)
+
+    init(nodes: NodeTable, places: PlaceRegistry) {
+        self.nodes = nodes
+        self.places = places
+    }
+
+    /// Whether nobody follows anything, which is what the fast paths ask.
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+    /// Whether no document waits for a file under its name.
+    var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
+
+    /// Follows a document from now on, for one more finder.
+    func track(_ item: ItemID, at place: TrackedFile.Location) -> TrackedFile {
+        change { state, _ in
+            let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
+            if let known {
+                known.state.withLock { $0.finders += 1 }
+                return known
+            }
+            let file = TrackedFile(item, at: place, in: self)
+            state.files[item] = file
+            settleDown(file, in: &state)
+            return file
+        }
+    }
+
+    /// One more follows a document that is followed already.
+    func follow(_ item: ItemID) -> TrackedFile? {
+        state.withLock { state in
+            guard let file = state.files[item] else { return nil }
+            file.state.withLock { $0.finders += 1 }
+            return file
+        }
+    }
+
+    func release(_ file: TrackedFile) {
+        let successor: TrackedFile? = change { state, released in
+            let (isLast, item, successor): (Bool, ItemID, TrackedFile?) = file.state.withLock {
+                $0.finders -= 1
+                return ($0.finders == 0, $0.item, $0.successor)
+            }
+            guard isLast else { return nil }
+            if let successor { return successor }
+            state.files[item] = nil
+            state.files.shrinkIfSparse()
+            released += leave(file, in: &state)
+            return nil
+        }
+        // An alias counts as one who found the document it belongs to.
+        if let successor { release(successor) }
+    }
+
+    func isTracked(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.files[item] != nil } }
+
+    /// The document that waits for a file of this name.
+    func awaiting(_ name: NameBytes, in directory: Node) -> ItemID? {
+        guard !awaitsNothing else { return nil }
+        return state.withLock { $0.waiter(for: EntryName(name, in: directory)) }?.item
+    }
+
+    /// Where a document is that is followed.
+    func place(of item: ItemID) -> TrackedFile.Location? {
+        guard !isEmpty else { return nil }
+        return state.withLock { $0.files[item] }?.state.withLock { $0.place }
+    }
+
+    /// What a document looked like when those who follow it heard of it last.
+    func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
+        guard !isEmpty else { return nil }
+        return state.withLock { $0.files[item]?.state.withLock { $0.snapshot } }
+    }
+
+    /// Those who follow a document hear of all that has happened to it until it looked like this.
+    func noteReported(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
+        updateSnapshot(of: item) { $0 = snapshot }
+    }
+
+    /// One more follows a document: others may have something to hear yet of what has happened to it.
+    func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
+        updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
+    }
+
+    /// A document was given another name, or one more, or has lost one: the last of its times has changed, and nothing else
+    /// is known of it.
+    func noteRenamed(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
+        updateSnapshot(of: item) { known in
+            guard let former = known, former.file == snapshot.file,
+                former.stamp.hasSameContents(as: snapshot.stamp)
+            else { return }
+            known = snapshot
+        }
+    }
+
+    private func updateSnapshot(of item: ItemID, _ body: (inout TrackedFile.FileSnapshot?) -> Void) {
+        guard !isEmpty else { return }
+        state.withLock { state in
+            guard let file = state.files[item] else { return }
+            file.state.withLock { body(&$0.snapshot) }
+        }
+    }
+
+    /// Where the documents are that are followed.
+    var allPlaces: [TrackedFile.Location] {
+        guard !isEmpty else { return [] }
+        return state.withLock { Array($0.files.values) }.map { $0.state.withLock { $0.place } }
+    }
+
+    /// A document has lost its file, and waits for another one under its name.
+    func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
+        guard !isEmpty else { return }
+        change { state, released in
+            guard let file = state.files[item] else { return }
+            released += move(file, to: .names([name], in: directory, former: former), in: &state)
+        }
+    }
+
+    /// A document that waits for a file of its own name is at a node from now on, whatever takes the name later. Returns the
+    /// name that was awaited; nil if it was not.
+    func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
+        change { state, released in
+            guard let file = state.files[item],
+                case .names(let names, let directory, _) = file.state.withLock({ $0.place }),
+                let name = names.last, names.count == 1
+            else { return nil }
+            released += move(file, to: .node(node), in: &state)
+            return (name, directory)
+        }
+    }
+
+    /// A file is given a name under which a document waits: the document is at its node from now on. Returns which document; of two
+    /// files that come at once only one is it.
+    func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
+        guard !awaitsNothing else { return nil }
+        return change { state, released in
+            guard let file = state.waiter(for: EntryName(name, in: directory)) else { return nil }
+            released += move(file, to: .node(node), in: &state)
+            return file.state.withLock { $0.item }
+        }
+    }
+
+    /// A document that waits for a file is at a node from now on. Returns false if it waits no longer.
+    func resolveAwaited(_ item: ItemID, at node: Node) -> Bool {
+        change { state, released in
+            guard let file = state.files[item], file.state.withLock({ $0.place }).awaited != nil else {
+                return false
+            }
+            released += move(file, to: .node(node), in: &state)
+            return true
+        }
+    }
+
+    /// Nobody looks for the former file of a document any more that waits for its name.
+    func forgetFormer(of item: ItemID) {
+        change { state, released in
+            guard let file = state.files[item],
+                case .names(let names, let directory, .some) = file.state.withLock({ $0.place })
+            else { return }
+            released += move(file, to: .names(names, in: directory, former: nil), in: &state)
+        }
+    }
+
+    /// A directory is gone: what was awaited in it waits for another one under its name first.
+    func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
+        guard !awaitsNothing else { return }
+        change { state, released in
+            for file in state.awaited.values.joined() {
+                guard case .names(let names, let place, let former) = file.state.withLock({ $0.place }),
+                    place === directory
+                else { continue }
+                released += move(file, to: .names([name] + names, in: parent, former: former), in: &state)
+            }
+        }
+    }
+
+    /// A directory was found or made under a name: what waited for it waits in it now. Returns for which
+    /// names.
+    func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
+        guard !awaitsNothing else { return [] }
+        return change { state, released in
+            var next: Set<NameBytes> = []
+            for file in state.awaited[EntryName(name, in: parent)] ?? [] {
+                guard case .names(let names, _, let former) = file.state.withLock({ $0.place }),
+                    names.count > 1
+                else { continue }
+                let rest = Array(names.dropFirst())
+                released += move(file, to: .names(rest, in: directory, former: former), in: &state)
+                next.insert(rest[0])
+            }
+            return next
+        }
+    }
+
+    /// A node is the document from now on, and what was `incoming` belongs to it.
+    func merge(_ item: ItemID, at node: Node, with incoming: ItemID) {
+        guard !isEmpty else { return }
+        change { state, released in
+            let other = item == incoming ? nil : state.files.removeValue(forKey: incoming)
+            if let file = state.files[item] {
+                released += move(file, to: .node(node), in: &state)
+                guard let other else { return }
+                released += leave(other, in: &state)
+                other.state.withLock { $0.successor = file }
+                file.state.withLock { $0.finders += 1 }
+                // Both may have been at this node.
+                node.state.withLock { $0.isTracked = true }
+            } else if let other {
+                other.state.withLock { $0.item = item }
+                state.files[item] = other
+                released += move(other, to: .node(node), in: &state)
+            }
+        }
+    }
+
+    /// A node has another name: holds the new way to whatever is followed at it or below it.
+    func noteMoved(_ node: Node) {
+        guard !isEmpty else { return }
+        change { state, released in
+            let files: [TrackedFile]
+            if node.kind == S_IFDIR {
+                files = state.files.values.filter { $0.state.withLock { $0.place }.anchor.isBelow(node) }
+            } else {
+                files = state.files[node.item].map { [$0] } ?? []
+            }
+            for file in files {
+                released += file.state.withLock { $0.letGo() }
+                hold(file)
+            }
+        }
+    }
+
+    /// Changes the table, and releases what it let go of after the lock.
+    private func change<Result>(_ body: (inout State, inout [Node]) -> Result) -> Result {
+        var released: [Node] = []
+        let result = state.withLock { state in
+            let result = body(&state, &released)
+            count.store(state.files.count, ordering: .sequentiallyConsistent)
+            awaitedCount.store(state.awaited.count, ordering: .sequentiallyConsistent)
+            return result
+        }
+        for node in released { nodes.forget(node.id, lookups: 1) }
+        return result
+    }
+
+    private func move(_ file: TrackedFile, to place: TrackedFile.Location, in state: inout State) -> [Node] {
+        let released = leave(file, in: &state)
+        file.state.withLock { $0.place = place }
+        settleDown(file, in: &state)
+        return released
+    }
+
+    /// Takes a file from its place; gives the nodes that need not be held any more.
+    private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
+        let place = file.state.withLock { $0.place }
+        if let name = place.awaited {
+            state.awaited[name]?.removeAll { $0 === file }
+            if state.awaited[name]?.isEmpty == true { state.awaited[name] = nil }
+        }
+        if case .node(let node) = place { node.state.withLock { $0.isTracked = false } }
+        return file.state.withLock { $0.letGo() }
+    }
+
+    private func settleDown(_ file: TrackedFile, in state: inout State) {
+        let place = file.state.withLock { $0.place }
+        if let name = place.awaited { state.awaited[name, default: []].append(file) }
+        if case .node(let node) = place { node.state.withLock { $0.isTracked = true } }
+        hold(file)
+    }
+
+    /// Holds the way from a file's place to the root.
+    private func hold(_ file: TrackedFile) {
+        let place = file.state.withLock { $0.place }
+        var retainedNodes: [Node] = []
+        if let former = place.former, nodes.retain(former) { retainedNodes.append(former) }
+        var next: Node? = place.anchor
+        while let node = next, !node.isRoot {
+            if nodes.retain(node) { retainedNodes.append(node) }
+            next = node.parent
+        }
+        file.state.withLock { $0.retainedNodes = retainedNodes }
+    }
+}
+
+extension DocumentTable.State {
+    /// The document whose last name this is, if nobody has it.
+    fileprivate func waiter(for name: DocumentTable.EntryName) -> TrackedFile? {
+        awaited[name]?.first { $0.state.withLock { $0.place }.isAtLast }
+    }
+}
+
+extension TrackedFile.State {
+    fileprivate mutating func letGo() -> [Node] {
+        defer { retainedNodes = [] }
+        return retainedNodes
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Names that are missing in the middle of a save: others who look them up wait until they are filled.
+extension CoordinatedFilesystem {
+    /// How often somebody looks whether the actors of open windows still live.
+    private static let watchInterval = TimeSpan.milliseconds(50)
+
+    /// Answers a look at a name that is not there: at once, or when the window of its save closes.
+    func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
+        let thread = reply.caller.thread
+        guard thread > 0 else { return reply.fail(.noEntry) }
+        let saver = processes.saver(ofThread: thread)
+        let number = NodeNumber(directory.id.rawValue)
+        let pendingSave = saves.change { state in
+            if let saver { state.noteActivity(by: saver, at: Engine.now) }
+            return state.pendingSaves.pendingSave(of: name.bytes, in: number, for: saver)
+        }
+        guard let pendingSave, pendingSave.audience == .users, isSavePending(pendingSave),
+            !ProcessInspection.isKernelThread(thread), canRetry(thread)
+        else { return reply.fail(.noEntry) }
+        let isUnlinked = nodes[NodeID(pendingSave.oldNode.rawValue)]?.hasName != true
+        let serial = beginRetry(
+            .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
+        recordRetry(by: NameSubject(name, in: directory, thread: thread))
+        connection.invalidateAttributes(of: directory.id)
+        // The window may have closed since it was looked at; then nobody else will answer the question.
+        let isStillOpen =
+            saves.state.withLock { $0.pendingSaves.isOpen(pendingSave) } && isSavePending(pendingSave)
+        if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
+        reply.fail(.stale)
+    }
+
+    /// Whether a vacated name may still be filled: its actor lives, and has not left several names empty.
+    func isSavePending(_ pendingSave: PendingSave) -> Bool {
+        // A presenter that was asked to save may have one program after another do it.
+        let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
+        return isAlive && !saves.areManyDepartures(by: pendingSave)
+    }
+
+    /// Whether the kernel looks a second time if it is told that a name is stale (D126). Not for what makes something other than a
+    /// file: that is an error to its program, and what it makes fills the name.
+    private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
+
+    /// A name was vacated by a save; called after the step and before its answer. Where the document went is known of one that was
+    /// put aside (`isGone` is false); the other links of one that was removed are not it (D20).
+    func openPendingSave(
+        _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
+        evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
+    ) {
+        let document = node.item
+        // First the claim that keeps the document's waiters waiting, then the holders that have the old
+        // file open go their way; the other order would let the waiters through in between.
+        let claim = engine.makeClaimID()
+        let pendingSave = PendingSave(
+            directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
+            oldNode: NodeNumber(node.id.rawValue), saver: saver, evidence: evidence,
+            audience: audience, thread: thread, opened: Engine.now, claim: claim)
+        let subject = PendingSaveClaimant(
+            NameSubject(name, in: directory, thread: thread),
+            party: processes.currentParty(ofThread: thread))
+        _ = engine.claim(
+            ClaimRequest(
+                claim, .pendingSave,
+                ClaimRequest.Part(document, .write(.updating), at: places.place(in: directory))), by: subject)
+        engine.identify(claim, as: subject.identify())
+        documents.vacate(document, awaiting: name, in: directory, former: isGone ? nil : node)
+        let orphan = makeItem()
+        engine.vacate(document, orphan: orphan)
+        nodes.renumber(node, as: orphan)
+        let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
+            // A window of the same name would mean that its filling was missed.
+            let forgotten = state.pendingSaves.resolveFill(
+                pendingSave.name, in: pendingSave.directory, by: nil)
+            return (state.pendingSaves.open(pendingSave), forgotten)
+        }
+        if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
+        guard isOpen else {
+            abandonName(of: pendingSave, by: subject)
+            return engine.end(claim)
+        }
+        engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
+        watchPendingSaves()
+    }
+
+    /// A presented document was moved, and went with its file. Until the program fills the name, or has not done so for a moment, others
+    /// wait for it.
+    func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
+        let place = NodeNumber(change.directory.id.rawValue)
+        let pendingSave = PendingSave(
+            directory: place, name: change.name.bytes, document: node.item,
+            oldNode: NodeNumber(node.id.rawValue), saver: saver, evidence: .move,
+            thread: change.caller.thread, opened: Engine.now, claim: engine.makeClaimID())
+        let contents = stamp(of: node)
+        let forgotten: FillOutcome? = saves.change { state in
+            state.moved.add(
+                MovedDocuments.Entry(
+                    pendingSave.name, in: place, of: pendingSave.oldNode, by: saver, at: pendingSave.opened,
+                    contents: contents))
+            let forgotten = state.pendingSaves.resolveFill(pendingSave.name, in: place, by: nil)
+            // If there are too many, nobody waits for the name; it can be filled all the same.
+            _ = state.pendingSaves.open(pendingSave)
+            return forgotten
+        }
+        if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
+        watchPendingSaves()
+    }
+
+    /// A program is about to use a file. If that is a presented document which was moved a moment ago, it has moved for that program, and
+    /// stays where it is. It stays, too, if the program that moved it changes it or takes it away: no backup is changed. What its
+    /// presenters do to it says nothing: they were told that it has moved.
+    func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
+        guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
+            thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
+        else { return }
+        let saver = isChange || thread <= 0 ? nil : processes.saver(ofThread: thread)
+        leaveMoved(node, for: saver)
+    }
+
+    /// The same of what was written through a handle that is closed.
+    func noteUse(by handle: Handle) {
+        guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node), mayHaveWritten(handle),
+            !engine.isPresented(handle.node.item, by: handle.identify())
+        else { return }
+        leaveMoved(handle.node, for: nil)
+    }
+
+    private func stamp(of node: Node) -> Stamp? {
+        do throws(Errno) { return Stamp(try node.descriptor().descriptor.status()) } catch { return nil }
+    }
+
+    /// What presenters have written to a file since they were told that the document is there stays there: it is kept as a version, since
+    /// they show the document under its former name again. A moment later, because a copy takes time.
+    func preserveBackupWrites(
+        to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
+    ) {
+        if let contents = stamp(of: backup), let former = entry.contents, contents.hasSameContents(as: former)
+        {
+            return
+        }
+        work(on: backup, for: .preserving) { [preserver] in
+            preserver.preserveSetAside(backup, because: .presenter, by: subject)
+        }
+    }
+
+    private func isMovedDocument(_ node: Node) -> Bool {
+        let number = NodeNumber(node.id.rawValue)
+        return node.kind == S_IFREG && saves.state.withLock { $0.moved.contains(number) }
+    }
+
+    private func leaveMoved(_ node: Node, for saver: SavingProcess?) {
+        let number = NodeNumber(node.id.rawValue)
+        let pendingSave = saves.change { state in
+            state.moved.resolveMove(number, for: saver) ? state.pendingSaves.resolveMove(number) : nil
+        }
+        if let pendingSave { closePendingSave(pendingSave, because: .windowClosed) }
+    }
+
+    /// A window closed: the document's claim ends and whoever looked the name up looks again.
+    func closePendingSave(_ pendingSave: PendingSave, because step: JournalEntry.Step) {
+        if pendingSave.evidence != .move {
+            let claimant = engine.claimant(of: pendingSave.claim)
+            engine.journal.note(step, at: Engine.now, claim: pendingSave.claim, by: claimant)
+            if step == .windowClosed { abandonName(of: pendingSave, by: claimant) }
+            engine.end(pendingSave.claim)
+        }
+        let directory = NodeID(pendingSave.directory.rawValue)
+        saves.state.withLock { _ = $0.listed.removeValue(forKey: pendingSave.claim) }
+        for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
+            completeLookupWait(serial, by: thread, in: directory)
+        }
+        resumeListings(directory)
+    }
+
+    /// A thread has taken a document away. When it leaves several names of a directory empty, nobody waits for them any longer.
+    func noteDeparture(of change: NameChange) {
+        guard change.caller.thread > 0 else { return }
+        let (thread, directory) = (change.caller.thread, change.directory.id)
+        let number = NodeNumber(directory.rawValue)
+        let now = Engine.now
+        saves.recentRemovals.withLock { $0.noteRemoved(change.name.bytes, from: number, by: thread, at: now) }
+        // What the names are of is looked at only where a program may wait.
+        guard !saves.hasNoPendingSaves,
+            saves.recentRemovals.withLock({ $0.areMany(by: thread, from: number, at: now) })
+        else { return }
+        let given = saves.state.withLock { state in
+            state.pendingSaves.pendingSaves(in: number, for: nil).filter { $0.thread == thread }
+        }
+        for pendingSave in given {
+            for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
+                completeLookupWait(serial, by: thread, in: directory)
+            }
+        }
+        resumeListings(directory)
+    }
+
+    /// A thread has put something under a name.
+    func noteArrival(of name: NameBytes, in directory: Node, by thread: Int32) {
+        saves.recentRemovals.withLock {
+            $0.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
+        }
+    }
+
+    /// Closes a window without looking at what may be far away on the thread that everybody's deadlines need.
+    private func closeAside(_ pendingSave: PendingSave) {
+        let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
+        guard let distant = files.first(where: \.isDistant) else {
+            return closePendingSave(pendingSave, because: .windowClosed)
+        }
+        work(on: distant) { [self] in closePendingSave(pendingSave, because: .windowClosed) }
+    }
+
+    func completeLookupWait(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
+        answerGetattr(of: serial, by: thread, about: directory)
+        expire(serial, of: thread) {}
+    }
+
+    /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
+    func noteSaveActivity(by thread: Int32) {
+        guard !saves.hasNoPendingSaves, thread > 0, let saver = processes.saver(ofThread: thread) else {
+            return
+        }
+        saves.change { $0.noteActivity(by: saver, at: Engine.now) }
+    }
+
+    /// Starts looking after the open windows, unless somebody does already.
+    private func watchPendingSaves() {
+        let isFirst = saves.state.withLock { state in
+            defer { state.isWatched = true }
+            return !state.isWatched
+        }
+        if isFirst { scheduleWatch() }
+    }
+
+    private func scheduleWatch() {
+        engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
+            let savers = saves.state.withLock { $0.pendingSaves.savers + $0.moved.savers }
+            let gone = savers.filter { !processes.isAlive($0.process) }
+            let (closed, isDone): ([PendingSave], Bool) = saves.change { state in
+                let closed =
+                    state.pendingSaves.takeExpired(at: Engine.now)
+                    + gone.flatMap { state.pendingSaves.takeExited($0.process) }
+                state.moved.expire(at: Engine.now, gone: gone.map(\.process))
+                state.isWatched = !state.pendingSaves.isEmpty || !state.moved.isEmpty
+                return (closed, !state.isWatched)
+            }
+            for pendingSave in closed { closeAside(pendingSave) }
+            if !isDone { scheduleWatch() }
+        }
+    }
+}
+
+/// A name in a directory, for the journal.
+final class NameSubject: JournalSubject {
+    private let name: NameBytes
+    private let directory: Node
+    private let thread: Int32
+    private let acted = Engine.now
+
+    init(_ name: NameBytes, in directory: Node, thread: Int32) {
+        self.name = name
+        self.directory = directory
+        self.thread = thread
+    }
+
+    var attribution: Attribution {
+        Attribution(thread: thread, at: acted) { [name, directory] in directory.path(of: name) }
+    }
+}
+
+/// Stands behind the claim that holds a vacated document, and behind changes of names.
+final class PendingSaveClaimant: Claimant {
+    private let subject: NameSubject
+    private let party: Party
+
+    init(_ subject: NameSubject, party: Party) {
+        self.subject = subject
+        self.party = party
+    }
+
+    var attribution: Attribution { subject.attribution }
+    var intents: [Intent] { [Intent(.write(.updating), to: attribution.path)] }
+    func identify() -> Party { party }
+    /// Never asked: only handles are looked at.
+    func observe() -> Observation { .emptied }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Where items are, in the words of the engine.
+///
+/// A directory is *placed*, which tells the engine of it, before the first time something in it is named, and then
+/// for as long as its node lives: whoever claims a file now may be in the way of somebody who wants to move the
+/// directory later. Nothing but the first claim in a directory pays for it.
+final class PlaceRegistry: Sendable {
+    private let engine: Engine
+    private let forgottenDirectories: ForgottenDirectories
+    private let names = LinkNameCache()
+    private let renamed = UnreportedRenames()
+
+    init(engine: Engine, forgottenDirectories: ForgottenDirectories) {
+        self.engine = engine
+        self.forgottenDirectories = forgottenDirectories
+    }
+
+    /// Where a file or a directory is known to be.
+    func place(of node: Node) -> Place {
+        if node.kind == S_IFDIR { _ = ensure(node) }
+        return node.parent.map { place(in: $0) } ?? Place()
+    }
+
+    func place(in directory: Node) -> Place { Place(in: ensure(directory)) }
+
+    /// A name that something is told of; it is remembered for those who are told later.
+    func place(_ name: NameBytes, in directory: Node) -> Place {
+        Place(in: ensure(directory), link: names.note(name, in: directory))
+    }
+
+    /// The path of a name that something was told of.
+    func path(of link: LinkID) -> [UInt8]? {
+        names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
+    }
+
+    /// A file or a directory is about to get another name, which presenters are told of later.
+    func beginRename(of node: Node, from name: NodeName) { renamed.begin(node, name) }
+    /// They are told now. Under the engine's lock, too.
+    func endRename(of node: Node) { renamed.end(node) }
+
+    /// The names of a file, as presenters know them.
+    func toldNames(of node: Node) -> [NodeName] {
+        guard let former = renamed.name(of: node) else { return node.names }
+        return [former] + node.otherNames
+    }
+
+    /// Whether presenters know a file by a name. Under the engine's lock, too.
+    func isTold(_ name: NodeName, of node: Node) -> Bool {
+        guard let former = renamed.name(of: node) else { return node.has(name.name, in: name.directory) }
+        return former.directory === name.directory && former.name == name.name
+            || node.otherNames.contains { $0.directory === name.directory && $0.name == name.name }
+    }
+
+    /// The number by which the engine knows a directory.
+    private func ensure(_ directory: Node) -> ItemID {
+        let (registeredItem, item) = directory.state.withLock { ($0.registeredItem, $0.item) }
+        if registeredItem == item { return item }
+        forgottenDirectories.forgetEach { engine.forget($0) }
+        // From above, and without recursion: how deep a tree is is its owner's choice.
+        for above in unplaced(above: directory).reversed() {
+            enter(above, as: above.state.withLock { $0.item })
+        }
+        enter(directory, as: item)
+        return item
+    }
+
+    /// The directories above one of which the engine does not know, the nearest first.
+    private func unplaced(above directory: Node) -> [Node] {
+        var found: [Node] = []
+        while let parent = (found.last ?? directory).parent {
+            if parent.state.withLock({ $0.registeredItem == $0.item }) { break }
+            found.append(parent)
+        }
+        return found
+    }
+
+    private func enter(_ directory: Node, as item: ItemID) {
+        while true {
+            let (parent, changes) = directory.state.withLock { ($0.parent, $0.packageChanges) }
+            let above = parent.map { parent in parent.state.withLock { $0.item } }
+            forgottenDirectories.noteKnown(item)
+            engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
+            // A rename that came between found nothing to correct, nor did whoever made it a package.
+            let isTrue = directory.state.withLock { state in
+                state.registeredItem = item
+                return state.parent === parent && state.packageChanges == changes
+            }
+            if isTrue { return }
+        }
+    }
+
+    /// A directory may have become a package, or be one no longer.
+    func reconsider(_ directory: Node) {
+        guard directory.kind == S_IFDIR else { return }
+        let registeredItem = directory.state.withLock { state in
+            state.packageChanges &+= 1
+            return state.registeredItem
+        }
+        if let registeredItem { enter(directory, as: registeredItem) }
+    }
+}
+
+/// Numbers of directories that the engine knows, and which of them have no node any more.
+///
+/// A node may end on any thread and under any lock, where the engine must not be called. Until the engine has forgotten
+/// it the number is nobody else's, not even the same directory's when it is found again.
+final class ForgottenDirectories: Sendable {
+    private struct State {
+        var known: Set<ItemID> = []
+        var forgottenDirectories: [ItemID] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// The engine is told of a directory.
+    func noteKnown(_ item: ItemID) { _ = state.withLock { $0.known.insert(item) } }
+    func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
+    func add(_ item: ItemID) { state.withLock { $0.forgottenDirectories.append(item) } }
+
+    /// Hands over each that departed, without a lock.
+    func forgetEach(_ forget: (ItemID) -> Void) {
+        let items = state.withLock { state in
+            defer { state.forgottenDirectories = [] }
+            return state.forgottenDirectories
+        }
+        guard !items.isEmpty else { return }
+        for item in items { forget(item) }
+        state.withLock { $0.known.subtract(items) }
+    }
+}
+
+/// Files and directories that are being renamed, with the names by which presenters know them still.
+///
+/// What happened in a directory is told with its path, and so before its rename is told with the former one. A change of a file is
+/// told of the former name, too: it would say that the new one is there, and the rename has yet to say that.
+private final class UnreportedRenames: Sendable {
+    private let former = Mutex<[NodeID: NodeName]>([:])
+    private let count = Atomic<Int>(0)
+
+    func begin(_ node: Node, _ name: NodeName) {
+        former.withLock { former in
+            if former[node.id] == nil { former[node.id] = name }
+            count.store(former.count, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    func end(_ node: Node) {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return }
+        let ended: NodeName? = former.withLock { former in
+            defer { count.store(former.count, ordering: .sequentiallyConsistent) }
+            return former.removeValue(forKey: node.id)
+        }
+        withExtendedLifetime(ended) {}
+    }
+
+    func name(of node: Node) -> NodeName? {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+        return former.withLock { $0[node.id] }
+    }
+
+    func path(of name: NameBytes, in directory: Node) -> [UInt8] {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return directory.path(of: name) }
+        let former = self.former.withLock { $0 }
+        var names = [name]
+        var next = directory
+        while !next.isRoot {
+            let (name, parent) = next.state.withLock { ($0.name, $0.parent) }
+            let known = former[next.id]
+            guard let above = known?.directory ?? parent else { break }
+            names.append(known?.name ?? name)
+            next = above
+        }
+        return Array(names.reversed().map(\.bytes).joined(separator: [UInt8(ascii: "/")]))
+    }
+}
+
+/// What the names were that something was told of, as long as somebody may be told of it.
+///
+/// Those who show a directory are told at the end of a turn, when a file may have another name, or none. A name's
+/// number follows from the name, so forgetting it costs nothing but the path in a message.
+private final class LinkNameCache: Sendable {
+    private struct State {
+        var recent: [LinkID: NodeName] = [:]
+        var older: [LinkID: NodeName] = [:]
+    }
+
+    /// How many are remembered at least: a turn tells of 256 items at most before it tells.
+    private static let capacity = 8192
+    private let state = Mutex(State())
+
+    func note(_ name: NameBytes, in directory: Node) -> LinkID {
+        let link = Self.number(of: name, in: directory)
+        // What is forgotten may be a directory's last reference.
+        let forgotten: [LinkID: NodeName] = state.withLock { state in
+            guard state.recent.updateValue(NodeName(name: name, directory: directory), forKey: link) == nil,
+                state.recent.count >= Self.capacity
+            else { return [:] }
+            let forgotten = state.older
+            (state.older, state.recent) = (state.recent, [:])
+            return forgotten
+        }
+        withExtendedLifetime(forgotten) {}
+        return link
+    }
+
+    func entry(of link: LinkID) -> NodeName? { state.withLock { $0.recent[link] ?? $0.older[link] } }
+
+    /// FNV-1a over the directory's number and the name.
+    private static func number(of name: NameBytes, in directory: Node) -> LinkID {
+        let start = (0xCBF2_9CE4_8422_2325 ^ directory.id.rawValue) &* 0x100_0000_01B3
+        let hash = name.bytes.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        // The highest number means none.
+        return LinkID(hash == .max ? 0 : hash)
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The nodes the kernel knows, by the number it uses and by the file they stand for.
+///
+/// Invariants, per shard:
+/// - I1. The node of file f is `nodes[strays[f]]` if there is such a stray; else the one with the number that follows from f
+///   (``NodeIDEncoding``), unless that is another file's or `retired`. A file has at most one such node.
+/// - I2. `lookups > 0`: a node leaves with its last lookup.
+/// - I3. No two nodes are one item.
+///
+/// **Lock rule.** A shard's mutex covers its two dictionaries; no system call is made under it. A node
+/// that leaves is destroyed by the caller, after the lock.
+final class NodeTable: Sendable {
+    private struct Entry {
+        let node: Node
+        var lookups: UInt64
+    }
+
+    private struct Shard {
+        var nodes: [NodeID: Entry] = [:]
+        /// Files whose own number was taken.
+        var strays: [FileKey: NodeID] = [:]
+        /// Nodes of files that have lost their last name: whoever has their inode number now is another one.
+        var retired: Set<NodeID> = []
+        /// Directories above nodes that the kernel asked for by number: it does not know them itself. They stay, by a
+        /// lookup each, as long as it knows the node.
+        var retainedDirectories: [NodeID: [NodeID]] = [:]
+
+        func node(of key: FileKey, numbered own: NodeID) -> Node? {
+            if !strays.isEmpty, let id = strays[key] { return nodes[id]?.node }
+            guard let node = nodes[own]?.node, node.key == key, retired.isEmpty || !retired.contains(own)
+            else {
+                return nil
+            }
+            return node
+        }
+
+        func anotherNumber(for key: FileKey, elsewhere: UInt64?) -> NodeID {
+            NodeID(
+                NodeIDEncoding.number(inode: key.inode, born: key.born, elsewhere: elsewhere) {
+                    nodes[NodeID($0)] != nil
+                })
+        }
+
+        /// The node is no longer found by its file.
+        mutating func lose(_ node: Node) {
+            if !strays.isEmpty, strays[node.key] == node.id { strays[node.key] = nil }
+            if !retired.isEmpty { retired.remove(node.id) }
+        }
+    }
+
+    /// A node's number ends in that of its shard, as the inode number does.
+    private static let shardBits: UInt64 = 4
+    private let spareItems = Atomic<UInt64>(0)
+    private let shards: InlineArray<16, Mutex<Shard>>
+    private let context: Node.Context
+    /// Hears of directories; nil if the source is not watched.
+    private let sourceWatcher: SourceWatcher?
+    /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
+    private let renumbered = Mutex<[ItemID: NodeID]>([:])
+    let root: Node
+
+    init(
+        root: Node, context: Node.Context, sourceWatcher: SourceWatcher?
+    ) {
+        self.root = root
+        self.sourceWatcher = sourceWatcher
+        self.context = context
+        shards = InlineArray { _ in Mutex(Shard()) }
+        shards[Self.shard(of: .root)].withLock { shard in
+            shard.nodes[.root] = Entry(node: root, lookups: .max)
+        }
+        shards[Self.shard(of: root.key)].withLock { $0.strays[root.key] = .root }
+        sourceWatcher?.startWatching(root)
+    }
+
+    subscript(id: NodeID) -> Node? {
+        if id == .root { return root }
+        return shards[Self.shard(of: id)].withLock { $0.nodes[id]?.node }
+    }
+
+    /// The node that is an item now.
+    subscript(item: ItemID) -> Node? {
+        let id = renumbered.withLock { $0[item] } ?? NodeID(item.rawValue)
+        guard let node = self[id], node.item == item else { return nil }
+        return node
+    }
+
+    /// A node is another item from now on.
+    func renumber(_ node: Node, as item: ItemID) {
+        renumbered.withLock { renumbered in
+            let former = node.state.withLock { state in
+                defer { state.item = item }
+                return state.item
+            }
+            if renumbered[former] == node.id { renumbered[former] = nil }
+            if item.rawValue != node.id.rawValue { renumbered[item] = node.id }
+        }
+    }
+
+    /// The node of a file, without counting a lookup.
+    subscript(key: FileKey) -> Node? {
+        if key == root.key { return root }
+        return shards[Self.shard(of: key)].withLock { $0.node(of: key, numbered: ownNumber(of: key)) }
+    }
+
+    /// What a file is called if nobody else is.
+    private func ownNumber(of key: FileKey) -> NodeID {
+        NodeID(
+            NodeIDEncoding.number(
+                inode: key.inode, born: key.born, elsewhere: context.submounts.realm(of: key)
+            ) { _ in false })
+    }
+
+    /// Counts one more lookup of a file that was found under a name, making its node if need be.
+    ///
+    /// Whoever found it without the kernel's lock of the directory may come behind a rename, and so does not
+    /// decide what a known node is called. Neither does another link of a file that keeps its name (``Node/retainsName``).
+    /// `above` are directories to keep as long as a new node is known.
+    func introduce(
+        _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
+        keeping above: [Node] = []
+    ) -> Node {
+        let retainedDirectories = above.filter { retain($0) }
+        let (node, isNew) = enter(status, as: name, in: parent, keeping: retainedDirectories.map(\.id))
+        if !isNew {
+            for directory in retainedDirectories { forget(directory.id, lookups: 1) }
+            let hasName = node.hasName
+            let isOnly = status.linkCount <= 1 || status.isDirectory
+            if !hasName || isLocked && (isOnly || !node.retainsName(insteadOf: name, in: parent)) {
+                if hasName, isOnly { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: parent) }
+                node.setName(name, in: parent, isOneOfSeveral: !isOnly)
+            }
+        } else if status.isDirectory {
+            sourceWatcher?.startWatching(node)
+        }
+        return node
+    }
+
+    /// Counts one more lookup of a file of which no name is known, but a handle. If it was lost instead, whoever writes to
+    /// it would be taken to write to what nobody finds again.
+    func introduce(nameless status: FileStatus, by fileHandle: PersistentFileHandle) -> Node {
+        let label = NameBytes(Array("(inode \(status.inode))".utf8))
+        let (node, _) = enter(status, as: label, in: nil, keeping: [])
+        node.noteFileHandle(fileHandle)
+        return node
+    }
+
+    /// The number that a file has, or would get if it is unknown.
+    func number(of status: FileStatus) -> NodeID {
+        let key = FileKey(status)
+        return shards[Self.shard(of: key)].withLock { $0.strays[key] } ?? ownNumber(of: key)
+    }
+
+    private func enter(
+        _ status: FileStatus, as name: NameBytes, in parent: Node?, keeping above: [NodeID]
+    ) -> (node: Node, isNew: Bool) {
+        let key = FileKey(status)
+        let own = ownNumber(of: key)
+        return shards[Self.shard(of: key)].withLock { shard in
+            if let known = shard.node(of: key, numbered: own) {
+                if !known.isRoot { shard.nodes[known.id]?.lookups += 1 }
+                return (known, false)
+            }
+            let id =
+                shard.nodes[own] == nil
+                ? own : shard.anotherNumber(for: key, elsewhere: context.submounts.realm(of: key))
+            let node = Node(id, status, parent: parent, name: name, context: context)
+            giveItem(to: node)
+            shard.nodes[id] = Entry(node: node, lookups: 1)
+            if id != own { shard.strays[key] = id }
+            if !above.isEmpty { shard.retainedDirectories[id] = above }
+            return (node, true)
+        }
+    }
+
+    /// Counts one more lookup of a node that is to stay; false if the kernel has forgotten it already.
+    func retain(_ node: Node) -> Bool {
+        if node.isRoot { return true }
+        return shards[Self.shard(of: node.id)].withLock { shard in
+            guard shard.nodes[node.id]?.node === node else { return false }
+            shard.nodes[node.id]?.lookups += 1
+            return true
+        }
+    }
+
+    func forget(_ id: NodeID, lookups: UInt64) {
+        guard id != .root else { return }
+        let (forgotten, directories): (Node?, [NodeID]) = shards[Self.shard(of: id)].withLock { shard in
+            guard let entry = shard.nodes[id] else { return (nil, []) }
+            guard entry.lookups <= lookups else {
+                shard.nodes[id]?.lookups -= lookups
+                return (nil, [])
+            }
+            shard.nodes[id] = nil
+            shard.lose(entry.node)
+            return (
+                entry.node,
+                shard.retainedDirectories.isEmpty
+                    ? [] : shard.retainedDirectories.removeValue(forKey: id) ?? []
+            )
+        }
+        guard let forgotten else { return }
+        for directory in directories { forget(directory, lookups: 1) }
+        let item = forgotten.item
+        if item.rawValue != id.rawValue {
+            renumbered.withLock { renumbered in
+                if renumbered[item] == id { renumbered[item] = nil }
+            }
+        }
+        if forgotten.kind == S_IFDIR { sourceWatcher?.stopWatching(forgotten) }
+        forgotten.releaseAfterForget()
+    }
+
+    /// All that the kernel knows.
+    var all: [Node] {
+        shards.indices.flatMap { index in shards[index].withLock { $0.nodes.values.map(\.node) } }
+    }
+
+    /// Gives back the room of nodes that are gone: a dictionary never shrinks by itself.
+    func shrink() {
+        for index in shards.indices {
+            let former: Shard? = shards[index].withLock { shard in
+                guard shard.nodes.capacity > 64, shard.nodes.count < shard.nodes.capacity / 4 else {
+                    return nil
+                }
+                let former = shard
+                shard = Shard()
+                shard.nodes.reserveCapacity(former.nodes.count)
+                shard.nodes.merge(former.nodes) { one, _ in one }
+                (shard.strays, shard.retired, shard.retainedDirectories) = (
+                    former.strays, former.retired, former.retainedDirectories
+                )
+                return former
+            }
+            withExtendedLifetime(former) {}
+        }
+    }
+
+    /// The file has lost its last name: if its inode number comes back, it is another file's.
+    func retire(_ node: Node) {
+        shards[Self.shard(of: node.key)].withLock { shard in
+            guard shard.nodes[node.id]?.node === node else { return }
+            shard.lose(node)
+            shard.retired.insert(node.id)
+        }
+    }
+
+    /// A node is the item of its own number, unless that belongs to somebody already: to the file that took this
+    /// one's place in a save, or to a directory that the engine has not forgotten since it was known last.
+    private func giveItem(to node: Node) {
+        let own = node.item
+        renumbered.withLock { renumbered in
+            guard
+                renumbered[own] != nil || (node.kind == S_IFDIR && context.forgottenDirectories.isKnown(own))
+            else {
+                return
+            }
+            let spare = ItemID(NodeIDEncoding.end + spareItems.add(1, ordering: .relaxed).oldValue)
+            node.state.withLock { $0.item = spare }
+            renumbered[spare] = node.id
+        }
+    }
+
+    private static func shard(of id: NodeID) -> Int { Int(id.rawValue & (1 << shardBits - 1)) }
+
+    private static func shard(of key: FileKey) -> Int { Int(key.inode & (1 << shardBits - 1)) }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Which directories are packages: one file to their user.
+enum PackageDetection {
+    /// Marks a directory as a package, whatever its value; its owner alone may set it.
+    static let attribute = "user.truce.package"
+
+    /// Extensions of documents that are directories, as the programs that write them call them.
+    private static let extensions: Set<[UInt8]> = Set(
+        [
+            // TextEdit, Markdown editors, Scrivener, Ulysses.
+            "rtfd", "textbundle", "scriv", "ulysses",
+            // Weak packages: each of their files has versions of its own, and all are locked as one.
+            "weakpkg",
+            // Pages, Numbers and Keynote; OmniGraffle and OmniOutliner.
+            "pages", "numbers", "key", "graffle", "oo3",
+            // GarageBand, Logic, Final Cut, Photos.
+            "band", "logicx", "fcpbundle", "photoslibrary",
+        ].map { Array($0.utf8) })
+
+    static func isPackage(_ directory: Node) -> Bool {
+        guard !directory.isRoot else { return false }
+        return hasExtension(directory.state.withLock { $0.name }) || isMarked(directory)
+    }
+
+    /// Whether a directory of this name is a package, marked or not.
+    static func hasExtension(_ name: NameBytes) -> Bool {
+        guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
+        let ending = name.bytes[(dot + 1)...].map { (65...90).contains($0) ? $0 + 32 : $0 }
+        return extensions.contains(ending)
+    }
+
+    private static func isMarked(_ directory: Node) -> Bool {
+        do throws(Errno) {
+            let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            _ = try directory.descriptor().descriptor.extendedAttribute(attribute, into: none)
+            return true
+        } catch {
+            // Most file systems say that there is none, and some that they have no attributes.
+            return false
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// Extended attributes are the file's below, but for those that are served.
+extension CoordinatedFilesystem {
+    /// Where the control sockets are; served for the root of the mount, never stored.
+    private static let socketAttribute = "user.truce.socket"
+    private static let ownerSocketAttribute = "user.truce.socket.owner"
+    private static let accessList = "system.posix_acl_access"
+
+    func extendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, capacity: Int, reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        if id == .root, Self.isServed(name) {
+            guard let path = socketPath(name, for: reply.caller) else { return reply.fail(.noAttribute) }
+            return answer(Array(path.utf8), capacity: capacity, reply: reply)
+        }
+        if strcmp(name, "security.capability") == 0, submounts.forbids(.nosuid, on: node.key.mount) {
+            return reply.fail(.noAttribute)
+        }
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            if capacity == 0 {
+                let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+                return reply.attributeSize(try descriptor.descriptor.extendedAttribute(name, into: none))
+            }
+            let value = try Self.filling(capacity) { (buffer) throws(Errno) in
+                try descriptor.descriptor.extendedAttribute(name, into: buffer)
+            }
+            reply.bytes(value.span.bytes)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private static func isServed(_ name: UnsafePointer<CChar>) -> Bool {
+        strcmp(name, socketAttribute) == 0 || strcmp(name, ownerSocketAttribute) == 0
+    }
+
+    /// The owner's socket is for those who can connect to it: a client that finds it goes there.
+    private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
+        guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return configuration.socketPath }
+        return caller.user == 0 || caller.user == geteuid() ? configuration.ownerSocketPath : nil
+    }
+
+    func extendedAttributeNames(of id: NodeID, capacity: Int, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            guard reply.caller.user == 0 else {
+                let names = Self.visible(try Self.allNames(of: descriptor))
+                return answer(names, capacity: capacity, reply: reply)
+            }
+            if capacity == 0 {
+                let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+                return reply.attributeSize(try descriptor.descriptor.extendedAttributeNames(into: none))
+            }
+            let names = try Self.filling(capacity) { (buffer) throws(Errno) in
+                try descriptor.descriptor.extendedAttributeNames(into: buffer)
+            }
+            reply.bytes(names.span.bytes)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// The longest list the kernel passes on.
+    private static let longestList = 65_536
+
+    private static func allNames(of descriptor: SharedDescriptor) throws(Errno) -> [UInt8] {
+        let none = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+        guard try descriptor.descriptor.extendedAttributeNames(into: none) > 0 else { return [] }
+        return try filling(longestList) { (buffer) throws(Errno) in
+            try descriptor.descriptor.extendedAttributeNames(into: buffer)
+        }
+    }
+
+    /// Names that are root's alone are listed to root alone; to the kernel below, everybody here is the daemon.
+    private static func visible(_ names: [UInt8]) -> [UInt8] {
+        let hidden = Array("trusted.".utf8)
+        return names.split(separator: 0).filter { !$0.starts(with: hidden) }.flatMap { $0 + [0] }
+    }
+
+    func setExtendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, to value: UnsafeRawBufferPointer, flags: Int32,
+        reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        guard id != .root || !Self.isServed(name) else { return reply.fail(.notPermitted) }
+        let caller = reply.caller
+        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, reply) else { return }
+        clearRetryMark(caller)
+        do throws(Errno) {
+            let isMark = strcmp(name, PackageDetection.attribute) == 0
+            if isMark { try checkOwnership(of: node, caller) }
+            if strcmp(name, Self.accessList) == 0 { try reopenDescriptors(of: node) }
+            noteOwn(node, .attributes)
+            try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
+            if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: caller) }
+            reconsiderBypass(of: node)
+            if isMark { places.reconsider(node) }
+            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        let caller = reply.caller
+        // Before it cuts a file or gives it away the kernel takes this one off, and comes back once for both.
+        let isOwnStep = strcmp(name, "security.capability") == 0
+        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply) else {
+            return
+        }
+        if !isOwnStep { clearRetryMark(caller) }
+        do throws(Errno) {
+            let isMark = strcmp(name, PackageDetection.attribute) == 0
+            if isMark { try checkOwnership(of: node, caller) }
+            noteOwn(node, .attributes)
+            try node.descriptor().descriptor.removeExtendedAttribute(name)
+            reconsiderBypass(of: node)
+            if isMark { places.reconsider(node) }
+            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// What is a package is a question for all who use it: the mark is its owner's, or root's.
+    private func checkOwnership(of node: Node, _ caller: Caller) throws(Errno) {
+        let owner = try node.descriptor().descriptor.status().user
+        guard caller.user == 0 || caller.user == owner else { throw .notPermitted }
+    }
+
+    private func answer(_ value: [UInt8], capacity: Int, reply: consuming Reply) {
+        if capacity == 0 { return reply.attributeSize(value.count) }
+        guard value.count <= capacity else { return reply.fail(.outOfRange) }
+        reply.bytes(value.span.bytes)
+    }
+
+    private static func filling(
+        _ capacity: Int, _ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+    ) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: capacity)
+        let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
+            do throws(Errno) { return .success(try body(buffer)) } catch { return .failure(error) }
+        }
+        return Array(bytes[..<(try result.get())])
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Mode, owner, times and size.
+///
+/// Only a change of size without a handle is an access of its own; with one, coordination was done when
+/// the handle was opened.
+extension CoordinatedFilesystem {
+    func setAttributes(
+        of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
+    ) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        if change.size != nil {
+            closeLingering(on: node)
+            noteUse(of: node, by: reply.caller.thread)
+        }
+        let caller = reply.caller
+        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: handle != nil, reply) else {
+            return
+        }
+        let handle = handle.flatMap { handles[$0] }
+        guard change.size != nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
+            return apply(change, to: node, through: handle, reply: reply)
+        }
+        guard let handle else { return resize(node, change, reply: reply) }
+        guard handle.hasClaim else { return apply(change, to: node, through: handle, reply: reply) }
+        let claim = handle.currentClaim
+        if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
+            return renewClaim(of: handle, then: change, reply: reply)
+        }
+        // What a suspended writer, or one that this claim went over, wrote since this claim was granted was not there to be kept
+        // then.
+        let isOverSomebody =
+            engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
+        cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
+    }
+
+    /// Whether a handle took no turns with others that append or read, since it was opened to do no more than append.
+    private func cutsBesideOthers(_ handle: Handle) -> Bool {
+        handle.onlyAppends && handle.node.state.withLock { $0.opens > 1 }
+            && handle.state.withLock { $0.renewedClaim == nil }
+    }
+
+    /// Carries a change out, tells those who show the file, and answers.
+    ///
+    /// What is written through a handle is told of when the handle is closed.
+    func apply(
+        _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
+        reply: consuming Reply
+    ) {
+        if handle == nil { clearRetryMark(reply.caller) }
+        let own = noteOwn(node, change.size != nil || change.changesTimes ? .contents : .attributes)
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            let caller = reply.caller
+            if let size = change.size {
+                // An open file may be cut even if its mode has changed since.
+                if let file = try handle?.openFile() {
+                    try file.file.truncateOpenFile(to: size)
+                } else {
+                    let former = handle == nil ? nil : try descriptor.descriptor.status()
+                    try descriptor.descriptor.truncate(to: size)
+                    if let former, former.size == size { moveTime(of: descriptor, from: former.modified) }
+                }
+                try stripPrivileges(of: node, writtenBy: caller)
+            }
+            if change.mode != nil || change.user != nil || change.group != nil {
+                try reopenDescriptors(of: node)
+            }
+            // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID. So does this
+            // request come of the first write that the kernel passes to a file with privileges.
+            if change.isEmpty { try stripPrivileges(of: node, touchedBy: caller) }
+            if change.user != nil || change.group != nil || change.isEmpty {
+                try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
+                if change.user != nil { node.noteOwnerChange() }
+            }
+            if let mode = change.mode {
+                let group = try descriptor.descriptor.status().group
+                try descriptor.descriptor.changeMode(to: permitted(mode & 0o7777, group: group, to: caller))
+                reconsiderBypass(of: node)
+            }
+            if change.changesTimes {
+                noteWrites(to: node, before: change)
+                try refreshBaselines(of: node) { () throws(Errno) in
+                    try descriptor.descriptor.changeTimes(
+                        accessed: change.accessed, modified: change.modified)
+                }
+            }
+            if change.changesMore { refreshBaselines(of: node) }
+            if handle == nil || change.changesMore {
+                let access =
+                    change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
+                noteChange(of: node, access, under: claim, byThread: caller.thread)
+            }
+            finishOwnChange(node, own)
+            let valid = validity(of: node, to: caller.thread)
+            reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
+        } catch {
+            if handle == nil { failWithRetry(reply, error) } else { reply.fail(error) }
+        }
+    }
+
+    /// Tools that keep the times of what they change put them back, and have written all the same.
+    private func noteWrites(to node: Node, before change: AttributeChange) {
+        guard case .set(let time) = change.modified, node.state.withLock({ $0.opens > 0 }) else { return }
+        for handle in handles.writers(on: node) { handle.noteTimeChange(time) }
+    }
+
+    /// Before rights change: who has a file open goes on whatever they are then, and a daemon of a user may not be able
+    /// to open it again.
+    func reopenDescriptors(of node: Node) throws(Errno) {
+        guard geteuid() != 0, node.state.withLock({ $0.opens > 0 }) else { return }
+        for handle in handles.all(on: node) { try handle.reopenDescriptor() }
+    }
+
+    /// What was found out about a file's privileges holds no longer.
+    func reconsiderBypass(of node: Node) {
+        node.state.withLock { $0.mayBypass = nil }
+    }
+}
+
+extension AttributeChange {
+    /// Whether it is about more than the size.
+    fileprivate var changesMore: Bool { mode != nil || user != nil || group != nil || changesTimes }
+
+    fileprivate var isEmpty: Bool { size == nil && !changesMore }
+
+    fileprivate var changesTimes: Bool {
+        if case .omit = accessed, case .omit = modified { return false }
+        return true
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+import CoordinationEngine
+import Synchronization
+
+/// A memory of programs that look at the attributes of documents with unsaved changes (D168, D169).
+///
+/// It bounds how long a program waits and how often a session has a document saved, and it knows which programs were told what a
+/// document looks like without its unsaved changes.
+package final class StatLedger: Sendable {
+    /// A command of a session, by its words: a prompt runs the same one again and again.
+    package struct Command: Hashable, Sendable {
+        let session: Int32
+        let words: UInt64
+
+        package init(_ words: UInt64, of session: Int32) {
+            self.session = session
+            self.words = words
+        }
+    }
+
+    /// How long one process waits in any ``window``.
+    package static let patience = TimeSpan.seconds(1)
+    package static let window = TimeSpan.seconds(2)
+    /// How long a program that was told the present size has the present contents.
+    package static let tellingLasts = window
+    /// How long what was saved for a look is kept from the program that looked.
+    package static let savingCounts = TimeSpan.seconds(60)
+    /// Of more documents, and of more commands or processes for one, nothing is remembered: then all is forgotten.
+    fileprivate static let capacity = 4096
+    /// How long a thread that was sent back is expected.
+    private static let retryExpected = TimeSpan.seconds(1)
+
+    private struct Record {
+        /// When each command had the document saved for a look.
+        var asked: [Command: Instant] = [:]
+        /// When each process was told what it looks like without its unsaved changes.
+        var told: [ProcessID: Instant] = [:]
+        /// When it was saved for each process that has not read it since.
+        var saved: [ProcessID: Instant] = [:]
+    }
+
+    private struct State {
+        var waits: [ProcessID: StatWaits] = [:]
+        var records: [ItemID: Record] = [:]
+        /// Threads that were sent back so that the kernel looks the name up again.
+        var retries: [Int32: (item: ItemID, until: Instant)] = [:]
+        var isToBeTidied = false
+    }
+
+    private let askAgain: TimeSpan
+    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+
+    package init(askAgain: TimeSpan) { self.askAgain = askAgain }
+
+    /// Whether no open is to be looked at, which is what the fast path asks.
+    package var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+    /// Whether anything is remembered of a document.
+    func knows(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.records[item] != nil } }
+
+    /// A process begins to wait. Returns until when it may; nil if it has waited enough. If not, ``endWait(of:at:)`` follows.
+    package func beginWait(of process: ProcessID, at now: Instant) -> Instant? {
+        state.withLock { state in
+            if state.waits.count >= 64 { state.waits = state.waits.filter { !$0.value.isOver(at: now) } }
+            return state.waits[process, default: StatWaits()].begin(at: now)
+        }
+    }
+
+    package func endWait(of process: ProcessID, at now: Instant) {
+        state.withLock { $0.waits[process]?.end(at: now) }
+    }
+
+    /// Whether a command may have a document saved for a look at its attributes.
+    package func mayAsk(_ command: Command, for item: ItemID, at now: Instant) -> Bool {
+        state.withLock { $0.records[item]?.asked[command] }.map { now >= $0 + askAgain } ?? true
+    }
+
+    /// In a session that is not known nothing is run again.
+    package func noteAsked(_ command: Command, for item: ItemID, at now: Instant) {
+        guard command.session != 0, askAgain > .zero else { return }
+        change { $0.records[item, default: Record()].asked.note(command, at: now) }
+    }
+
+    /// A session opens a document: it does not only look at its attributes.
+    package func noteOpened(_ item: ItemID, by session: Int32) {
+        change { state in
+            guard let asked = state.records[item]?.asked else { return }
+            state.records[item]?.asked = asked.filter { $0.key.session != session }
+        }
+    }
+
+    /// A process was told what a document looks like without its unsaved changes.
+    package func noteTold(_ process: ProcessID, of item: ItemID, at now: Instant) {
+        change { $0.records[item, default: Record()].told.note(process, at: now) }
+    }
+
+    /// A process is told what was saved.
+    package func forgetTold(_ process: ProcessID, of item: ItemID) {
+        if !isEmpty { change { $0.records[item]?.told[process] = nil } }
+    }
+
+    /// Whether a process was told lately what a document looks like without its unsaved changes.
+    package func wasTold(_ process: ProcessID, of item: ItemID, at now: Instant) -> Bool {
+        state.withLock { $0.records[item]?.told[process] }.map { now < $0 + Self.tellingLasts } ?? false
+    }
+
+    /// A document is saved because a process looks at it.
+    package func noteSaved(_ item: ItemID, for process: ProcessID, at now: Instant) {
+        change { $0.records[item, default: Record()].saved.note(process, at: now) }
+    }
+
+    /// A process reads what was saved for it.
+    package func forgetSaved(_ item: ItemID, for process: ProcessID) {
+        change { $0.records[item]?.saved[process] = nil }
+    }
+
+    /// Whether a document was saved lately because one of these looked at it, and has not read it.
+    package func wasSaved(_ item: ItemID, for processes: [ProcessID], at now: Instant) -> Bool {
+        let saved = state.withLock { $0.records[item]?.saved } ?? [:]
+        return processes.contains { process in saved[process].map { now < $0 + Self.savingCounts } ?? false }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        state.withLock { state in
+            body(&state)
+            if state.records.count > Self.capacity { state.records = [:] }
+            count.store(state.records.count, ordering: .relaxed)
+        }
+    }
+}
+
+// The ledger forgets entries whose time is over, so that opens are not looked at for ever.
+extension StatLedger {
+    /// When the caller is to tidy next; nil if there is nothing to tidy, or another is to do it.
+    package func nextTidying(after now: Instant) -> Instant? {
+        state.withLock { state in
+            guard !state.isToBeTidied, !state.records.isEmpty else { return nil }
+            state.isToBeTidied = true
+            return now + max(askAgain, Self.savingCounts)
+        }
+    }
+
+    package func tidy(at now: Instant) {
+        change { state in
+            state.isToBeTidied = false
+            state.records = state.records.compactMapValues { record in
+                var record = record
+                record.asked = record.asked.filter { now < $0.value + askAgain }
+                record.told = record.told.filter { now < $0.value + Self.tellingLasts }
+                record.saved = record.saved.filter { now < $0.value + Self.savingCounts }
+                let isEmpty = record.asked.isEmpty && record.told.isEmpty && record.saved.isEmpty
+                return isEmpty ? nil : record
+            }
+        }
+    }
+}
+
+// Threads that were sent back so that the kernel looks the name up again, which it does once.
+extension StatLedger {
+    func noteRetryRequest(_ thread: Int32, to item: ItemID, at now: Instant) {
+        state.withLock { state in
+            state.retries = state.retries.filter { now < $0.value.until }
+            state.retries[thread] = (item, now + Self.retryExpected)
+        }
+    }
+
+    /// Whether a thread is on its way back to a document.
+    func isRetrying(_ thread: Int32, to item: ItemID, at now: Instant) -> Bool {
+        state.withLock { state in
+            state.retries[thread].map { $0.item == item && now < $0.until } ?? false
+        }
+    }
+
+    /// The same, asked when it is back.
+    func takeRetry(of thread: Int32, to item: ItemID, at now: Instant) -> Bool {
+        state.withLock { state in
+            guard let mark = state.retries[thread], mark.item == item else { return false }
+            state.retries[thread] = nil
+            return now < mark.until
+        }
+    }
+}
+
+extension Dictionary where Value == Instant {
+    fileprivate mutating func note(_ key: Key, at now: Instant) {
+        if count >= StatLedger.capacity { self = [:] }
+        self[key] = now
+    }
+}
+
+/// When a process has waited lately. Threads that wait at the same time wait once.
+package struct StatWaits: Sendable {
+    private struct Wait {
+        var ended: Instant
+        var nanoseconds: UInt64
+    }
+
+    private enum WaitState {
+        case idle
+        case waiting(since: Instant, until: Instant, threads: Int)
+    }
+
+    /// More waits are counted together with the last one.
+    private static let capacity = 32
+
+    private var past: [Wait] = []
+    private var waitState = WaitState.idle
+
+    package init() {}
+
+    /// A wait that began before the window counts as a whole.
+    package mutating func begin(at now: Instant) -> Instant? {
+        if case .waiting(let since, let until, let threads) = waitState {
+            guard now < until else { return nil }
+            waitState = .waiting(since: since, until: until, threads: threads + 1)
+            return until
+        }
+        past.removeAll { $0.ended + StatLedger.window <= now }
+        let used = past.reduce(0) { $0 + $1.nanoseconds }
+        guard used < StatLedger.patience.nanoseconds else { return nil }
+        let until = now + TimeSpan(nanoseconds: StatLedger.patience.nanoseconds - used)
+        waitState = .waiting(since: now, until: until, threads: 1)
+        return until
+    }
+
+    package mutating func end(at now: Instant) {
+        guard case .waiting(let since, let until, let threads) = waitState else { return }
+        guard threads == 1 else {
+            waitState = .waiting(since: since, until: until, threads: threads - 1)
+            return
+        }
+        waitState = .idle
+        var wait = Wait(ended: now, nanoseconds: now.since(since).nanoseconds)
+        if past.count >= Self.capacity, let last = past.popLast() { wait.nanoseconds += last.nanoseconds }
+        past.append(wait)
+    }
+
+    package func isOver(at now: Instant) -> Bool {
+        guard case .idle = waitState else { return false }
+        return past.allSatisfy { $0.ended + StatLedger.window <= now }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// `truncate(2)`: a change of size without a handle, which waits like an open.
+///
+/// The kernel holds the file's lock meanwhile, so the wait is a bounce.
+extension CoordinatedFilesystem {
+    func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
+        let caller = reply.caller
+        let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
+        let part = ClaimRequest.Part(
+            node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
+        let request = ClaimedRequest(
+            kind, ClaimRequest(engine.makeClaimID(), .request, part), by: caller.thread, processes: processes)
+        coordinate(request, after: takeRetriedRequest(kind, by: caller), reply: reply) {
+            [self] request, grant, reply in
+            applyResize(change, on: node, request, grant, reply: reply)
+        }
+    }
+
+    /// After a file was cut to the size it had: open(2) and ftruncate(2) move its time all the same, but truncate(2) does not on
+    /// some file systems. Whoever may write to somebody else's file may not set its time, and then that stays; the file is cut.
+    func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
+        do throws(Errno) {
+            guard try file.descriptor.status().modified == former else { return }
+            try file.descriptor.changeTimes(accessed: .omit, modified: .now)
+        } catch {
+            return
+        }
+    }
+
+    private func applyResize(
+        _ change: AttributeChange, on node: Node, _ request: ClaimedRequest, _ grant: Grant,
+        reply: consuming Reply
+    ) {
+        let claim = request.claim
+        let isEndangering = endangers(grant, by: claim) || hasUnreadSave(node.item, by: request.thread)
+        guard isEndangering || node.hasLinksWithoutWriters || engine.suspendedWriter(beside: claim) != nil
+        else {
+            apply(change, to: node, under: claim, reply: reply)
+            return engine.end(claim)
+        }
+        let unchanged = unchangedWriters(of: node, besides: nil)
+        let parked = Parked(reply)
+        work(on: node, for: .preserving) { [self] in
+            let step = { [self] in
+                if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
+            }
+            defer { engine.end(claim) }
+            do throws(StoreError) {
+                try preserver.detachLinks(of: node)
+                if isEndangering {
+                    try preserver.preserveContents(
+                        of: node, because: grant.preservationCause, by: request, doubting: isTimeRacy,
+                        before: step)
+                } else {
+                    step()
+                }
+            } catch {
+                return refuse(parked)
+            }
+            rebaseline(node, to: unchanged.filter(isStillUnchanged), by: request)
+            if hasChangedSuspendedWriter(claim, taking: { _ in true }) {
+                preserver.preserveBesideSuspendedWriter(in: node, by: request)
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The attributes of documents that are shown with unsaved changes (D168).
+///
+/// A program that looks at the size of a file and then reads so many bytes is to get what is on the disk by then. So whoever looks
+/// by path has the document saved first. All other calls are answered at once: the kernel may hold a lock for them.
+extension CoordinatedFilesystem {
+    /// How often a thread is looked at that does not sleep yet, and how long it takes until the next look.
+    private static let mostAttempts = 20
+    private static let timeBetweenLooks = TimeSpan.milliseconds(1)
+
+    func attributesOnceSaved(of node: Node, reply: consuming Reply) {
+        let thread = reply.caller.thread
+        guard node.kind == S_IFREG, thread > 0, engine.isUnsaved(node.item) else {
+            return attributesNow(of: node, reply: reply)
+        }
+        observeCall(at: node, by: thread, looks: 1, reply: reply)
+    }
+
+    /// Goes on when it can be seen by which call the thread asks.
+    private func observeCall(at node: Node, by thread: Int32, looks: Int, reply: consuming Reply) {
+        switch ProcessInspection.attributeCall(ofThread: thread) {
+        case .byPath: askForSave(of: node, by: thread, reply: reply)
+        case .notSeenYet where looks < Self.mostAttempts:
+            let parked = Parked(reply)
+            engine.timers.schedule(at: (Engine.now + Self.timeBetweenLooks).nanoseconds) { [self] in
+                guard let reply = parked.take() else { return }
+                observeCall(at: node, by: thread, looks: looks + 1, reply: reply)
+            }
+        case .notSeenYet, .other: attributesNow(of: node, reply: reply)
+        }
+    }
+
+    private func askForSave(of node: Node, by thread: Int32, reply: consuming Reply) {
+        let (now, item) = (Engine.now, node.item)
+        let isBack = statLedger.takeRetry(of: thread, to: item, at: now)
+        let isRetry = retries.takeRetryMark(thread, at: now) || isBack
+        let party = processes.currentParty(ofThread: thread)
+        guard let process = party.process, party.programClass == .ordinary,
+            mayAsk(party, process, by: thread, about: node)
+        else { return attributesNow(of: node, reply: reply) }
+        let command = StatLedger.Command(
+            ProcessInspection.commandLineHash(ofProcess: process.number), of: party.session)
+        guard !isBack, statLedger.mayAsk(command, for: item, at: now),
+            let end = statLedger.beginWait(of: process, at: now)
+        else {
+            noteTold(process, of: item)
+            return attributesNow(of: node, reply: reply)
+        }
+        let save = PendingStat(
+            engine.makeClaimID(), of: node, item, by: thread, party, process, isRetry: isRetry,
+            token: parkedRequests.makeToken())
+        claim(save, by: command, until: end, reply: reply)
+    }
+
+    /// Not those who show the document, work for its presenter or have started that; nor those who have the file open, for whom the
+    /// presenter might have to wait.
+    private func mayAsk(_ party: Party, _ process: ProcessID, by thread: Int32, about node: Node) -> Bool {
+        let presenters = engine.partiesWithUnsaved(node.item)
+        guard presenters.contains(where: { !party.works(for: $0) && !party.includes($0) }) else {
+            return false
+        }
+        return !handles.all(on: node).contains { $0.process == process.number || $0.thread == thread }
+    }
+
+    /// As somebody who reads the document, which is what most do next; and the claim ends at once.
+    private func claim(
+        _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
+    ) {
+        let part = ClaimRequest.Part(save.item, .read(), at: places.place(of: save.node))
+        guard case .waiting = engine.claim(ClaimRequest(save.claim, .request, part), by: save) else {
+            engine.end(save.claim)
+            return answer(save, reply: reply)
+        }
+        statLedger.noteAsked(command, for: save.item, at: Engine.now)
+        statLedger.noteSaved(save.item, for: save.process, at: Engine.now)
+        tidyLater()
+        reply.tellInterrupts(save.token)
+        save.wait(with: reply)
+        parkedRequests.enter(
+            save.token,
+            ParkedRequests.ParkedRequest(thread: save.thread) { [self] way in
+                switch way {
+                case .abandoned(.unmounted): giveUp(save, .notConnected)
+                case .abandoned(.interrupted), .abandoned(.gone):
+                    engine.counters.interrupted.count()
+                    giveUp(save)
+                case .forced, .overdue: giveUp(save)
+                }
+            })
+        engine.onDecision(save.claim) { [self] decision in endStatWait(save, decision) }
+        engine.timers.schedule(at: end.nanoseconds) { [self] in giveUp(save) }
+        // A signal may have come before there was a request for it to end.
+        parkedRequests.checkSignalsOnce(save.token)
+        if parkedRequests.isClosed { giveUp(save, .notConnected) }
+    }
+
+    private func endStatWait(_ save: PendingStat, _ decision: Engine.Decision) {
+        // It gave up: then its claim is taken back.
+        guard let reply = save.takeReply() else { return }
+        parkedRequests.leave(save.token)
+        if case .granted = decision { engine.end(save.claim) }
+        answer(save, reply: reply)
+    }
+
+    /// The save takes too long, or the program has something else to do.
+    private func giveUp(_ save: PendingStat, _ error: Errno? = nil) {
+        guard let reply = save.takeReply() else { return }
+        parkedRequests.leave(save.token)
+        engine.withdraw(save.claim)
+        guard let error else { return answer(save, reply: reply) }
+        statLedger.endWait(of: save.process, at: Engine.now)
+        reply.fail(error)
+    }
+
+    private func answer(_ save: PendingStat, reply: consuming Reply) {
+        statLedger.endWait(of: save.process, at: Engine.now)
+        if engine.isUnsaved(save.item) {
+            noteTold(save.process, of: save.item)
+        } else {
+            statLedger.forgetTold(save.process, of: save.item)
+        }
+        resumeRequest(save.node, reply) { [self] reply in
+            if isSavedElsewhere(save), !save.isRetry, !hasEnded { return requestRetry(save, reply: reply) }
+            answerAttributes(of: save.node.id, valid: .none, reply: reply)
+        }
+    }
+
+    /// Whether another file is the document by now.
+    private func isSavedElsewhere(_ save: PendingStat) -> Bool {
+        guard let node = nodes[save.item], node !== save.node else { return false }
+        return node.hasName
+    }
+
+    /// The kernel looks the name up again, and the program notices nothing.
+    private func requestRetry(_ save: PendingStat, reply: consuming Reply) {
+        let now = Engine.now
+        engine.counters.stale.count()
+        engine.journal.note(.stale, at: now, claim: save.claim, by: save)
+        retries.noteRetryRequest(reply.caller, at: now)
+        statLedger.noteRetryRequest(save.thread, to: save.item, at: now)
+        reply.fail(.stale)
+    }
+
+    /// A look on the way back has found a name: if that is the document, the thread is back.
+    func endStatRetry(of thread: Int32, finding status: FileStatus) {
+        guard let item = nodes[FileKey(status)]?.item,
+            statLedger.isRetrying(thread, to: item, at: Engine.now)
+        else { return }
+        _ = retries.takeRetryMark(thread, at: Engine.now)
+    }
+}
+
+// What programs read that were told of a document without its unsaved changes (D169).
+extension CoordinatedFilesystem {
+    private func noteTold(_ process: ProcessID, of item: ItemID) {
+        statLedger.noteTold(process, of: item, at: Engine.now)
+        tidyLater()
+    }
+
+    private func tidyLater() {
+        guard let moment = statLedger.nextTidying(after: Engine.now) else { return }
+        engine.timers.schedule(at: moment.nanoseconds) { [self] in
+            statLedger.tidy(at: Engine.now)
+            tidyLater()
+        }
+    }
+
+    /// Whether a program that opens a document to read it gets what is on the disk, because that is what it was told the size of.
+    func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
+        guard statLedger.knows(item), thread > 0 else { return false }
+        let party = processes.currentParty(ofThread: thread)
+        // A presenter saves the document for other programs that look at it, and not for itself.
+        guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
+        statLedger.noteOpened(item, by: party.session)
+        guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {
+            return false
+        }
+        statLedger.forgetSaved(item, for: process)
+        return engine.isUnsaved(item) && statLedger.wasTold(process, of: item, at: Engine.now)
+    }
+
+    /// Whether a document was saved because a program looked at it that now takes the contents away, and has not read them (D168).
+    /// Without the look they would still be unsaved, and those who show them would have them.
+    func hasUnreadSave(_ item: ItemID, by thread: Int32) -> Bool {
+        guard statLedger.knows(item), thread > 0 else { return false }
+        let party = processes.currentParty(ofThread: thread)
+        guard let process = party.process else { return false }
+        return statLedger.wasSaved(item, for: [process] + party.ancestors, at: Engine.now)
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// New files, made as the requester.
+extension CoordinatedFilesystem {
+    func create(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
+    ) {
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
+        let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
+        whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
+            create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
+        }
+    }
+
+    /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
+    /// between, and nobody can have claimed what did not exist; who has claimed its name was waited for.
+    private func create(
+        _ change: NameChange, mode: UInt32, flags: Int32, after nameClaim: ClaimID?, isForced: Bool,
+        reply: consuming Reply
+    ) {
+        let (name, directory, caller) = (change.name, change.directory, change.caller)
+        clearRetryMark(caller)
+        defer { ThreadIdentity.becomeDaemon() }
+        do throws(Errno) {
+            impersonate(caller)
+            noteOwn(name, in: directory)
+            let below = try directory.descriptor()
+            let created = try name.withName { (name) throws(Errno) in
+                try makeFile(name, in: below, flags: flags, mode: mode)
+            }
+            let status = try created.status()
+            noteArrival(of: name, in: directory, by: caller.thread)
+            let node = nodes.introduce(status, as: name, in: directory)
+            let outcome = recogniseCreation(of: node, as: name, in: directory, by: caller)
+            let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller)
+            if outcome.isDocument { handle.state.withLock { $0.fillsName = true } }
+            let creation = CreateOperation(handle, of: change, isNew: !outcome.isSave, status, file: created)
+            engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
+            claim(creation, outcome.fill, after: nameClaim, isForced: isForced, reply: reply)
+        } catch {
+            if let nameClaim { engine.end(nameClaim) }
+            failWithRetry(reply, error)
+        }
+    }
+
+    /// Only ever a new file: one that was made around the mount meanwhile was neither claimed nor checked for
+    /// the caller. The kernel looks it up and opens it instead.
+    private func makeFile(
+        _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
+    ) throws(Errno) -> OwnedDescriptor {
+        do throws(Errno) {
+            let below = flags & (O_ACCMODE | O_SYNC | O_DSYNC) | O_EXCL
+            return try directory.descriptor.create(name, flags: below, mode: mode)
+        } catch {
+            throw error == .exists && flags & O_EXCL == 0 ? .stale : error
+        }
+    }
+
+    /// Claims the new file, then ends the window of the name it fills, then answers: in this order nobody
+    /// who waited for the name gets in between, and the name is not vacated again before the window is gone.
+    private func claim(
+        _ creation: CreateOperation, _ fill: FillOutcome?, after nameClaim: ClaimID?, isForced: Bool,
+        reply: consuming Reply
+    ) {
+        let handle = creation.handle
+        let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
+        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: accessPattern(of: handle))
+        let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
+        if let fill { closePendingSave(fill.pendingSave, because: .filled) }
+        if let nameClaim { engine.end(nameClaim) }
+        switch admission {
+        case nil: finishCreate(creation, reply: reply)
+        case .granted: finishCreate(creation, reply: reply)
+        case .waiting:
+            // The file was there after all, made around the mount, and somebody holds it. The kernel holds
+            // the directory's lock for us, so this wait is short.
+            engine.counters.parkedUnderLock.count()
+            let parked = Parked(reply)
+            engine.onDecision(handle.claim) { [self] _ in
+                guard let reply = parked.take() else { return }
+                resumeRequest(handle.node, reply, mayBlock: true) { [self] in
+                    finishCreate(creation, reply: $0)
+                }
+            }
+            // Who went ahead with the name has waited.
+            let wait: TimeSpan = isForced ? .zero : engine.bounds.lockwait
+            engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
+                engine.force(handle.claim)
+            }
+        }
+    }
+
+    private func finishCreate(_ creation: CreateOperation, reply: consuming Reply) {
+        let (handle, node) = (creation.handle, creation.handle.node)
+        let hasInterestedPresenter = identifyWriter(of: handle)
+        if creation.isNew {
+            noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
+        }
+        do throws(Errno) {
+            let descriptor = try node.pin()
+            let route: DataRoute
+            do throws(Errno) {
+                route = try beginData(
+                    of: handle, through: descriptor, created: creation.takeFile(), looking: creation.status,
+                    for: reply)
+            } catch {
+                node.unpin()
+                throw error
+            }
+            insert(handle)
+            if hasInterestedPresenter { watch(handle) } else { watchIfHeard(handle) }
+            let backing: BackingID?
+            if case .backing(let id) = route { backing = id } else { backing = nil }
+            let isOpen = reply.created(
+                node.id, generation: node.generation, submounts.shown(creation.status),
+                names: validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
+                backing: backing, flushing: handle.hasErrorsAtClose)
+            guard !isOpen else { return }
+            close(handle)
+            nodes.forget(node.id, lookups: 1)
+        } catch {
+            if handle.isClaimed { engine.end(handle.claim) }
+            nodes.forget(node.id, lookups: 1)
+            reply.fail(error)
+        }
+    }
+
+    /// Tells the recogniser of a new file, and makes the file the document whose name it fills, if there is
+    /// one.
+    func recogniseCreation(
+        of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
+    ) -> CreationOutcome {
+        // No program saves a file by means of a directory; and another link of a document holds the former contents.
+        let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
+        let party = { self.processes.currentParty(ofThread: caller.thread) }
+        guard isSide || !saves.hasNoPendingSaves else {
+            return CreationOutcome(isDocument: fillAwaited(name, in: directory, with: node, by: party))
+        }
+        let saver = processes.saver(ofThread: caller.thread)
+        let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
+        let fill: FillOutcome? = saves.change { state in
+            if isSide, let saver {
+                state.saveDetector.noteCreated(name.bytes, in: place, node: number, by: saver, at: Engine.now)
+            }
+            if let saver { state.noteActivity(by: saver, at: Engine.now) }
+            return state.pendingSaves.resolveFill(
+                name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG)
+        }
+        if restoreDocument(name, in: directory, with: node, by: saver, caller) {
+            return CreationOutcome(fill: fill, isDocument: true, isSave: true)
+        }
+        guard let fill, fill.pendingSave.evidence != .move else {
+            let isAwaited = fillAwaited(name, in: directory, with: node, by: party)
+            return CreationOutcome(fill: fill, isDocument: isAwaited)
+        }
+        let isDocument = fillName(of: fill, with: node)
+        if case .save = fill { return CreationOutcome(fill: fill, isDocument: isDocument, isSave: true) }
+        return CreationOutcome(fill: fill, isDocument: isDocument, isSave: isDocument)
+    }
+
+    func impersonate(_ caller: Caller) {
+        ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
+    }
+}
+
+/// What the coming of a new file comes to.
+struct CreationOutcome {
+    /// The window that it ends.
+    var fill: FillOutcome?
+    /// It is a document that was missing.
+    let isDocument: Bool
+    /// It is a step of a save, and no new file.
+    var isSave = false
+}
+
+/// A file that was just made, on its way to being open.
+private final class CreateOperation: Sendable {
+    let handle: Handle
+    let change: NameChange
+    /// Whether it is no step of a save.
+    let isNew: Bool
+    let status: FileStatus
+    private let file: Parked<OwnedDescriptor>
+
+    init(
+        _ handle: Handle, of change: NameChange, isNew: Bool, _ status: FileStatus,
+        file: consuming OwnedDescriptor
+    ) {
+        self.handle = handle
+        self.change = change
+        self.isNew = isNew
+        self.status = status
+        self.file = Parked(file)
+    }
+
+    func takeFile() -> OwnedDescriptor? { file.take() }
+}
+
+extension FillOutcome {
+    var pendingSave: PendingSave {
+        switch self {
+        case .save(let pendingSave), .change(let pendingSave): pendingSave
+        }
+    }
+}

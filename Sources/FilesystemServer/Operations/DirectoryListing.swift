@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// Directories being listed, by handle.
+final class ListingTable: Sendable {
+    final class Listing: DescriptorOwner {
+        let handle: HandleID
+        let directory: Node
+        /// Opened again when it had to go: the offset says where to go on.
+        private let stream: Mutex<DirectoryStream?>
+        private let isOpen: Atomic<Bool>
+        /// Whether the kernel keeps what it is told.
+        let isKept: Bool
+        /// The names as they were at OPENDIR, until the directory is read from its beginning for the second time.
+        private let snapshot: Mutex<Snapshot>
+
+        private enum Snapshot {
+            case unread(DirectorySnapshot)
+            case begun(DirectorySnapshot)
+            /// All names up to this offset were handed over, and need no room any more.
+            case ended(Int)
+            case none
+        }
+
+        /// If the kernel has the names already, the directory is opened when it asks all the same.
+        init(
+            _ handle: HandleID, of directory: Node, _ names: KernelCacheTracker<Stamp>.CacheAction
+        ) throws(Errno) {
+            self.handle = handle
+            self.directory = directory
+            isKept = names != .uncached
+            snapshot = Mutex(.none)
+            let opens = names != .reuse
+            stream = Mutex(opens ? try Self.open(directory) : nil)
+            isOpen = Atomic(opens)
+            if opens { directory.budget.opened() }
+        }
+
+        /// Lists a directory as it is now; nil if it has too many names for that.
+        init?(_ handle: HandleID, snapshotOf directory: Node) throws(Errno) {
+            self.handle = handle
+            self.directory = directory
+            isKept = false
+            var stream = try Self.open(directory)
+            guard let names = try DirectorySnapshot(reading: &stream) else { return nil }
+            snapshot = Mutex(.unread(names))
+            self.stream = Mutex(nil)
+            isOpen = Atomic(false)
+        }
+
+        deinit { if hasDescriptor { directory.budget.closed() } }
+
+        private static func open(_ directory: Node) throws(Errno) -> DirectoryStream {
+            try DirectoryStream(reading: directory.descriptor().descriptor.openForListing())
+        }
+
+        var hasDescriptor: Bool { isOpen.load(ordering: .relaxed) }
+
+        var closingThreads: LazyWorkerPool? { nil }
+
+        func dropDescriptor() -> Bool {
+            // One that is read just now stays.
+            let isDropped: Bool? = stream.withLockIfAvailable { stream in
+                guard stream.take() != nil else { return true }
+                isOpen.store(false, ordering: .relaxed)
+                directory.budget.closed()
+                return true
+            }
+            return isDropped != nil
+        }
+
+        /// Hands over the entries from an offset on; see `DirectoryStream`.
+        func forEach(
+            from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
+        ) throws(Errno) {
+            if hasEnded(at: offset) { return }
+            if let names = names(from: offset) {
+                var last = offset
+                let isKnown = names.forEach(from: offset) { name, inode, type, next in
+                    let isAccepted = body(name, inode, type, next)
+                    if isAccepted { last = next }
+                    return isAccepted
+                }
+                if isKnown { return noteListed(names, upTo: last) }
+            }
+            let (isNew, error): (Bool, Errno?) = stream.withLock { slot in
+                var isNew = false
+                do throws(Errno) {
+                    var stream: DirectoryStream
+                    if let open = slot.take() {
+                        stream = open
+                    } else {
+                        stream = try Self.open(directory)
+                        isNew = true
+                        isOpen.store(true, ordering: .relaxed)
+                        directory.budget.opened()
+                    }
+                    // It stays open after an error, too: who asks again may get further.
+                    var failure: Errno?
+                    do throws(Errno) { try stream.forEach(from: offset, body) } catch { failure = error }
+                    slot = consume stream
+                    return (isNew, failure)
+                } catch {
+                    return (isNew, error)
+                }
+            }
+            if isNew { directory.budget.cached(.listing(handle)) }
+            if let error { throw error }
+        }
+
+        /// What was taken, unless the directory is to be read anew, as after rewinddir(3).
+        private func names(from offset: Int) -> DirectorySnapshot? {
+            snapshot.withLock { snapshot in
+                switch snapshot {
+                case .unread(let names):
+                    snapshot = .begun(names)
+                    return names
+                case .begun(let names) where offset != 0: return names
+                case .begun, .ended, .none:
+                    snapshot = .none
+                    return nil
+                }
+            }
+        }
+
+        private func hasEnded(at offset: Int) -> Bool {
+            snapshot.withLock { if case .ended(offset) = $0 { true } else { false } }
+        }
+
+        private func noteListed(_ names: DirectorySnapshot, upTo offset: Int) {
+            guard names.ends(at: offset) else { return }
+            snapshot.withLock { if case .begun = $0 { $0 = .ended(offset) } }
+        }
+    }
+
+    private struct State {
+        var listings: [HandleID: Listing] = [:]
+        var keptNames = KernelCacheTracker<Stamp>()
+    }
+
+    private let state = Mutex(State())
+    private let handlesGiven = Atomic<UInt64>(0)
+
+    var isEmpty: Bool { state.withLock { $0.listings.isEmpty } }
+
+    subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
+
+    /// A number for one more.
+    func nextHandle() -> HandleID { HandleID(handlesGiven.add(1, ordering: .relaxed).newValue) }
+
+    func insert(_ listing: Listing) {
+        state.withLock { $0.listings[listing.handle] = listing }
+        if listing.hasDescriptor { listing.directory.budget.cached(.listing(listing.handle)) }
+    }
+
+    func remove(_ handle: HandleID) {
+        // Outside of the lock it may be the last reference, and a stream to be closed.
+        let listing = state.withLock { state in
+            let listing = state.listings.removeValue(forKey: handle)
+            if let listing, listing.isKept { state.keptNames.close(listing.directory.id) }
+            return listing
+        }
+        _ = listing
+    }
+
+    // See ``KernelCacheTracker``.
+    func openNames(of directory: NodeID, looking look: Stamp) -> KernelCacheTracker<Stamp>.CacheAction {
+        state.withLock { $0.keptNames.open(directory, looking: look) }
+    }
+    func beginNames(of directory: NodeID) { state.withLock { $0.keptNames.begin(directory) } }
+    func closeNames(of directory: NodeID) { state.withLock { $0.keptNames.close(directory) } }
+    func invalidateNameCache(of directory: NodeID) { state.withLock { $0.keptNames.invalidate(directory) } }
+}
+
+extension Node {
+    /// A file's attributes will be asked for anew, because reading and writing changes its times.
+    func noteOpened() {
+        parent?.state.withLock { if $0.opensBelow < .max { $0.opensBelow += 1 } }
+    }
+
+    /// Whether so many files of a directory that takes `size` bytes were opened that listing it had better tell their attributes,
+    /// too: more than a few, and about a sixteenth of them (D88).
+    fileprivate func hasWornAttributes(size: UInt64) -> Bool {
+        let opens = UInt64(state.withLock { $0.opensBelow })
+        return opens >= 8 && opens * 512 >= size
+    }
+
+    fileprivate func noteListed() { state.withLock { $0.opensBelow = 0 } }
+}
+
+extension CoordinatedFilesystem {
+    /// Whether the kernel may keep the names of a directory that is opened now.
+    ///
+    /// Not where a directory may change without a trace in its times.
+    func openNames(of directory: Node) throws(Errno) -> KernelCacheTracker<Stamp>.CacheAction {
+        guard namesChangeOnlyHere(directory) else { return .uncached }
+        let status = try directory.descriptor().descriptor.status()
+        let isWorn = directory.hasWornAttributes(size: status.size)
+        return isWorn ? .uncached : listings.openNames(of: directory.id, looking: Stamp(status))
+    }
+
+    func readDirectory(
+        _ id: NodeID, handle: HandleID, from offset: Int, into page: consuming DirectoryPage
+    ) {
+        guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
+        engine.counters.listed.count()
+        if listing.isKept, offset == 0 { listings.beginNames(of: id) }
+        // The kernel asks for names and attributes together.
+        if offset == 0 { directory.noteListed() }
+        do throws(Errno) {
+            try addEntries(of: listing, in: directory, from: offset, to: &page)
+        } catch {
+            // A directory that was removed meanwhile has no entries.
+            guard error == .stale || error == .noEntry else { return page.fail(error) }
+        }
+        page.send()
+    }
+
+    /// An error after some entries is the next page's, as it is
+    /// in getdents(2): these are told first, and count as looked up.
+    private func addEntries(
+        of listing: ListingTable.Listing, in directory: Node, from offset: Int,
+        to page: inout DirectoryPage
+    ) throws(Errno) {
+        let mountpoints = page.style == .names ? submounts.mountpoints(in: directory) : []
+        do throws(Errno) {
+            try listing.forEach(from: offset) { name, inode, type, next in
+                if isPrivate(name, in: directory.id) { return true }
+                let entered =
+                    page.style == .entries && !name.isSelfOrParent
+                    ? enter(name, in: directory, next: next, to: &page) : nil
+                if let entered { return entered }
+                let number = number(of: name, listedAs: inode, in: directory, mountpoints)
+                return page.add(name, inode: number, type: type, next: next)
+            }
+        } catch {
+            guard !page.isEmpty else { throw error }
+        }
+    }
+
+    /// The inode number that `stat` tells of a name, too.
+    private func number(
+        of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
+    ) -> UInt64 {
+        // A directory that is mounted here, or is here by another way, has another one above it below.
+        if name == "..", let parent = directory.parent { return parent.number }
+        guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
+            return submounts.number(ofInode: inode, on: directory.key.device)
+        }
+        do throws(Errno) {
+            let status = try directory.descriptor().descriptor.cachedStatus(of: name)
+            return submounts.number(ofInode: status.inode, on: status.device)
+        } catch {
+            // It has gone.
+            return submounts.number(ofInode: inode, on: directory.key.device)
+        }
+    }
+
+    /// Adds a name together with its inode; a name that vanished meanwhile is left out.
+    ///
+    /// Returns nil if nobody may look at what it is the name of, as where a directory may be listed but not entered; or if it is
+    /// the name of a document that has vanished in the middle of a save since the listing began.
+    private func enter(
+        _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
+    ) -> Bool? {
+        let status: FileStatus
+        do throws(Errno) {
+            status = try directory.descriptor().descriptor.status(of: name)
+        } catch {
+            guard error == .noEntry || error == .stale else { return nil }
+            return isVacated(name, in: directory) ? nil : true
+        }
+        let node = nodes.introduce(status, as: name.copy(), in: directory)
+        if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
+        let valid = validity(of: node, to: 0)
+        let isAccepted = page.add(
+            name, node: node.id, generation: node.generation, shown(status, of: node), valid: valid,
+            next: next)
+        if !isAccepted { nodes.forget(node.id, lookups: 1) }
+        return isAccepted
+    }
+
+    private func isVacated(_ name: borrowing FileName, in directory: Node) -> Bool {
+        guard !saves.hasNoPendingSaves else { return false }
+        let bytes = name.copy().bytes
+        return saves.state.withLock { state in
+            let number = NodeNumber(directory.id.rawValue)
+            return state.steps[number] != nil
+                || state.pendingSaves.pendingSave(of: bytes, in: number, for: nil)?.audience == .users
+        }
+    }
+
+    func closeDirectory(_ handle: HandleID, reply: consuming Reply) {
+        listings.remove(handle)
+        reply.succeed()
+    }
+
+    func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
+        guard let directory = nodes[id] else { return reply.fail(.stale) }
+        let parked = Parked(reply)
+        work(on: directory, for: .syncing) {
+            guard let reply = parked.take() else { return }
+            do throws(Errno) {
+                try directory.descriptor().descriptor.openForListing().synchronize(dataOnly: dataOnly)
+                reply.succeed()
+            } catch {
+                reply.fail(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Names, attributes, links.
+extension CoordinatedFilesystem {
+    func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        guard !name.isSelfOrParent else {
+            return lookUpByNumber(parent, asksForParent: name == "..", reply: reply)
+        }
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        let caller = reply.caller
+        let thread = caller.thread
+        do throws(Errno) {
+            let below = try directory.descriptor()
+            var file: SharedDescriptor?
+            if mustStayAtHand(in: directory, for: thread) {
+                file = SharedDescriptor(try below.descriptor.path(of: name), of: directory.budget)
+            }
+            let status =
+                if let file { try file.descriptor.status() } else { try below.descriptor.status(of: name) }
+            if classifyLookup(at: name, in: directory, by: caller) == .traversal {
+                endCreateRetry(of: name.copy(), in: directory, by: caller)
+                endStatRetry(of: thread, finding: status)
+            }
+            introduce(status, as: name.copy(), in: directory, keeping: file, reply: reply)
+        } catch {
+            let look = classifyLookup(at: name, in: directory, by: caller)
+            if look == .traversal, error == .noEntry { abandonRetry(name.copy(), in: directory, by: thread) }
+            // A thread that was sent back to open something does not come to that, unless the name is filled by the kernel's next look.
+            let isReturn = error == .noEntry && !expectedRetries.expectsNone && giveUpRetry(of: thread)
+            if error == .noEntry, isReturn || look == .retry {
+                retries.noteMissingName(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
+            }
+            // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
+            guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
+            guard saves.hasNoPendingSaves else {
+                return answerMissing(name.copy(), in: directory, reply: reply)
+            }
+            guard namesChangeOnlyHere(directory) else { return reply.fail(error) }
+            // Not for long, though only programs that were here before the mount can make it without the kernel.
+            reply.missing(valid: .brief)
+        }
+    }
+
+    /// Whether what a thread finds is kept open until it uses it, since the kernel would not look for it a third time (D214).
+    private func mustStayAtHand(in directory: Node, for thread: Int32) -> Bool {
+        if directory.isStaleBelow || expectedRetries[thread] != nil { return true }
+        return !retries.isEmptyForLookups && retries.isRetrying(thread, at: Engine.now)
+    }
+
+    /// What a look that was just taken is to its thread.
+    private func classifyLookup(at name: borrowing FileName, in directory: Node, by caller: Caller)
+        -> RetryTable.LookupRole
+    {
+        guard !retries.isEmptyForLookups else { return .first }
+        return retries.classifyLookup(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
+    }
+
+    /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.
+    private func endCreateRetry(of name: NameBytes, in directory: Node, by caller: Caller) {
+        let retry = retries.takeRetry(by: caller.thread) { retry in
+            guard case .making(let change)? = retry.cause.request?.kind else { return false }
+            return change.directory === directory && change.name == name
+        }
+        guard let retry else { return }
+        giveUp(retry.cause.request)
+        retries.noteRetryArrival(of: caller, at: Engine.now)
+    }
+
+    /// Who was sent back has found nothing on its way, so most likely its request ends here. What was to be taken away cannot be any
+    /// more, and nobody is to wait for that. The kernel may look once more before it gives up, so it is not forgotten at once.
+    private func abandonRetry(_ name: NameBytes, in directory: Node, by thread: Int32) {
+        retries.expectRetrySoon(by: thread, at: Engine.now)
+        guard let retry = retries[thread], let request = retry.cause.request,
+            let change = request.vacated, change.directory === directory, change.name == name
+        else { return }
+        abandon(request)
+        forget(retry.serial, of: thread)
+    }
+
+    /// Answers with a node for a file that was found or made, and counts the lookup.
+    private func introduce(
+        _ status: FileStatus, as name: NameBytes, in directory: Node, keeping file: SharedDescriptor?,
+        reply: consuming Reply
+    ) {
+        let node = nodes.introduce(status, as: name, in: directory, isLocked: false)
+        if let file { _ = node.cache(file) }
+        correctName(of: node, foundAs: name, in: directory, status)
+        if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
+        let thread = retries.isEmpty ? 0 : reply.caller.thread
+        answer(node, status, attributes: validity(of: node, to: thread), reply: reply)
+    }
+
+    /// Answers with a node of which one more lookup was counted; not, if nobody is there for the answer.
+    func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
+        let isKnown = reply.entry(
+            node.id, generation: node.generation, shown(status, of: node), names: validity(of: node),
+            attributes: attributes)
+        if !isKnown { nodes.forget(node.id, lookups: 1) }
+    }
+
+    /// A known node is called something else now, if that is still true: the kernel looks again at names it knows
+    /// without a lock, and a rename may have come between the look and this.
+    private func correctName(
+        of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
+    ) {
+        guard !node.isCalled(name, in: directory) else { return }
+        let isOtherLink = status.linkCount > 1 && !status.isDirectory
+        guard !isOtherLink || !node.retainsName(insteadOf: name, in: directory) else {
+            if engine.hasAwareClients { node.noteOtherName(name, in: directory) }
+            return
+        }
+        do throws(Errno) {
+            guard FileKey(try directory.status(of: name)) == node.key else { return }
+            if !isOtherLink { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory) }
+            node.setName(name, in: directory, isOneOfSeveral: isOtherLink)
+        } catch {
+            // It has gone from here.
+            return
+        }
+    }
+
+    func forget(_ node: NodeID, lookups: UInt64) {
+        nodes.forget(node, lookups: lookups)
+        memoryTrimmer.noteForgotten()
+    }
+
+    func attributes(of id: NodeID, hasHandle: Bool, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        if engine.isAnythingUnsaved, !hasHandle { return attributesOnceSaved(of: node, reply: reply) }
+        attributesNow(of: node, reply: reply)
+    }
+
+    func attributesNow(of node: Node, reply: consuming Reply) {
+        let id = node.id
+        let validity = attributeValidity(of: node)
+        if !expectedRetries.expectsNone, !saves.hasNoPendingSaves {
+            awaitSave(forRetryOf: reply.caller.thread, to: id)
+        }
+        if retries.isEmpty { return answerAttributes(of: id, valid: validity, reply: reply) }
+        let thread = reply.caller.thread
+        let valid = retries.validity(validity, to: thread, about: id)
+        guard let reply = parkGetattr(reply, about: id) else { return }
+        answerAttributes(of: id, valid: valid, reply: reply)
+    }
+
+    func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        // Before the file is looked at: what is found may be out of date already.
+        let valid = cappedValidity(node, valid)
+        do throws(Errno) {
+            reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// A status as the mount shows it: neither the daemon's own directory nor what it holds counts as a link.
+    func shown(_ status: FileStatus, of node: Node) -> FileStatus {
+        var status = submounts.shown(status)
+        if node.isRoot {
+            // A file system that does not count subdirectories says 1.
+            if preserver.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
+        } else if status.isRegularFile, preserver.hasStore {
+            let (links, hasName) = node.state.withLock { (UInt64($0.linkedVersions.count), $0.hasName) }
+            // The store may just have given a link contents of its own.
+            let least = min(status.linkCount, hasName ? 1 : 0)
+            status.linkCount = max(least, status.linkCount - min(links, status.linkCount))
+        }
+        return status
+    }
+
+    func readLink(_ id: NodeID, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            reply.linkTarget(try node.descriptor().descriptor.linkTarget())
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// Only asked without `default_permissions`, which is never mounted without.
+    func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        do throws(Errno) {
+            try node.descriptor().descriptor.checkAccess(mask)
+            reply.succeed()
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    func statistics(of id: NodeID, reply: consuming Reply) {
+        let node = nodes[id] ?? nodes.root
+        do throws(Errno) {
+            reply.statistics(try node.descriptor().descriptor.filesystemStatus())
+        } catch {
+            reply.fail(error)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// Files that the kernel asks for by a number it has forgotten, but somebody keeps: in a file handle
+/// (`name_to_handle_at(2)`), or as an NFS client.
+///
+/// What is known to lie outside the source is not found, nor is anything in the daemon's own directory. Of a file the
+/// kernel below may know no name just now; it is found all the same, unless the store has it.
+extension CoordinatedFilesystem {
+    /// How often names may change under the walk to a file.
+    private static let longestChase = 16
+
+    /// The kernel looks up `.` to know a node again, and `..` to learn in which directory it is.
+    func lookUpByNumber(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
+        // Finding a directory can mean reading all directories above.
+        let parked = Parked(reply)
+        engine.workers.run { [self] in
+            guard let reply = parked.take() else { return }
+            do throws(Errno) {
+                let node = try lookUpByNumber(id)
+                guard asksForParent else { return answer(node, reply: reply) }
+                defer { nodes.forget(node.id, lookups: 1) }
+                guard let parent = node.parent else { throw .stale }
+                answer(try lookUpByNumber(parent.id), reply: reply)
+            } catch {
+                reply.fail(error)
+            }
+        }
+    }
+
+    private func answer(_ node: Node, reply: consuming Reply) {
+        do throws(Errno) {
+            let status = try node.descriptor().descriptor.status()
+            answer(node, status, attributes: validity(of: node, to: 0), reply: reply)
+        } catch {
+            nodes.forget(node.id, lookups: 1)
+            reply.fail(error)
+        }
+    }
+
+    /// Counts one more lookup of the node of a number, and makes sure that it is reached whatever it is called.
+    private func lookUpByNumber(_ id: NodeID) throws(Errno) -> Node {
+        let node = try findNode(id)
+        if node.isRoot || node.hasFileHandle { return node }
+        do throws(Errno) {
+            node.noteFileHandle(nodes.root.budget.fileHandle(of: try node.descriptor(), known: node.key))
+            return node
+        } catch {
+            nodes.forget(node.id, lookups: 1)
+            throw error
+        }
+    }
+
+    private func findNode(_ id: NodeID) throws(Errno) -> Node {
+        if let known = nodes[id], nodes.retain(known) { return known }
+        guard let inode = NodeIDEncoding.inode(of: id.rawValue) else { throw .stale }
+        let found = try nodes.root.budget.path(ofInode: inode)
+        let status = try found.descriptor.status()
+        // The inode number may be another file's by now.
+        guard submounts.isOfSource(status), nodes.number(of: status) == id else { throw .stale }
+        for _ in 0..<Self.longestChase {
+            switch try place(of: found, status) {
+            case .outside: throw .stale
+            case .names(let names): if let node = try descend(names, to: FileKey(status)) { return node }
+            case .unknown: return try introduceNameless(found, status)
+            }
+        }
+        throw .stale
+    }
+
+    private enum FoundPlace {
+        case names([NameBytes])
+        case outside
+        case unknown
+    }
+
+    /// Where a file is by what the kernel below calls it just now.
+    private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
+        do throws(Errno) {
+            // As the kernel calls what it knows no name of.
+            let isNameless = try found.descriptor.currentPath() == [UInt8(ascii: "/")]
+            if isNameless, !status.isDirectory { return .unknown }
+            if let names = try names(of: found.descriptor), !names.isEmpty { return .names(names) }
+        } catch {
+            guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
+            return .unknown
+        }
+        // Another of its names may be one in the source.
+        return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
+    }
+
+    /// The names from the source's root to what is open; nil for what is elsewhere, or the daemon's own.
+    func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
+        let source = try nodes.root.descriptor().descriptor.currentPath()
+        let path = try opened.currentPath()
+        guard path.isPath(atOrBelow: source) else { return nil }
+        let names = path.dropFirst(source.count).split(separator: UInt8(ascii: "/"))
+        guard names.first.map({ !$0.elementsEqual(".truce".utf8) }) ?? true else { return nil }
+        return names.map { NameBytes(Array($0)) }
+    }
+
+    /// Walks down to a file, and keeps the directories on the way known as long as it is.
+    ///
+    /// Nil if it is not there any more.
+    private func descend(_ names: [NameBytes], to key: FileKey) throws(Errno) -> Node? {
+        var above: [Node] = []
+        defer { for directory in above { nodes.forget(directory.id, lookups: 1) } }
+        do throws(Errno) {
+            for (index, name) in names.enumerated() {
+                let directory = above.last ?? nodes.root
+                let isLast = index == names.count - 1
+                let status = try directory.status(of: name)
+                guard isLast ? FileKey(status) == key : status.isDirectory else { return nil }
+                let node = nodes.introduce(
+                    status, as: name, in: directory, isLocked: false, keeping: isLast ? above : [])
+                above.append(node)
+                // A rename may have come between the look and this.
+                guard FileKey(try directory.status(of: name)) == node.key else { return nil }
+                correctName(of: node, to: name, in: directory, status)
+            }
+        } catch {
+            guard error == .noEntry || error == .stale else { throw error }
+            return nil
+        }
+        guard let node = above.popLast(), let name = names.last else { return nil }
+        if !documents.awaitsNothing { foundAwaited(node, as: name, in: above.last ?? nodes.root) }
+        return node
+    }
+
+    private func introduceNameless(
+        _ found: SharedDescriptor, _ status: FileStatus
+    ) throws(Errno) -> Node {
+        let handle = nodes.root.budget.fileHandle(of: found, known: FileKey(status))
+        guard let handle, !status.isDirectory, !preserver.has(status) else { throw .stale }
+        return nodes.introduce(nameless: status, by: handle)
+    }
+}

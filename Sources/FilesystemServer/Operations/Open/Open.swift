@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// Opening is the moment of coordination: a claim is made here and ends with the handle.
+///
+/// The handle is the claim's number; under passthrough the data never comes by.
+extension CoordinatedFilesystem {
+    func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
+        guard let node = nodes[id] else { return reply.fail(.stale) }
+        let caller = reply.caller
+        if !retries.isEmpty { retries.endLookup(by: caller.thread) }
+        noteSaveActivity(by: caller.thread)
+        let isChange = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
+        noteUse(of: node, by: caller.thread, isChange: isChange)
+        let isRetry = retries.takeRetryMark(caller.thread, at: Engine.now)
+        if !expectedRetries.expectsNone, let open = expectedRetries.take(by: caller.thread) {
+            return resume(open, on: node, flags: flags, isRetry: isRetry, reply: reply)
+        }
+        guard openQueue.isCrowded(reply.caller.user, in: parkedRequests) else {
+            return beginOpen(node, flags: flags, isRetry: isRetry, reply: reply)
+        }
+        beginQueued(node, flags: flags, isRetry: isRetry, reply: reply)
+    }
+
+    /// Begins an open after those of the same user that came before it. The requests of others do not stand behind these.
+    private func beginQueued(_ node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply) {
+        let user = reply.caller.user
+        let parked = Parked(reply)
+        openQueue.add(of: user, on: node.isDistant ? node.key.mount : 0) { [self] in
+            guard let reply = parked.take() else { return }
+            // Its program does not come to use the file, so the file is not to be cut for it.
+            guard !hasEnded else { return reply.fail(.notConnected) }
+            guard !reply.isInterrupted || !ParkedRequests.isGone(reply.caller.thread) else {
+                return reply.fail(.interrupted)
+            }
+            beginOpen(node, flags: flags, isRetry: isRetry, reply: reply)
+        } by: { turn in
+            node.threads(for: .opening).run(turn)
+        }
+    }
+
+    /// The file under the name that another one was opened by and has lost on the way here.
+    private func successor(of node: Node) -> Node? {
+        let (directory, name, hasName) = node.state.withLock { ($0.parent, $0.name, $0.hasName) }
+        guard !hasName, let directory else { return nil }
+        do throws(Errno) {
+            return nodes[FileKey(try directory.status(of: name))]
+        } catch {
+            return nil
+        }
+    }
+
+    /// `isRetry` says that the kernel asks for the second time, and will not ask again.
+    func beginOpen(
+        _ node: Node, flags: Int32, isRetry: Bool, fileClaims: Int = 0, reply: consuming Reply
+    ) {
+        closeLingering(on: node)
+        let caller = reply.caller
+        let handle = makeHandle(on: node, flags: flags, by: caller)
+        if isRetry { handle.state.withLock { $0.isRetry = true } }
+        guard handle.isClaimed else { return finishOpen(handle, grant: nil, reply: reply) }
+        let part = ClaimRequest.Part(handle.item, handle.access, at: places.place(of: node))
+        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: accessPattern(of: handle))
+        switch engine.claim(request, by: handle) {
+        case .granted(let grant): admitAtOnce(handle, grant, isRetry: isRetry, reply: reply)
+        case .waiting: park(handle, isRetry: isRetry, fileClaims: fileClaims, reply: reply)
+        }
+    }
+
+    /// Opens a file that this thread need not wait for, unless a rename or an unlink was faster than the claim.
+    private func admitAtOnce(
+        _ handle: Handle, _ grant: Grant, isRetry: Bool, reply: consuming Reply
+    ) {
+        let node = handle.node
+        let (item, hasName) = node.state.withLock { ($0.item, $0.hasName) }
+        if !hasName, engine.hasAwareClients, !isRetry, handle.thread > 0,
+            !ProcessInspection.isKernelThread(handle.thread), let successor = successor(of: node)
+        {
+            engine.end(handle.claim)
+            let next = makeHandle(on: node, successor.item, flags: handle.flags, by: handle.caller)
+            return retrySuccessor(next, reply: reply)
+        }
+        let admittance = OpenAdmission(
+            basis: grant.basis, hasName: hasName, isSameDocument: item == handle.item,
+            isChange: handle.mayWrite || handle.truncates)
+        switch admittance {
+        case .open: finishOpen(handle, grant: grant, reply: reply)
+        case .claimAgain:
+            engine.end(handle.claim)
+            beginOpen(node, flags: handle.flags, isRetry: isRetry, reply: reply)
+        case .lookUpAgain:
+            let open = PendingOpen(
+                handle, by: reply.caller.user, token: parkedRequests.makeToken(), isRetry: isRetry)
+            admit(open, grant, reply: reply)
+        }
+    }
+
+    func makeHandle(
+        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by caller: Caller
+    ) -> Handle {
+        Handle(
+            claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: caller,
+            isClaimed: isCoordinated(node, flags: flags),
+            readsAsSaved: !statLedger.isEmpty
+                && readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
+            processes: processes)
+    }
+
+    /// Whether opening a file is an access in the sense of the arbiter.
+    func isCoordinated(_ node: Node, flags: Int32) -> Bool {
+        node.kind == S_IFREG && AccessTable.opening(flags, of: node.itemClass) != nil
+    }
+
+    private func park(_ handle: Handle, isRetry: Bool, fileClaims: Int, reply: consuming Reply) {
+        let token = parkedRequests.makeToken()
+        let open = PendingOpen(
+            handle, by: reply.caller.user, token: token, isRetry: isRetry, fileClaims: fileClaims)
+        // At once: its wait may be over by now, and its name must not be taken away.
+        expectedRetries.addWaiting(open)
+        if handle.node.detectDatabase() {
+            expectedRetries.removeWaiting(open)
+            engine.end(handle.claim)
+            let plain = Handle(
+                engine.makeClaimID(), on: handle.node, handle.item, flags: handle.flags, by: handle.caller,
+                isClaimed: false, processes: processes)
+            return finishOpen(plain, grant: nil, reply: reply)
+        }
+        reply.tellInterrupts(token)
+        let parked = Parked(reply)
+        open.state.withLock { $0.reply = parked }
+        parkOpen(open)
+        scheduleLockPoll(on: handle.node)
+        engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }
+        forceBeyondShare(open)
+        // The kernel tells of a signal once, and may have done so when the request waited for something else.
+        if fileClaims > 0 { parkedRequests.checkSignalsOnce(token) }
+        if parkedRequests.isClosed { abandon(open, .unmounted) }
+    }
+
+    /// Opens a file whose claim was granted, or that has none.
+    func finishOpen(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
+        if handle.mayWrite || handle.truncates, handle.node.hasLinksWithoutWriters {
+            return detachLinks(for: handle, grant, reply: reply)
+        }
+        guard let grant else { return complete(handle, reply: reply) }
+        let holdStores = mayHoldDirtyPages(grant, on: handle.node)
+        // One that has changed nothing must be looked at before the file is changed.
+        let isUnseen = holdStores || grant.preempted.contains { $0.isClean }
+        guard isUnseen || causeToPreserve(for: handle, grant) != nil else {
+            return complete(handle, reply: reply)
+        }
+        let waiting = makeInterruptible(handle, reply: reply)
+        guard isUnseen else { return preserveAndOpen(handle, grant, waiting) }
+        handle.node.threads(for: holdStores ? .fileObservation : .processObservation).run { [self] in
+            if holdStores { handle.node.writeBackStores() }
+            // Of very many none is looked at: each is taken to have written when it ends.
+            if !grant.preemptsMore {
+                for writer in writers(passedBy: grant) where hasYieldedClean(writer) {
+                    writer.recordObservedPosition()
+                }
+            }
+            preserveAndOpen(handle, grant, waiting)
+        }
+    }
+
+    /// The contents that a link keeps do not change any more: the link gets its own before the file is written to.
+    private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
+        let waiting = makeInterruptible(handle, reply: reply)
+        work(on: handle.node, for: .preserving) { [self] in
+            var isDetached = true
+            do throws(StoreError) { try preserver.detachLinks(of: handle.node) } catch { isDetached = false }
+            guard let reply = takeReply(waiting) else { return endUnopened(handle) }
+            guard isDetached else {
+                endUnopened(handle)
+                return reply.fail(.busy)
+            }
+            finishOpen(handle, grant: grant, reply: reply)
+        }
+    }
+
+    /// A handle does not come to be open: its claim ends, and it writes to no link.
+    private func endUnopened(_ handle: Handle) {
+        handle.closeFile(forGood: true)
+        let isWriter = handle.state.withLock { !$0.linkedVersions.isEmpty }
+        guard isWriter else { return endClaim(of: handle) }
+        work(on: handle.node, for: .preserving) { [self] in
+            preserver.releaseFiles(ofUnopened: handle)
+            endClaim(of: handle)
+        }
+    }
+
+    private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
+
+    /// What the passed writer left would be lost under this one: keeps it first.
+    private func preserveAndOpen(_ handle: Handle, _ grant: Grant, _ waiting: InterruptibleReply) {
+        let open: @Sendable () -> Void = { [self] in
+            if let reply = takeReply(waiting) { complete(handle, reply: reply) } else { endUnopened(handle) }
+        }
+        work(on: handle.node, for: .preserving) { [self] in
+            do throws(StoreError) {
+                // Whoever was interrupted already goes over nothing.
+                let cause = isReplyAwaited(waiting) ? causeToPreserve(for: handle, grant) : nil
+                if let cause, !handle.onlyAppends {
+                    try preserver.preserveContents(
+                        of: handle.node, because: cause, by: handle, doubting: isTimeRacy, before: open)
+                } else {
+                    if let cause {
+                        try preserver.preserveContents(of: handle.node, because: cause, by: handle)
+                    }
+                    open()
+                }
+            } catch {
+                endUnopened(handle)
+                if let reply = takeReply(waiting) { reply.fail(.busy) }
+            }
+            preserver.letGoOfGrown(by: handle)
+        }
+    }
+
+    /// Why what is in a file is kept before it is opened; nil if nobody loses anything.
+    private func causeToPreserve(for handle: Handle, _ grant: Grant) -> PreservationCause? {
+        // A file that was replaced may be kept by a link for those who go on writing to it, and whoever waited for the document is
+        // not told of them (R1).
+        let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
+        if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
+        if handle.truncates, hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
+        return endangers(grant, by: handle.claim) ? grant.preservationCause : nil
+    }
+
+    private func complete(_ handle: Handle, reply: consuming Reply) {
+        // Another writer may have been the last one meanwhile.
+        if handle.mayWrite || handle.truncates, !preserver.join(handle) {
+            return detachLinks(for: handle, nil, reply: reply)
+        }
+        let hasInterestedPresenter = identifyWriter(of: handle)
+        let caller = reply.caller
+        let node = handle.node
+        do throws(Errno) {
+            // The kernel asks our mount, not the one below.
+            if handle.isForExecution, submounts.forbids(.noexec, on: node.key.mount) { throw .noAccess }
+            let descriptor = try node.pin()
+            let route: DataRoute
+            do throws(Errno) {
+                route = try beginData(of: handle, through: descriptor, for: reply)
+            } catch {
+                node.unpin()
+                throw error
+            }
+            do throws(Errno) {
+                // Last, because an open that fails must leave the file alone.
+                if handle.truncates { try truncate(handle, through: descriptor, for: caller) }
+            } catch {
+                handle.closeFile()
+                leaveRoute(handle)
+                node.unpin()
+                throw error
+            }
+            insert(handle)
+            if hasInterestedPresenter { watch(handle) } else { watchIfHeard(handle) }
+            node.noteOpened()
+            let isOpen: Bool
+            switch route {
+            case .backing(let backing):
+                isOpen = reply.opened(handle.id, backing: backing, flushing: needsFlush(handle))
+            case .daemon:
+                let isMappable = !handle.state.withLock { $0.isAppendOnly }
+                let keeps = mayReusePageCache(for: handle)
+                if !keeps { invalidateSizeIfChanged(for: handle) }
+                isOpen = reply.opened(
+                    handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps,
+                    flushing: needsFlush(handle))
+            }
+            if !isOpen {
+                // The kernel has not dropped what it has.
+                pageCachePolicy.invalidate(node)
+                close(handle)
+            } else if handle.isClaimed, handle.isForExecution {
+                // A running program is protected by ETXTBSY; it need not keep writers waiting for hours.
+                engine.end(handle.claim)
+            }
+        } catch {
+            endUnopened(handle)
+            if handle.state.withLock({ $0.isRetry }) {
+                reply.fail(error)
+            } else {
+                failWithRetry(reply, error)
+            }
+        }
+    }
+
+    /// A file that was replaced or removed around the mount is not to be written to by those who open it by its name: the
+    /// kernel looks the name up again, and finds what is there now. Whoever comes again has come by a descriptor, or others are
+    /// faster than it: what it writes to a file of no name nobody will find, and is kept.
+    ///
+    /// Some file systems that are not the kernel's own count no links.
+    private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
+        let node = handle.node
+        guard node.hasName, node.isMachineLocal else { return }
+        let isGone = status.linkCount == 0
+        guard isGone || isRenamedOutOfBand(node) else { return }
+        let isRetry = handle.state.withLock { $0.isRetry }
+        if isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
+            if isGone { handle.state.withLock { $0.writesToOrphan = true } }
+            return
+        }
+        node.parent?.noteStaleBelow()
+        throw .stale
+    }
+
+    private func truncate(
+        _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
+    ) throws(Errno) {
+        let own = noteOwn(handle.node, .contents)
+        let former = handle.state.withLock { $0.baseline }
+        try descriptor.descriptor.truncate(to: 0)
+        if let former, former.size == 0 { moveTime(of: descriptor, from: former.modified) }
+        finishOwnChange(handle.node, own)
+        try stripPrivileges(of: handle.node, writtenBy: caller)
+        noteBaseline(of: handle, try descriptor.descriptor.status())
+    }
+
+    func noteBaseline(of handle: Handle, _ status: FileStatus) {
+        handle.state.withLock { state in
+            state.baseline = Stamp(status)
+            state.isBaselineRacy = isTimeRacy(status)
+        }
+    }
+
+    /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
+    ///
+    /// Of a file that was just made both are at hand: its descriptor, and what it looked like then.
+    func beginData(
+        of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil,
+        looking former: FileStatus? = nil, for reply: borrowing Reply
+    ) throws(Errno) -> DataRoute {
+        var known = former
+        let isNew = created != nil
+        if handle.mayWrite || handle.truncates {
+            let status = if let former { former } else { try descriptor.descriptor.status() }
+            known = status
+            if !isNew { try checkName(of: handle, status) }
+            // Who has just made it could open it, whatever its mode says.
+            if isNew {
+                lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
+            } else {
+                try checkProtection(status, of: handle, through: descriptor)
+            }
+            noteBaseline(of: handle, status)
+        }
+        let route = try enterRoute(handle, through: descriptor, knowing: known, isNew: isNew, for: reply)
+        do throws(Errno) {
+            if case .backing = route {
+                try checkMapping(of: handle)
+                let mayOutlive = mayOutlive(handle, isNew: isNew)
+                handle.state.withLock { $0.mayOutlive = mayOutlive }
+            }
+            if case .daemon = route {
+                let file: OwnedDescriptor
+                if let created = created.take() {
+                    file = created
+                } else {
+                    file = try descriptor.descriptor.reopen(flags: handle.flagsBelow)
+                }
+                handle.setFile(file)
+            }
+        } catch {
+            leaveRoute(handle)
+            throw error
+        }
+        return route
+    }
+
+    func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
+        reply.succeed()
+        guard let handle = handles[handle] else { return }
+        closeUnlessMapped(handle)
+    }
+
+    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
+    /// order.
+    func close(_ handle: Handle) {
+        let unchanged = handle.mayWrite ? unchangedWriters(of: handle.node, besides: handle) : []
+        guard !unchanged.isEmpty else { return leave(handle) }
+        // It is among the file's writers until then: what it wrote is not taken for theirs.
+        handle.node.threads(for: .processObservation).run { [self] in
+            if handle.isPreservedAtClose { return leave(handle) }
+            let hasChanged = handle.truncates || mayHaveWritten(handle)
+            let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
+            guard !still.isEmpty else { return leave(handle) }
+            work(on: handle.node, for: .preserving) { [self] in
+                rebaseline(handle.node, to: still, by: handle)
+                leave(handle)
+            }
+        }
+    }
+
+    private func leave(_ handle: Handle) {
+        noteUse(by: handle)
+        let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
+        guard handles.remove(handle.id) != nil else { return }
+        if handle.mayWrite { discardProvisionalCopy(beside: handle) }
+        noteEnd(ofLocksBy: handle)
+        endPageCaching(of: handle)
+        if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
+        // The journal may remember the handle for long; its file must not stay open as long.
+        handle.closeFile(forGood: true)
+        leaveRoute(handle)
+        finishOwnChange(handle.node, change)
+        let hasMore = handle.state.withLock { !$0.linkedVersions.isEmpty || $0.writesToOrphan }
+        guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
+            return end(handle)
+        }
+        // Whoever has closed the file may put its time back before a worker comes to look.
+        let mayHaveWritten = mayHaveWritten(handle)
+        if mayHaveWritten { handle.markWritten() }
+        work(on: handle.node, for: .preserving) { [self] in
+            preserver.releaseFiles(of: handle)
+            if handle.state.withLock({ $0.writesToOrphan }) { preserver.preserveOrphanWrites(by: handle) }
+            if mayHaveWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle, atEnd: true) }
+            end(handle)
+            preserver.letGoOfGrown(by: handle)
+        }
+    }
+
+    /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
+    /// ends: nobody's turn comes, and who moves data past this process may go on writing.
+    func preserveAtUnmount() {
+        for handle in handles.all {
+            // A program whose data the kernel moves may still write.
+            if handle.writesPassthrough {
+                preserveProvisionalCopy(beside: handle)
+            } else {
+                discardProvisionalCopy(beside: handle)
+            }
+        }
+        let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.state.withLock { $0.writesToOrphan } }
+        let left = handles.all.filter { handle in
+            (handle.mayWrite || handle.truncates) && (isOrphans(handle) || mayBeOverwrittenUnseen(handle))
+        }
+        let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
+        // What has no name any more comes first: nobody finds that elsewhere.
+        for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
+            work(on: writers[0].node, for: .preserving) { [self] in
+                // One copy has what all of them wrote.
+                guard let handle = writers.first(where: \.mayHaveWritten) else { return }
+                if isOrphans(handle) {
+                    preserver.preserveOrphanWrites(by: handle)
+                } else {
+                    preserveVersion(leftBy: handle, atEnd: true)
+                    preserver.letGoOfGrown(by: handle)
+                }
+            }
+        }
+    }
+
+    private func end(_ handle: Handle) {
+        noteChange(by: handle)
+        handle.settleVersions()
+        if handle.hasClaim { engine.end(handle.currentClaim) }
+        handle.node.unpin()
+    }
+}
+
+extension Handle {
+    /// The kernel marks opens by execve(2); from include/linux/fs.h, `__FMODE_EXEC`.
+    private static let execution: Int32 = 0x20
+
+    var isForExecution: Bool { flags & Self.execution != 0 }
+
+    /// The flags the file below is opened with; those that were acted on already are left out.
+    ///
+    /// Each write says whether it goes to the end of the file; only where all of them have to is it said below.
+    var flagsBelow: Int32 {
+        let appending = state.withLock { $0.isAppendOnly } ? O_APPEND : 0
+        return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// OPENDIR, where a listing waits for documents that are missing in the middle of a save.
+///
+/// READDIR holds the directory's lock, which the save needs; OPENDIR holds none. A listing shows what is below, and no name is
+/// ever added to it: what is listed can be looked at.
+extension CoordinatedFilesystem {
+    /// How often the names are read again because a save has begun meanwhile.
+    private static let mostAttempts = 4
+    /// Of a directory that takes more bytes no snapshot is taken: it has too many names for one, most likely.
+    private static let largestSnapshot: UInt64 = 4 << 20
+
+    func openDirectory(_ id: NodeID, reply: consuming Reply) {
+        guard let directory = nodes[id] else { return reply.fail(.stale) }
+        // Before it is asked what is missing: a save that begins right after that has begun since this step.
+        let step = saves.lastStep
+        guard !saves.hasNoPendingSaves else { return list(directory, .unused, since: step, reply: reply) }
+        list(directory, afterSavesUntil: Engine.now + SaveLimits.listingWait, reply: reply)
+    }
+
+    /// How long a listing may still wait.
+    private enum Patience {
+        case unused
+        case until(Instant)
+        case over
+    }
+
+    /// Opens a directory as soon as no document is missing in it that a living program is saving, or when the time is over.
+    private func list(_ directory: Node, afterSavesUntil end: Instant, reply: consuming Reply) {
+        let thread = reply.caller.thread
+        let step = saves.lastStep
+        guard thread > 0, Engine.now < end, !ProcessInspection.isKernelThread(thread) else {
+            return list(directory, .over, since: step, reply: reply)
+        }
+        let saver = processes.saver(ofThread: thread)
+        let (missing, isVacating) = saves.missing(in: directory.id, for: saver)
+        let pendingSaves = missing.filter(isSavePending)
+        guard !pendingSaves.isEmpty || isVacating else {
+            return list(directory, .until(end), since: step, reply: reply)
+        }
+        saves.noteListing(of: pendingSaves, for: saver)
+        let token = parkedRequests.makeToken()
+        reply.tellInterrupts(token)
+        let listing = PendingListing(
+            of: directory, waitingFor: pendingSaves, until: end, token: token, reply: reply)
+        parkedRequests.enter(
+            token,
+            ParkedRequests.ParkedRequest(thread: thread) { [self] way in
+                switch way {
+                case .abandoned(let reason): abandon(listing, reason)
+                case .forced, .overdue: resumeListing(listing)
+                }
+            })
+        pendingListings.add(listing)
+        engine.timers.schedule(at: end.nanoseconds) { [self] in resumeListing(listing) }
+        // The save may have gone on since it was looked at, and a signal may have come.
+        resumeListings(directory.id)
+        parkedRequests.checkSignalsOnce(token)
+        if parkedRequests.isClosed { abandon(listing, .unmounted) }
+    }
+
+    /// A save in a directory has gone on or was given up: looks which listings need not wait any more.
+    func resumeListings(_ directory: NodeID) {
+        guard !pendingListings.isEmpty else { return }
+        for listing in pendingListings[directory] {
+            let isWaiting = saves.state.withLock { state in
+                state.steps[NodeNumber(directory.rawValue)] != nil
+                    || listing.pendingSaves.contains {
+                        state.pendingSaves.isOpen($0) && !saves.areManyDepartures(by: $0)
+                    }
+            }
+            if !isWaiting { resumeListing(listing) }
+        }
+    }
+
+    private func resumeListing(_ listing: PendingListing) {
+        guard pendingListings.remove(listing), let reply = listing.reply.take() else { return }
+        parkedRequests.leave(listing.token)
+        resumeRequest(listing.directory, reply, mayBlock: true) { [self] reply in
+            list(listing.directory, afterSavesUntil: listing.end, reply: reply)
+        }
+    }
+
+    private func abandon(_ listing: PendingListing, _ reason: ParkedRequests.AbandonReason) {
+        guard pendingListings.remove(listing), let reply = listing.reply.take() else { return }
+        parkedRequests.leave(listing.token)
+        if reason != .unmounted { engine.counters.interrupted.count() }
+        reply.fail(reason.error)
+    }
+
+    /// The window of a name is open, or the name was not vacated.
+    func endStep(in directory: Node) {
+        saves.endStep(in: directory.id)
+        resumeListings(directory.id)
+    }
+
+    /// Opens a directory. If a save has begun in it since the last step that was looked at, and there is time, the listing waits for
+    /// that first.
+    private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
+        guard engine.hasAwareClients, isAnythingPresented(in: directory) else {
+            return listAsItIs(directory, reply: reply)
+        }
+        var step = step
+        for _ in 0..<Self.mostAttempts {
+            guard let listing = takeSnapshot(of: directory) else { break }
+            let last = saves.lastStep
+            if last == step { return answer(with: listing, names: .uncached, reply: reply) }
+            step = last
+            guard !saves.hasNoPendingSaves else { continue }
+            switch patience {
+            case .unused:
+                let end = Engine.now + SaveLimits.listingWait
+                return list(directory, afterSavesUntil: end, reply: reply)
+            case .until(let end): return list(directory, afterSavesUntil: end, reply: reply)
+            case .over: break
+            }
+        }
+        listAsItIs(directory, reply: reply)
+    }
+
+    /// Nil where that is not possible: then the listing is as good as READDIR finds it.
+    private func takeSnapshot(of directory: Node) -> ListingTable.Listing? {
+        do throws(Errno) {
+            guard try directory.descriptor().descriptor.status().size <= Self.largestSnapshot else {
+                return nil
+            }
+            return try ListingTable.Listing(listings.nextHandle(), snapshotOf: directory)
+        } catch {
+            return nil
+        }
+    }
+
+    private func isAnythingPresented(in directory: Node) -> Bool {
+        places.place(in: directory).directory.map(engine.isAnythingPresented) ?? false
+    }
+
+    private func listAsItIs(_ directory: Node, reply: consuming Reply) {
+        var names = KernelCacheTracker<Stamp>.CacheAction.uncached
+        let listing: ListingTable.Listing
+        do throws(Errno) {
+            names = try openNames(of: directory)
+            listing = try ListingTable.Listing(listings.nextHandle(), of: directory, names)
+        } catch {
+            // The kernel has not dropped what it has.
+            if names != .uncached {
+                listings.invalidateNameCache(of: directory.id)
+                listings.closeNames(of: directory.id)
+            }
+            return reply.fail(error)
+        }
+        answer(with: listing, names: names, reply: reply)
+    }
+
+    private func answer(
+        with listing: ListingTable.Listing, names: KernelCacheTracker<Stamp>.CacheAction,
+        reply: consuming Reply
+    ) {
+        listings.insert(listing)
+        let isOpen = reply.openedDirectory(
+            listing.handle, keepingNames: names != .uncached, droppingKept: names == .refill)
+        if !isOpen {
+            if names != .uncached { listings.invalidateNameCache(of: listing.directory.id) }
+            listings.remove(listing.handle)
+        }
+    }
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The data of files the kernel does not move itself, and what it never moves itself.
+///
+/// Everything here may block, so it runs on the workers; only what is in memory already is read at once. Requests for the same
+/// bytes are carried out in the order in which they came (``DataOrder``).
+extension CoordinatedFilesystem {
+    func read(_ range: FileRange, reply: consuming Reply) {
+        engine.counters.reads.count()
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        noteReading(by: handle)
+        let ticket = handles.dataOrder.enter(
+            DataRequest(.reading, of: range.bytes, by: reply.caller.thread), of: handle.node.id)
+        if ticket?.isFirst ?? true, let file = handle.file {
+            var bytes = [UInt8](repeating: 0, count: Int(range.length))
+            let cached = bytes.withUnsafeMutableBytes { file.file.readFromCache(into: $0, at: range.offset) }
+            if cached != nil {
+                reply.bytes(bytes.span.bytes)
+                if let ticket { handles.dataOrder.end(ticket) }
+                return
+            }
+        }
+        answer(reply, about: handle, in: ticket) { () throws(Errno) in
+            let file = try handle.anyFile()
+            var bytes = [UInt8](repeating: 0, count: Int(range.length))
+            let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
+                do throws(Errno) {
+                    return .success(try file.file.read(into: buffer, at: range.offset))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let count = try result.get()
+            return { (reply: consuming Reply) in reply.bytes(bytes.span.bytes.extracting(first: count)) }
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, to range: FileRange, reply: consuming Reply) {
+        engine.counters.writes.count()
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        let caller = reply.caller
+        noteSaveActivity(by: caller.thread)
+        // Where it stands need not tell: it may write up to there.
+        if handle.state.withLock({ $0.observedPosition != nil }) { handle.markWritten() }
+        let copy = Array(bytes)
+        let request = DataRequest(
+            range.isFromMapping ? .storing : .writing, of: range.bytes, by: caller.thread,
+            after: handle.readsBefore.load(ordering: .relaxed))
+        let ticket = handles.dataOrder.enter(request, of: handle.node.id)
+        answer(reply, about: handle, for: range.isFromMapping ? .storing : .writing, in: ticket) {
+            [self] () throws(Errno) in
+            preserveAppended(before: range, by: handle)
+            let file = try handle.anyFile()
+            let result: Result<Int, Errno> = copy.withUnsafeBytes { buffer in
+                useRoom(of: caller)
+                defer { ThreadIdentity.becomeDaemon() }
+                do throws(Errno) {
+                    return .success(try file.file.write(buffer, at: range.isAtEnd ? nil : range.offset))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            let count = try result.get()
+            try stripPrivileges(of: handle.node, writtenBy: caller)
+            return { (reply: consuming Reply) in reply.written(count) }
+        }
+    }
+
+    /// A handle was let in beside others because it was opened to append. Its program may take that from it, by fcntl(2), of which
+    /// the first write tells that does not go to the end of the file: what others have appended is kept before it.
+    private func preserveAppended(before range: FileRange, by handle: Handle) {
+        guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
+            handle.node.state.withLock({ $0.opens > 1 })
+        else { return }
+        let isFirst = handle.state.withLock { state in
+            defer { state.hasOverwritten = true }
+            return !state.hasOverwritten
+        }
+        if isFirst { preserver.preserveBesideSuspendedWriter(in: handle.node, by: handle) }
+    }
+
+    func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
+        guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
+        noteSaveActivity(by: reply.caller.thread)
+        answer(reply, about: handle, for: .syncing) { [self] () throws(Errno) in
+            let file = try handle.fileToLookAt()
+            do throws(Errno) {
+                try file.file.synchronize(dataOnly: dataOnly)
+            } catch {
+                oweOthers(error, than: handle)
+                _ = handle.takeOwedError()
+                throw error
+            }
+            if let owed = handle.takeOwedError() { throw owed }
+            return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
+    /// close(2) is answered when what the writer leaves is kept. Where the file system may be far away, it tells what became of
+    /// writes that were put off.
+    func flush(_ handle: HandleID, reply: consuming Reply) {
+        guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
+        let thread = reply.caller.thread
+        let parked = Parked(reply)
+        preserveAtClose(atCloseOf: handle, by: thread) { [self] in
+            guard let reply = parked.take() else { return }
+            guard handle.hasErrorsAtClose else { return reply.succeed() }
+            answer(reply, about: handle, for: .syncing) { () throws(Errno) in
+                // One that had to go has been flushed.
+                if let file = handle.file { try file.file.flush() }
+                if let owed = handle.takeOwedError() { throw owed }
+                return { (reply: consuming Reply) in reply.succeed() }
+            }
+        }
+    }
+
+    /// What could not be written is reported once to everybody who has the file open, by descriptors that were open then.
+    /// Where the kernel moves the data, a handle has none before it needs it, and would never hear of it.
+    private func oweOthers(_ error: Errno, than handle: Handle) {
+        for other in handles.all(on: handle.node) where other !== handle {
+            other.state.withLock { state in
+                if state.descriptor == nil { state.owedError = error }
+            }
+        }
+    }
+
+    func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {
+        guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
+        let caller = reply.caller
+        answer(reply, about: handle, for: .writing) { [self] () throws(Errno) in
+            let file = try handle.anyFile()
+            useRoom(of: caller)
+            defer { ThreadIdentity.becomeDaemon() }
+            try file.file.allocate(mode: mode, offset: range.offset, length: range.length)
+            try stripPrivileges(of: handle.node, writtenBy: caller)
+            return { (reply: consuming Reply) in reply.succeed() }
+        }
+    }
+
+    func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply) {
+        guard let from = handles[range.handle], let to = handles[target.handle] else {
+            return reply.fail(.badDescriptor)
+        }
+        // The kernel drops the pages of the target when it has the answer, with what was stored to them meanwhile. Without an answer
+        // it copies by way of those pages (D138).
+        if handles.writers(on: to.node).contains(where: \.mayHoldDirtyPages) {
+            return reply.fail(.unsupported)
+        }
+        let caller = reply.caller
+        answer(reply, about: to, for: .writing) { [self] () throws(Errno) in
+            let (source, copy) = (try from.fileToLookAt(), try to.anyFile())
+            useRoom(of: caller)
+            defer { ThreadIdentity.becomeDaemon() }
+            let count = try source.file.copyRange(
+                at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
+            try stripPrivileges(of: to.node, writtenBy: caller)
+            // The kernel knows that the target has changed, and not that the source was read.
+            connection.invalidateAttributes(of: from.node.id)
+            return { (reply: consuming Reply) in reply.written(count) }
+        }
+    }
+
+    func seek(_ id: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply) {
+        guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
+        do throws(Errno) {
+            reply.position(try handle.fileToLookAt().file.seek(to: offset, whence: whence))
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    /// Some file systems keep room for root, which is not for what somebody else writes.
+    private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
+
+    /// Does something that may block on a worker, when its turn has come, and answers with what it gives or with its error.
+    ///
+    /// For what waits for a disk there are threads of its own: a slow one must not keep those who read what is in memory.
+    private func answer(
+        _ reply: consuming Reply, about handle: Handle, for purpose: WorkerPools.WorkKind = .work,
+        in ticket: DataOrder.DataTicket? = nil,
+        _ body: @escaping @Sendable () throws(Errno) -> (consuming Reply) -> Void
+    ) {
+        let parked = Parked(reply)
+        let carryOut = { @Sendable [self] in
+            work(on: handle.node, for: purpose) { [self] in
+                let result: Result<(consuming Reply) -> Void, Errno>
+                do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
+                end(ticket, of: handle.node) {
+                    guard let reply = parked.take() else { return }
+                    switch result {
+                    case .success(let answer): answer(reply)
+                    case .failure(let error): reply.fail(error)
+                    }
+                }
+            }
+        }
+        if let ticket { handles.dataOrder.whenFirst(ticket, carryOut) } else { carryOut() }
+    }
+
+    /// For how long an answer may wait until the kernel has dropped pages, in nanoseconds: one that waits for the answer itself,
+    /// and any other.
+    private static let (longestForLast, longestForOthers): (UInt64, UInt64) = (10_000_000, 250_000_000)
+
+    private static let pageSize = Int64(sysconf(Int32(_SC_PAGESIZE)))
+
+    /// Answers a request that was carried out, and has those go on that waited for it: after a READ is answered, and before a
+    /// WRITE is, since the kernel first drops what it may have read too early (D137).
+    ///
+    /// To drop a page the kernel waits until nothing has it locked. A READ that may be too early was answered; but the last page of the
+    /// WRITE itself stays locked until the answer, if the kernel has not all of it. Then the answer does not wait any longer.
+    private func end(_ ticket: DataOrder.DataTicket?, of node: Node, answering answer: @escaping () -> Void) {
+        guard let ticket else { return answer() }
+        guard ticket.request.kind != .reading else {
+            answer()
+            return _ = handles.dataOrder.end(ticket)
+        }
+        let stale = handles.dataOrder.end(ticket)
+        guard !stale.isEmpty else { return answer() }
+        let once = Once(answer)
+        let last = ticket.request.lastPage(of: Self.pageSize) ?? .max..<(.max)
+        drop(
+            stale.map { $0.clamped(to: 0..<last.lowerBound) }, of: node, within: Self.longestForOthers,
+            else: once)
+        drop(stale.map { $0.clamped(to: last) }, of: node, within: Self.longestForLast, else: once)
+        once.run()
+    }
+
+    private func drop(_ bytes: [Range<Int64>], of node: Node, within time: UInt64, else once: Once) {
+        let bytes = bytes.filter { !$0.isEmpty }
+        guard !bytes.isEmpty else { return }
+        engine.timers.schedule(at: MonotonicClock.nanoseconds + time) { once.run() }
+        for range in bytes { connection.invalidateContents(of: node.id, in: range) }
+    }
+}
+
+/// Something that the first of two threads that come to it does.
+private final class Once: @unchecked Sendable {
+    // @unchecked: the one thread that has changed `isDone` runs the body.
+    private let isDone = Atomic(false)
+    private let body: () -> Void
+
+    init(_ body: @escaping () -> Void) { self.body = body }
+
+    func run() {
+        if !isDone.exchange(true, ordering: .acquiringAndReleasing) { body() }
+    }
+}
+
+extension FileRange {
+    /// Where it is, to its end; written bytes that go to the end of the file may go beyond it.
+    fileprivate var bytes: Range<Int64> {
+        let (end, isBeyond) = offset.addingReportingOverflow(max(length, 0))
+        return max(offset, 0)..<max(offset, 0, isAtEnd || isBeyond ? .max : end)
+    }
+}
+
+extension Handle: DescriptorOwner {
+    var file: SharedFile? { state.withLock { $0.descriptor } }
+    var hasDescriptor: Bool { file != nil }
+
+    /// Whether a WRITE may come by it.
+    var needsOrder: Bool { mayWrite && state.withLock { $0.movesData } }
+
+    /// Keeps the file that this process reads and writes for the handle, which is not in the table yet.
+    func setFile(_ file: consuming OwnedDescriptor) {
+        let shared = SharedFile(file, of: node.budget)
+        state.withLock { ($0.descriptor, $0.movesData) = (shared, true) }
+    }
+
+    var closingThreads: LazyWorkerPool? { node.closingThreads }
+
+    func dropDescriptor() -> Bool {
+        guard let file else { return true }
+        do throws(Errno) {
+            // Who made the file could open it then, and nobody may be able to any more.
+            _ = try file.file.reopen(flags: flagsBelow)
+        } catch {
+            return false
+        }
+        flush(file)
+        closeFile()
+        return true
+    }
+
+    /// What a distant file system has put off and cannot do is told to whoever closes the file.
+    private func flush(_ file: SharedFile) {
+        guard hasErrorsAtClose else { return }
+        do throws(Errno) { try file.file.flush() } catch { state.withLock { $0.owedError = error } }
+    }
+
+    /// Whoever uses the file just now keeps it open until then.
+    func closeFile(forGood: Bool = false) {
+        let file = state.withLock { state in
+            if forGood { state.isClosed = true }
+            return state.descriptor.take()
+        }
+        withExtendedLifetime(file) {}
+    }
+
+    /// Opens the file again, if it had to go, while that is possible still.
+    func reopenDescriptor() throws(Errno) {
+        if state.withLock({ $0.movesData }) { _ = try anyFile() }
+    }
+
+    /// The file through which an open file is cut: its mode may not allow that any more.
+    func openFile() throws(Errno) -> SharedFile? { state.withLock { $0.movesData } ? try anyFile() : file }
+
+    func takeOwedError() -> Errno? { state.withLock { $0.owedError.take() } }
+
+    /// A real descriptor also for files whose data the kernel moves, opened when first needed.
+    func anyFile() throws(Errno) -> SharedFile {
+        if let file { return file }
+        // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
+        let opened = SharedFile(try reopen(), of: node.budget)
+        let kept = state.withLock { state in
+            if let file = state.descriptor { return file }
+            if !state.isClosed { state.descriptor = opened }
+            return opened
+        }
+        if kept === opened { node.budget.cached(.file(id)) }
+        return kept
+    }
+
+    /// Whoever opened the file before it became append-only may go on as if it had not.
+    private func reopen() throws(Errno) -> OwnedDescriptor {
+        let descriptor = try node.descriptor()
+        do throws(Errno) {
+            return try descriptor.descriptor.reopen(flags: flagsBelow)
+        } catch {
+            guard error == .notPermitted, mayWrite, flagsBelow & O_APPEND == 0 else { throw error }
+            return try descriptor.descriptor.reopen(flags: flagsBelow | O_APPEND)
+        }
+    }
+
+    /// The same for what changes nothing, and so is possible still after the file became immutable, is run, or may not be
+    /// written any more.
+    func fileToLookAt() throws(Errno) -> SharedFile {
+        do throws(Errno) {
+            return try anyFile()
+        } catch {
+            guard [EPERM, EACCES, EROFS, ETXTBSY].contains(error.rawValue) else { throw error }
+            return SharedFile(try node.descriptor().descriptor.reopen(flags: O_RDONLY), of: node.budget)
+        }
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// `unlink(2)` and `rmdir(2)`.
+///
+/// Neither waits for a handle: whoever has the file open keeps it as it is.
+extension CoordinatedFilesystem {
+    func remove(
+        _ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply
+    ) {
+        guard let directory = nodes[parent] else { return reply.fail(.stale) }
+        guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        let change = NameChange(name.copy(), in: directory, caller: reply.caller)
+        guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
+        let former = takeRetriedRequest(.removing(change), by: change.caller)
+        // What was in it went first.
+        if isDirectory { submitDeferredDeletions(in: directory, name) }
+        let status: FileStatus
+        do throws(Errno) {
+            status = try directory.descriptor().descriptor.status(of: name)
+        } catch {
+            giveUp(former)
+            clearRetryMark(change.caller)
+            return reply.fail(error)
+        }
+        let known = nodes[FileKey(status)]
+        if let known { closeLingering(on: known) }
+        noteUse(of: known, by: change.caller.thread)
+        guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
+            giveUp(former)
+            return applyRemoval(
+                RemoveOperation(change, known, status, isDirectory: isDirectory), reply: reply)
+        }
+        let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
+        let isAskedLater = save?.consultation == .afterwards
+        // Presenters of directories above may not know yet that something has this name.
+        let place =
+            engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
+        let part = ClaimRequest.Part(
+            node.item,
+            AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate || isAskedLater), at: place
+        )
+        let request = ClaimedRequest(
+            .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
+            isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
+        let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
+        // Its claim is the one it was sent back with, if it was.
+        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
+                applyRemoval(removal, under: request.claim, reply: reply)
+            }
+        }
+    }
+
+    /// Whether a name is taken away under which somebody may know a document.
+    private func isRemovalOfDocument(
+        _ change: NameChange, _ node: Node, _ status: FileStatus, isDirectory: Bool
+    ) -> Bool {
+        // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
+        if status.isDirectory { return isDirectory && engine.hasAwareClients && node.isEmptyDirectory }
+        guard status.isRegularFile else { return false }
+        guard engine.hasAwareClients else { return true }
+        // Swap, lock and backup files are nobody's documents, and nobody is asked about them. But a backup may be the
+        // document of before, which somebody goes on writing to.
+        if change.isPrivate {
+            return node.itemClass != .database && node.state.withLock { $0.opens > 0 }
+        }
+        let isPresented = engine.isPresented(node.item)
+        if node.itemClass == .database { return isPresented }
+        // The contents stay under another name, and those who show a file know it by one of its names.
+        return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
+    }
+
+    /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
+    /// file that others write to, or that those who show it did not let go. Of files that are only put aside writers lose nothing
+    /// yet, since they go on with them.
+    func preserveThenApply(
+        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, puttingAside others: [Node] = [],
+        reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
+    ) {
+        let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
+        let isUnanswered = !grant.unanswered.isEmpty
+        let isSavedForLook = node.map { hasUnreadSave($0.item, by: request.thread) } ?? false
+        let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook
+        let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
+        let aside = others.filter { node in
+            guard node.kind == S_IFREG else { return false }
+            // Of two that are exchanged one may be the new contents, which nobody has.
+            let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
+            return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
+        }
+        guard let first = lost ?? aside.first else {
+            step(reply)
+            return engine.end(request.claim)
+        }
+        let parked = Parked(reply)
+        work(on: first, for: .preserving) { [self] in
+            for node in aside {
+                preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
+            }
+            // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
+            // an access that is not over, by whom nobody sees.
+            let mustStay = hasUnseen || isUnanswered || isSavedForLook
+            if let lost {
+                preserveFile(
+                    lost, for: writers, mustStay: mustStay, because: grant.preservationCause, by: request)
+            }
+            if let reply = parked.take() { step(reply) }
+            engine.end(request.claim)
+        }
+    }
+
+    /// The open writers of a file that a granted change of names goes over and that are somebody else's; and whether it goes over
+    /// somebody's access, in which files are written by other programs' handles (G5).
+    private func strangers(
+        writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
+    ) -> (writers: [Handle], hasUnseen: Bool) {
+        guard let node else { return ([], false) }
+        let unclaimed = writersWithoutTurns(on: node)
+        // Who writes to what is renamed goes on with it.
+        let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
+            .filter { ($0 as? Handle)?.node ?? node === node }
+        let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
+        guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
+        let party = request.identify()
+        let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
+        let preempted = met.filter(isStranger)
+        return (
+            preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
+            preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) }
+        )
+    }
+
+    /// Those who take no turns (``Handle/writesUncoordinated``), if the file is about to lose its last name. Not the programs of
+    /// PostgreSQL, which remove each other's files.
+    private func writersWithoutTurns(on node: Node) -> [Handle] {
+        guard node.state.withLock({ $0.opens > 0 }) else { return [] }
+        let writers = handles.writers(on: node).filter(\.writesUncoordinated)
+        guard !writers.isEmpty, !node.isInCluster else { return [] }
+        do throws(Errno) {
+            return try node.descriptor().descriptor.status().linkCount > 1 ? [] : writers
+        } catch {
+            return writers
+        }
+    }
+
+    /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
+    /// was written.
+    private func preserveFile(
+        _ node: Node, for writers: [Handle], mustStay: Bool, because cause: PreservationCause,
+        by subject: any JournalSubject
+    ) {
+        let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
+        preserver.preserveFile(
+            node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
+        // Not by the table of handles: one that is being opened is not in it yet.
+        for writer in writers + others where writer.state.withLock({ $0.isClosed }) {
+            preserver.releaseFiles(of: writer)
+        }
+    }
+
+    /// `claim` is that about which those who show the file were asked, if there is one.
+    private func applyRemoval(_ removal: RemoveOperation, under claim: ClaimID? = nil, reply: consuming Reply)
+    {
+        let (change, node, status) = (removal.change, removal.node, removal.status)
+        clearRetryMark(change.caller)
+        noteOwn(change.name, in: change.directory)
+        let isVacating = removal.save?.evidence != nil
+        if isVacating { saves.beginStep(in: change.directory.id) }
+        defer { if isVacating { endStep(in: change.directory) } }
+        do throws(Errno) {
+            try holdIfLastName(node, status)
+            let below = try change.directory.descriptor()
+            try change.name.withName { (name) throws(Errno) in
+                try below.descriptor.remove(name, isDirectory: removal.isDirectory)
+            }
+        } catch {
+            node?.cancelOrphan()
+            return reply.fail(error)
+        }
+        engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
+        if status.isRegularFile { noteDeparture(of: change) }
+        if let node {
+            let isLast = removal.isDirectory || status.linkCount <= 1
+            let isKnown = isLast || node.isCalled(change.name, in: change.directory)
+            if !isLast { refreshBaselines(of: node) }
+            removeName(node, change.name, in: change.directory, wasLast: isLast)
+            if let save = removal.save, let evidence = save.evidence {
+                openPendingSave(
+                    change.name, in: change.directory, of: node, isGone: true, by: save.saver,
+                    evidence: evidence, audience: save.audience, thread: change.caller.thread)
+            } else if removal.save?.consultation == .afterwards, !documents.isTracked(node.item) {
+                deferDeletion(of: change)
+            } else if isKnown {
+                loseDocument(of: node, called: change, under: claim)
+            } else {
+                // The document has its name still: those who follow the directory hear of the other one.
+                noteNames(of: node)
+                noteDeletion(ofUnknown: change)
+            }
+        }
+        // Whoever comes after the answer must find this turn over, and so its news told. Where nobody is told, nobody can come
+        // to what has no name, and the answer need not wait (D96); see `take`.
+        if let claim, engine.hasAwareClients || status.linkCount > 1 { engine.end(claim) }
+        reply.succeed()
+        // It would go when the kernel forgets the file, which takes longest of all: now there is time.
+        if status.linkCount <= 1 { node?.closeBackingIfUnused() }
+    }
+
+    private func assessSave(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus)
+        -> SaveAssessment?
+    {
+        let thread = change.caller.thread
+        guard status.isRegularFile, thread > 0, mayConcernOthers(node) else { return nil }
+        let program = processes.program(ofThread: thread)
+        let isAnswering = isAnswering(thread, about: node)
+        let isPresented = engine.hasAwareClients && engine.isPresented(node.item)
+        let consultation = consultation(aboutRemoving: node, status, change, by: program)
+        let mayBeSave =
+            isPresented || processes.programs.unlinksToCreate(program) || consultation == .afterwards
+            || saves.state.withLock { $0.saveDetector.count > 0 }
+        guard mayBeSave, let saver = processes.saver(ofThread: thread) else { return nil }
+        noteEndedMakers(besides: saver, of: change)
+        let mayBeSaved =
+            !processes.programs.removesFiles(program) && engine.bounds.policy != .fail
+            && mayBeSaved(node, in: change.directory, by: thread)
+        let evidence = saves.change { state in
+            state.noteActivity(by: saver, at: Engine.now)
+            return state.saveDetector.evidence(
+                whenUnlinking: change.name.bytes, NodeNumber(node.id.rawValue),
+                in: NodeNumber(change.directory.id.rawValue), isRegularFile: true,
+                isPresented: isPresented, isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver,
+                program: program, at: Engine.now)
+        }
+        var save = save(by: saver, evidence, of: node, in: change.directory, thread)
+        if save.evidence == nil { save.consultation = consultation }
+        return save
+    }
+
+    /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody
+    /// is looked at but the actor's relatives.
+    func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
+        let directory = NodeNumber(change.directory.id.rawValue)
+        let makers = saves.state.withLock {
+            $0.saveDetector.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
+        }
+        let ended = makers.filter { !processes.isAlive($0) }
+        guard !ended.isEmpty else { return }
+        saves.change { state in for process in ended { state.saveDetector.noteExited(process) } }
+    }
+
+    /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to
+    /// save.
+    func isAnswering(_ thread: Int32, about node: Node) -> Bool {
+        guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
+        return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
+    }
+
+    /// Keeps a way to a file that is about to lose its last name.
+    func holdIfLastName(_ node: Node?, _ status: FileStatus) throws(Errno) {
+        guard let node, status.isDirectory || status.linkCount <= 1 else { return }
+        try node.keepAsOrphan()
+    }
+
+    /// A node is no longer called this.
+    func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
+        let isCalledSo = node.state.withLock { $0.parent === directory && $0.name == name }
+        if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
+        if isCalledSo, !wasLast { node.takeOtherName() }
+        if wasLast { nodes.retire(node) }
+        if wasLast, node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: directory) }
+        saves.forgetFile(NodeNumber(node.id.rawValue))
+    }
+}
+
+extension Claimant {
+    /// Whether one of its accesses is to a path or to a directory above, to write.
+    fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
+        intents.contains { intent in
+            guard intent.access.isWrite else { return false }
+            let own = intent.path()
+            return own.isEmpty || path == own || path.starts(with: own + [UInt8(ascii: "/")])
+        }
+    }
+}
+
+/// A name that is to be taken away, with what it is the name of.
+///
+/// A class, because it goes through many hands, and a struct of this size is copied at each.
+private final class RemoveOperation: Sendable {
+    let change: NameChange
+    let node: Node?
+    let status: FileStatus
+    let isDirectory: Bool
+    let save: SaveAssessment?
+
+    init(
+        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool,
+        save: SaveAssessment? = nil
+    ) {
+        self.change = change
+        self.node = node
+        self.status = status
+        self.isDirectory = isDirectory
+        self.save = save
+    }
+}

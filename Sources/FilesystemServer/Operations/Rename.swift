@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// `rename(2)`, which is how most programs save.
+extension CoordinatedFilesystem {
+    func rename(
+        _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
+        in newParent: NodeID, flags: UInt32, reply: consuming Reply
+    ) {
+        guard let directory = nodes[parent], let newDirectory = nodes[newParent] else {
+            return reply.fail(.stale)
+        }
+        guard !isPrivate(name, in: parent), !isPrivate(newName, in: newParent) else {
+            return reply.fail(.notPermitted)
+        }
+        let from = NameChange(name.copy(), in: directory, caller: reply.caller)
+        let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
+        guard let reply = retryIfRenamedOutOfBand(from.caller, from: directory, reply) else { return }
+        guard let reply = retryIfRenamedOutOfBand(to.caller, from: newDirectory, reply) else { return }
+        let former = takeRetriedRequest(.renaming(from, to: to), by: from.caller)
+        let move: RenameOperation
+        do throws(Errno) {
+            move = try resolveRename(from, to, flags: flags)
+        } catch {
+            abandon(former)
+            clearRetryMark(from.caller)
+            return reply.fail(error)
+        }
+        guard
+            let reply = retryIfRenamedOutOfBand(
+                from.caller, toFind: move.visits, unless: former != nil, reply)
+        else {
+            return
+        }
+        let node = move.node
+        for file in [node, move.target].compactMap(\.self) { closeLingering(on: file) }
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            submitDeferredDeletions(in: target)
+        }
+        noteUse(of: move, by: from.caller.thread)
+        // A log or a database of two names is one still.
+        if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
+        if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
+        guard node !== move.target, isClaimed(move) else {
+            giveUp(former)
+            return applyRename(move, nil, reply: reply)
+        }
+        let save = former?.save(of: node) ?? assessSave(of: move)
+        guard let wanted = self.request(for: move, of: node, isSave: save?.keepsName ?? false) else {
+            giveUp(former)
+            return applyRename(move, nil, reply: reply)
+        }
+        let request = ClaimedRequest(
+            .renaming(from, to: to), wanted, save: save,
+            isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
+            by: from.caller.thread, processes: processes)
+        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            let isSave = save?.keepsName ?? false
+            // A save that begins by putting the document aside, or exchanges it, is going to take that away.
+            let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
+            let replaced = move.isExchange ? nil : move.target
+            preserveThenApply(request, grant, endangering: replaced, puttingAside: aside, reply: reply) {
+                [self] reply in
+                applyRename(move, save, under: request.claim, reply: reply)
+            }
+        }
+    }
+
+    /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
+    private func isClaimed(_ move: RenameOperation) -> Bool {
+        // A directory does not go over one with anything in it, and nobody is asked to make room for that.
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            return target.isEmptyDirectory
+        }
+        return move.status.isRegularFile || move.target != nil || engine.hasAwareClients
+    }
+
+    /// Nil if it concerns nobody.
+    private func request(for move: RenameOperation, of node: Node, isSave: Bool) -> ClaimRequest? {
+        let target = claimedTarget(of: move)
+        if move.isOfOtherLink {
+            let part = target ?? changeOfPackage(by: move.from)
+            return part.map { ClaimRequest(engine.makeClaimID(), .nameChange, $0) }
+        }
+        let source = ClaimRequest.Part(
+            node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
+        return ClaimRequest(engine.makeClaimID(), .nameChange, source, target)
+    }
+
+    /// What is moved over, or else whoever waits for the name or has the package that it is in.
+    private func claimedTarget(of move: RenameOperation) -> ClaimRequest.Part? {
+        if let target = move.target {
+            if move.isOverOtherLink { return nil }
+            let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
+            return ClaimRequest.Part(target.item, access, at: places.place(in: move.to.directory))
+        }
+        if let awaited = awaitedNamePart(by: move.to) { return awaited }
+        return move.from.directory === move.to.directory ? nil : changeOfPackage(by: move.to)
+    }
+
+    private func resolveRename(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno)
+        -> RenameOperation
+    {
+        let status = try from.directory.status(of: from.name)
+        let targetStatus: FileStatus?
+        do throws(Errno) {
+            targetStatus = try to.directory.status(of: to.name)
+        } catch {
+            guard error == .noEntry else { throw error }
+            targetStatus = nil
+        }
+        var visits: [RetainedNode] = []
+        let node = self.node(of: status, called: from, visiting: &visits)
+        var target = targetStatus.flatMap { nodes[FileKey($0)] }
+        if target == nil, flags & RenameFlags.exchange != 0, let targetStatus {
+            target = self.node(of: targetStatus, called: to, visiting: &visits)
+        }
+        var isOverOtherLink = false
+        if let target, let targetStatus {
+            isOverOtherLink = isTracked(target, targetStatus, elsewhereThan: to)
+        }
+        return RenameOperation(
+            from: from, to: to, flags: flags, status: status, node: node, visits: visits,
+            targetStatus: targetStatus, target: target,
+            isOfOtherLink: isTracked(node, status, elsewhereThan: from),
+            isOverOtherLink: isOverOtherLink)
+    }
+
+    /// What is renamed. The kernel has looked it up: what is not known has come in its place around the mount.
+    private func node(
+        of status: FileStatus, called change: NameChange, visiting visits: inout [RetainedNode]
+    ) -> Node {
+        if let known = nodes[FileKey(status)] { return known }
+        let visit = RetainedNode(to: status, as: change.name, in: change.directory, nodes)
+        visits.append(visit)
+        return visit.node
+    }
+
+    /// Whether a document is followed under another of its names: those who show it know it by that one.
+    private func isTracked(_ node: Node, _ status: FileStatus, elsewhereThan place: NameChange) -> Bool {
+        status.linkCount > 1 && !status.isDirectory && node.state.withLock { $0.isTracked }
+            && !node.isCalled(place.name, in: place.directory)
+    }
+
+    private func applyRename(
+        _ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
+    ) {
+        clearRetryMark(move.from.caller)
+        noteOwn(move.from.name, in: move.from.directory)
+        noteOwn(move.to.name, in: move.to.directory)
+        let isVacating = save?.evidence != nil
+        if isVacating { saves.beginStep(in: move.from.directory.id) }
+        let renames = move.node.renames
+        renames.begin()
+        let directories = directoriesRenamed(by: move)
+        for (directory, former) in directories { places.beginRename(of: directory, from: former) }
+        defer { for (directory, _) in directories { places.endRename(of: directory) } }
+        var isUnderWay = true
+        defer { if isUnderWay { renames.end() } }
+        defer { if isVacating { endStep(in: move.from.directory) } }
+        do throws(Errno) {
+            if let status = move.targetStatus, !move.isExchange { try holdIfLastName(move.target, status) }
+            let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
+            try move.from.name.withName { (name) throws(Errno) in
+                try move.to.name.withName { (newName) throws(Errno) in
+                    try below.descriptor.rename(name, to: newName, in: newBelow.descriptor, flags: move.flags)
+                }
+            }
+        } catch {
+            if !move.isExchange { move.target?.cancelOrphan() }
+            for node in [move.node, move.target].compactMap(\.self) { giveUpClaims(of: node) }
+            return reply.fail(error)
+        }
+        engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
+        if move.status.isRegularFile, !move.isExchange { noteDeparture(of: move.from) }
+        noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
+        refreshBaselines(of: move.node)
+        if let target = move.target { refreshBaselines(of: target) }
+        publishRename(move, save, under: claim)
+        renames.end()
+        isUnderWay = false
+        // Before whoever comes after the answer: it must find this turn over, and so its news told.
+        if let claim { engine.end(claim) }
+        // Who was about to open it was not to be seen before.
+        if !move.keepsClass { claimForWriters(of: move.node, named: move.to) }
+        if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
+        reply.succeed()
+        if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
+            move.target?.closeBackingIfUnused()
+        }
+        guard !move.visits.isEmpty else { return }
+        invalidateName(of: move.to)
+        if move.isExchange { invalidateName(of: move.from) }
+    }
+
+    /// With the names by which presenters know them.
+    private func directoriesRenamed(by move: RenameOperation) -> [(Node, former: NodeName)] {
+        guard engine.hasAwareClients else { return [] }
+        var found: [(Node, former: NodeName)] = []
+        if move.node.kind == S_IFDIR { found.append((move.node, move.from.known)) }
+        if move.isExchange, let target = move.target, target.kind == S_IFDIR {
+            found.append((target, move.to.known))
+        }
+        return found
+    }
+
+    /// The kernel gives the new name to what it has looked up.
+    private func invalidateName(of change: NameChange) {
+        work(on: change.directory, for: .fileObservation) { [self] in
+            change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
+        }
+    }
+
+    /// Brings nodes, documents and windows up to date with a rename that was carried out, and tells of it.
+    private func publishRename(_ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID?) {
+        // Two names of one file: POSIX says that nothing happens then.
+        let node = move.node
+        guard move.target !== node else { return }
+        if move.isExchange { return exchange(move, node, under: claim) }
+        let thread = move.from.caller.thread
+        // A file that is followed is known by one of its names; another one's move concerns nobody.
+        let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
+        let isMoved = isKnown && !(save?.keepsName ?? false)
+        if let save, save.keepsName, let evidence = save.evidence {
+            // First, so that the document stays with the name, and only its former file takes over another.
+            openPendingSave(
+                move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
+                evidence: evidence, audience: save.audience, thread: thread)
+        }
+        let awaited = savedDocument(by: move, save?.saver)
+        if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
+        // Before anything is told: what else happens to the file afterwards is told under this name.
+        if isKnown {
+            rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        } else {
+            node.noteOtherName(move.to.name, in: move.to.directory)
+        }
+        node.lostOtherName(move.from.name, in: move.from.directory)
+        var isUpdate = false
+        if let target = move.target, let status = move.targetStatus {
+            removeName(
+                target, move.to.name, in: move.to.directory,
+                wasLast: status.linkCount <= 1 || status.isDirectory)
+            // Nor does it become what nobody follows; of two that are followed it is both.
+            isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
+            if isUpdate {
+                if isMoved {
+                    tellMove(of: node, from: move.from, to: move.to, over: target.item, under: claim)
+                }
+                takeOver(node, from: target)
+            } else if !move.isOverOtherLink {
+                loseDocument(of: target, called: move.to, under: claim)
+            }
+        }
+        documents.noteMoved(node)
+        if isUpdate {
+            engine.placePresenters(of: node.item)
+            noteChange(of: node, .write(.updating), under: claim, byThread: thread)
+        } else if isMoved {
+            tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
+        } else {
+            // Another name of a document; or the document stays with its name, and this is a backup.
+            noteCreation(of: node, move.to, under: claim)
+        }
+        if !isKnown { noteDeletion(ofUnknown: move.from) }
+        if isMoved, let save, save.evidence == .move {
+            openPendingSave(ofMoved: node, called: move.from, by: save.saver)
+        }
+        fillName(of: move, node, save, under: claim)
+    }
+
+    /// The document that is missing under the new name in the middle of a save, if this is its next contents.
+    private func savedDocument(by move: RenameOperation, _ saver: SavingProcess?) -> ItemID? {
+        guard !saves.hasNoPendingSaves, move.status.isRegularFile else { return nil }
+        let change = move.to
+        let pendingSave = saves.state.withLock {
+            $0.pendingSaves.pendingSave(
+                of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
+        }
+        return pendingSave.flatMap { $0.evidence != .move && $0.isSaved(by: saver) ? $0.document : nil }
+    }
+
+    /// Both files are used, unless one goes back to the name that it had a moment ago.
+    private func noteUse(of move: RenameOperation, by thread: Int32) {
+        guard !saves.hasNoPendingSaves else { return }
+        let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
+        let isReturn = saves.state.withLock {
+            $0.moved.isReturn(of: number, to: move.to.name.bytes, in: place)
+        }
+        if !isReturn || move.isExchange { noteUse(of: move.node, by: thread) }
+        noteUse(of: move.target, by: thread)
+    }
+
+    /// What a file that was renamed comes to under its new name.
+    private func fillName(
+        of move: RenameOperation, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
+    ) {
+        let number = NodeNumber(node.id.rawValue)
+        let newPlace = NodeNumber(move.to.directory.id.rawValue)
+        let (rolledBack, fill): (PendingSave?, FillOutcome?) = saves.change { state in
+            if move.isUpdate {
+                state.saveDetector.forget(number)
+            } else {
+                state.saveDetector.noteRenamed(
+                    number, to: move.to.name.bytes, in: newPlace, at: Engine.now)
+            }
+            if let back = state.pendingSaves.resolveRollback(
+                number, to: move.to.name.bytes, in: newPlace, by: save?.saver)
+            {
+                return (back, nil)
+            }
+            let fill = state.pendingSaves.resolveFill(
+                move.to.name.bytes, in: newPlace, by: save?.saver, isFile: move.status.isRegularFile)
+            return (nil, fill)
+        }
+        if let rolledBack {
+            if rolledBack.evidence != .move { adopt(rolledBack.document, by: node) }
+            return closePendingSave(rolledBack, because: .rolledBack)
+        }
+        let isTakenBack = restoreDocument(
+            move.to.name, in: move.to.directory, with: node, by: save?.saver, move.from.caller)
+        let isDocument: Bool
+        if isTakenBack {
+            isDocument = true
+        } else if let fill, fill.pendingSave.evidence != .move {
+            isDocument = fillName(of: fill, with: node)
+        } else {
+            // If nobody shows what waited, as where the mover itself asked to replace it, the move says it all. Presenters
+            // of what was moved are the document's as soon as it is filled.
+            let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
+            let isShown = awaiting.map(engine.isPresented) ?? false
+            let isAwaited = fillAwaited(move.to.name, in: move.to.directory, with: node) {
+                processes.currentParty(ofThread: move.from.caller.thread)
+            }
+            isDocument = isAwaited && isShown
+        }
+        if isDocument {
+            noteChange(
+                of: node, .write(.updating), under: claim, byThread: move.from.caller.thread)
+        }
+        if let fill { closePendingSave(fill.pendingSave, because: .filled) }
+    }
+
+    private func exchange(_ move: RenameOperation, _ node: Node, under claim: ClaimID?) {
+        let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
+        guard let target = move.target else {
+            if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+            return
+        }
+        let isTargetKnown = !move.isOverOtherLink
+        if isKnown, isTargetKnown, [node, target].allSatisfy({ $0.kind == S_IFREG }) {
+            return exchangeContents(of: move, node, target, under: claim)
+        }
+        if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+        if isTargetKnown { rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral) }
+        if isKnown { noteMove(of: node, from: move.from, to: move.to, under: claim) }
+        if isTargetKnown {
+            noteMove(of: target, from: move.to, to: move.from, isSecondHalf: isKnown, under: claim)
+        }
+        if !isKnown { noteOtherName(move.to, insteadOf: move.from, of: node, under: claim) }
+        if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
+    }
+
+    /// A file that is followed by another one of its names is called something else by this one.
+    private func noteOtherName(
+        _ change: NameChange, insteadOf former: NameChange, of node: Node, under claim: ClaimID?
+    ) {
+        node.noteOtherName(change.name, in: change.directory)
+        node.lostOtherName(former.name, in: former.directory)
+        noteCreation(of: node, change, under: claim)
+    }
+
+    /// Each document stays with its name and has the other's contents, which is how some save (D20).
+    private func exchangeContents(
+        of move: RenameOperation, _ node: Node, _ target: Node, under claim: ClaimID?
+    ) {
+        let (document, other) = (node.item, target.item)
+        // Both leave their files before either takes the other's; see `tellOfExchanges`.
+        part(node, from: move.from.name, in: move.from.directory)
+        part(target, from: move.to.name, in: move.to.directory)
+        rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral)
+        adopt(other, by: node)
+        adopt(document, by: target)
+        for file in [node, target] {
+            noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
+        }
+    }
+
+    func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
+        node.setName(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
+        _ = sourceWatcher?.takeFormerName(of: node)
+        if !isOneOfSeveral { node.state.withLock { $0.itemClass = nil } }
+        places.reconsider(node)
+    }
+
+    /// Whether a rename vacates a document's name in the middle of a save, and who saves.
+    private func assessSave(of move: RenameOperation) -> SaveAssessment? {
+        let thread = move.from.caller.thread
+        guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
+        let node = move.node
+        // Another link of a file that is followed by its name says nothing about the document.
+        guard !isTracked(node, move.status, elsewhereThan: move.from) else { return nil }
+        // Its actor may fill a name that it has vacated by this one.
+        guard mayConcernOthers(node) || !saves.hasNoPendingSaves else { return nil }
+        let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
+        let isRemembered = saves.state.withLock {
+            $0.saveDetector.count > 0 || !$0.pendingSaves.isEmpty || !$0.moved.isEmpty
+        }
+        let mayBeSaved = mayBeSaved(move, by: thread)
+        let isAnswering = isAnswering(thread, about: node)
+        guard isBackup || isRemembered || isAnswering || mayBeSaved,
+            let saver = processes.saver(ofThread: thread)
+        else { return nil }
+        noteEndedMakers(besides: saver, of: move.from)
+        let evidence = saves.change { state in
+            state.noteActivity(by: saver, at: Engine.now)
+            return state.saveDetector.evidence(
+                whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
+                in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
+                isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver, at: Engine.now)
+        }
+        return save(by: saver, evidence, of: node, in: move.from.directory, thread)
+    }
+}

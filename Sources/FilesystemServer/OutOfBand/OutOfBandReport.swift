@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// What became of names that were changed around the mount, told to those who show them.
+///
+/// What the directories say now is compared with what is remembered: first what is where a document is followed, so that a
+/// document stays with its name; then what is elsewhere, which may have been moved; then what is gone.
+extension CoordinatedFilesystem {
+    func tell(of seen: OutOfBandChanges, later: inout OutOfBandChanges) {
+        var names = TrackedNames(documents)
+        var held: [Node] = []
+        defer { for node in held { nodes.forget(node.id, lookups: 1) } }
+        let dirtyNames = retain(directoriesOf: names.join(seen), &held)
+        var (there, missing) = look(at: dirtyNames, later: &later)
+        var left: Set<DocumentTable.EntryName> = []
+        there = tellOfExchanges(there, names).filter { dirtyName, status in
+            guard let former = names.document(at: dirtyName.key) else { return true }
+            return !tellOfDocument(at: former, dirtyName, status, &left)
+        }
+        for (dirtyName, status) in there { tellOfArrival(dirtyName, status, &left) }
+        let formerNames: [DocumentTable.EntryName: NodeID] = sourceWatcher?.formerNames ?? [:]
+        missing = missing.filter {
+            !left.contains($0.key) && !reportMoveFoundByLookup(by: formerNames, from: $0)
+        }
+        // A name may lead elsewhere by now.
+        names = TrackedNames(documents)
+        if seen.hasOverflowed, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .outOfBand } }
+        for dirtyName in missing { tellOfLoss(dirtyName, names) }
+        // By now what was lost is awaited: not in directories that are gone as well, but under their names.
+        names = TrackedNames(documents)
+        for dirtyName in missing { names.leave(dirtyName.key, of: documents) }
+        for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
+            // Of what is followed, that was told already.
+            if seen.hasOverflowed, written.node.state.withLock({ $0.isTracked }) { continue }
+            noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
+        }
+    }
+
+    /// What is under the names now, and which of them are missing.
+    private func look(
+        at dirtyNames: [OutOfBandChanges.DirtyName], later: inout OutOfBandChanges
+    ) -> (there: [DirtyNameStatus], missing: [OutOfBandChanges.DirtyName]) {
+        var (there, missing): ([DirtyNameStatus], [OutOfBandChanges.DirtyName]) = ([], [])
+        for dirtyName in dirtyNames where !dirtyName.directory.isOnSubmount {
+            let status = self.status(of: dirtyName)
+            // What the mount does to the name just now comes first, also if it began while we looked.
+            if sourceWatcher?.own.has(dirtyName.key, within: OwnChanges.moment, at: Engine.now) ?? false {
+                later.add(dirtyName)
+            } else if let status {
+                there.append((dirtyName, status))
+            } else {
+                missing.append(dirtyName)
+            }
+        }
+        return (there, missing)
+    }
+
+    /// Something is under a name where a document is followed. Returns whether it is the document.
+    private func tellOfDocument(
+        at former: Node, _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
+        _ left: inout Set<DocumentTable.EntryName>
+    ) -> Bool {
+        if FileKey(status) == former.key {
+            if let origin = formerName(of: former, now: dirtyName) {
+                left.insert(DocumentTable.EntryName(origin.name, in: origin.directory))
+                noteMove(
+                    of: former, from: origin,
+                    to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+                guard dirtyName.mask.contains(.written) else { return true }
+            }
+            guard !dirtyName.isDoubtful, !dirtyName.isSupposed || hasChanged(former, status) else {
+                return true
+            }
+            noteChange(of: former, .write(.updating)) { .outOfBand }
+            return true
+        }
+        guard former.kind == S_IFREG, status.isRegularFile else {
+            if !findAgain(former, from: dirtyName) { lose(former) }
+            return false
+        }
+        let node = nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false)
+        defer { nodes.forget(node.id, lookups: 1) }
+        let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
+        removeName(former, dirtyName.name, in: dirtyName.directory, wasLast: false)
+        if let origin = formerName(of: node, now: dirtyName) { tellMove(of: node, from: origin, to: change) }
+        takeOver(node, from: former)
+        rename(node, to: change)
+        documents.noteMoved(node)
+        engine.placePresenters(of: node.item)
+        noteChange(of: node, .write(.updating)) { .outOfBand }
+        return true
+    }
+
+    /// Whether something was done to a document that those who follow it have not heard of. Of a directory nobody can say.
+    func hasChanged(_ document: Node, _ status: FileStatus) -> Bool {
+        guard document.kind == S_IFREG, let known = documents.snapshot(of: document.item) else { return true }
+        return known != TrackedFile.FileSnapshot(status) && isExternalChange(.written, in: document)
+    }
+
+    /// The name a node was known by, if it is not there any more.
+    func formerName(of node: Node, now dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
+        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (formerName, directory) =
+            sourceWatcher?.takeFormerName(of: node) ?? (name, hasName ? parent : nil)
+        guard let directory, !directory.isOnSubmount else { return nil }
+        let former = OutOfBandChanges.DirtyName(directory: directory, name: formerName, mask: [])
+        if former.key == dirtyName.key { return nil }
+        if let status = status(of: former), FileKey(status) == node.key { return nil }
+        return NameChange(outOfBand: formerName, in: directory)
+    }
+
+    /// Something is under a name where nothing is followed.
+    private func tellOfArrival(
+        _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
+        _ left: inout Set<DocumentTable.EntryName>
+    ) {
+        let known = nodes[FileKey(status)]
+        if let known, let origin = tellOfMove(of: known, to: dirtyName) {
+            left.insert(DocumentTable.EntryName(origin.name, in: origin.directory))
+            return
+        }
+        guard known != nil || (engine.hasAwareClients && !dirtyName.isDoubtful) || !documents.awaitsNothing
+        else {
+            return
+        }
+        let node = nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false)
+        defer { nodes.forget(node.id, lookups: 1) }
+        if !node.isOnSubmount,
+            fillAwaited(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
+        {
+            return noteChange(of: node, .write(.updating)) { .outOfBand }
+        }
+        if dirtyName.mask.contains(.appeared) {
+            noteCreation(of: node, NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+        } else if !dirtyName.changesName, !dirtyName.isDoubtful {
+            noteChange(of: node, AccessTable.changingAttributes) { .outOfBand }
+        }
+    }
+
+    /// Nothing is under a name any more.
+    private func tellOfLoss(_ dirtyName: OutOfBandChanges.DirtyName, _ names: TrackedNames) {
+        let moved = Set(names.nodes(at: dirtyName.key).filter { findAgain($0, from: dirtyName) }.map(\.id))
+        for node in names.losses(at: dirtyName.key, besides: moved) { lose(node) }
+        guard moved.isEmpty, !names.isTracked(dirtyName.key), dirtyName.mask.contains(.vanished),
+            !dirtyName.mask.contains(.appeared)
+        else { return }
+        noteDeletion(ofUnknown: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+    }
+
+    /// A document is gone, by itself or with a directory above it.
+    private func lose(_ node: Node) {
+        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        guard hasName, let parent else { return }
+        removeName(node, name, in: parent, wasLast: false)
+        if node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: parent) }
+        loseDocument(of: node, called: NameChange(outOfBand: name, in: parent), under: nil)
+    }
+}
+
+/// The names that lead to documents somebody follows.
+struct TrackedNames {
+    private struct Follower {
+        let node: Node
+        let document: Node?
+        /// The document, or the directory in which it is awaited.
+        let anchor: Node
+        var isItself: Bool { node === document }
+    }
+
+    private var followers: [DocumentTable.EntryName: [Follower]] = [:]
+    /// The names that documents wait for.
+    private var awaited: [OutOfBandChanges.DirtyName] = []
+    /// The root has no name that anything could happen to.
+    private(set) var haveRoot = false
+
+    init(_ documents: DocumentTable) {
+        for place in documents.allPlaces {
+            var document: Node?
+            switch place {
+            case .node(let node):
+                document = node
+                if node.isRoot { haveRoot = true }
+            case .names(let names, let directory, _):
+                awaited += names.prefix(1).map { .init(directory: directory, name: $0, mask: .appeared) }
+            }
+            var next: Node? = place.anchor
+            while let node = next, !node.isRoot {
+                let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+                next = parent
+                guard hasName, let parent else { continue }
+                let follower = Follower(node: node, document: document, anchor: place.anchor)
+                followers[DocumentTable.EntryName(name, in: parent), default: []].append(follower)
+            }
+        }
+    }
+
+    /// The node of the document that is followed under a name.
+    func document(at name: DocumentTable.EntryName) -> Node? {
+        followers[name]?.first(where: \.isItself)?.node
+    }
+
+    func isTracked(_ name: DocumentTable.EntryName) -> Bool {
+        followers[name]?.contains(where: \.isItself) ?? false
+    }
+
+    /// What is known by a name still, and is a document or leads to some.
+    func nodes(at name: DocumentTable.EntryName) -> [Node] {
+        let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
+        return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
+    }
+
+    /// Documents that are gone if a name is, and has not moved with what is in it.
+    func losses(at name: DocumentTable.EntryName, besides moved: Set<NodeID>) -> [Node] {
+        (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
+            .compactMap(\.document)
+    }
+
+    /// What is awaited in a directory that is gone, or below it, is awaited together with that from now on.
+    func leave(_ name: DocumentTable.EntryName, of documents: DocumentTable) {
+        for follower in followers[name] ?? [] where follower.document == nil {
+            var next: Node? = follower.anchor
+            while let directory = next {
+                let (name, parent) = directory.state.withLock { ($0.name, $0.parent) }
+                if let parent { documents.noteDirectoryLost(directory, called: name, in: parent) }
+                next = directory === follower.node ? nil : parent
+            }
+        }
+    }
+
+    /// What was seen, each name once; if some of it was lost, whatever is followed counts as seen.
+    func join(_ seen: OutOfBandChanges) -> [OutOfBandChanges.DirtyName] {
+        guard seen.hasOverflowed else { return seen.dirtyNamesInOrder }
+        let all = dirtyNames
+        let keys = Set(all.map(\.key))
+        return seen.dirtyNamesInOrder.filter { !keys.contains($0.key) } + all
+    }
+
+    private var dirtyNames: [OutOfBandChanges.DirtyName] {
+        let documents = followers.values.joined().filter { $0.isItself && !$0.node.isOnSubmount }
+        return awaited
+            + documents.compactMap { follower in
+                let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
+                return parent.map {
+                    OutOfBandChanges.DirtyName(
+                        directory: $0, name: name, mask: [.appeared, .vanished, .written], isSupposed: true)
+                }
+            }
+    }
+}
+
+extension Node {
+    /// Whether it is known by this name: others may have learnt of another since the name was found.
+    fileprivate func isKnown(by name: DocumentTable.EntryName) -> Bool {
+        let (own, parent, hasName) = state.withLock { ($0.name, $0.parent, $0.hasName) }
+        return hasName && parent.map { DocumentTable.EntryName(own, in: $0) == name } ?? false
+    }
+}

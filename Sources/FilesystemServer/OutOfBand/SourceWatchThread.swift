@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// Reads what is changed around the mount, on a thread of its own.
+///
+/// The kernel is told within a moment that it knows something no more, and those who show a document when it is quiet
+/// there. To tell the kernel may take as long as a request that holds the directory's lock, which therefore must not
+/// wait for this thread; if it takes so long that the kernel has more changes than it keeps, everything is looked at.
+final class SourceWatchThread: Sendable {
+    /// What is changed again and again in this time is looked at once.
+    private static let moment = TimeSpan.milliseconds(10)
+    /// So many at once, however fast more come.
+    private static let batch = 4096
+
+    private let filesystem: CoordinatedFilesystem
+    private let sourceWatcher: SourceWatcher
+    private let watch: ChangeWatch
+
+    init?(_ filesystem: CoordinatedFilesystem) {
+        guard let sourceWatcher = filesystem.sourceWatcher, let watch = sourceWatcher.watch else {
+            return nil
+        }
+        (self.filesystem, self.sourceWatcher, self.watch) = (filesystem, sourceWatcher, watch)
+    }
+
+    /// For as long as the process lives.
+    func run() {
+        var (seen, ignored) = (OutOfBandChanges(), IgnoredDirectories())
+        do throws(Errno) {
+            while true {
+                let hasOwn = sourceWatcher.own.forget(at: Engine.now)
+                let idle = hasOwn ? Engine.now + OwnChanges.period + .milliseconds(1) : nil
+                if watch.wait(until: [seen.due, idle].compactMap(\.self).min()?.nanoseconds) {
+                    let changes = try gather()
+                    take(changes, &seen, &ignored)
+                }
+                guard let due = seen.due, due <= Engine.now else { continue }
+                seen = tell(of: seen)
+            }
+        } catch {
+            sourceWatcher.report("they are told no more: \(error)")
+        }
+    }
+
+    private func gather() throws(Errno) -> ChangeWatch.Changes {
+        let end = Engine.now + Self.moment
+        var all = try watch.read()
+        while all.changes.count < Self.batch, watch.wait(until: end.nanoseconds) {
+            let more = try watch.read()
+            all.changes += more.changes
+            all.ended += more.ended
+            all.hasOverflowed = all.hasOverflowed || more.hasOverflowed
+        }
+        return all
+    }
+
+    /// Tells the kernel what it knows no more, and notes what is to be told.
+    private func take(
+        _ changes: ChangeWatch.Changes, _ seen: inout OutOfBandChanges, _ ignored: inout IgnoredDirectories
+    ) {
+        if changes.hasOverflowed {
+            sourceWatcher.losses.add(1, ordering: .relaxed)
+            filesystem.engine.log(
+                "more happened around the mount than the kernel kept: all is looked at again")
+            seen.overflow()
+            filesystem.invalidateAll()
+        }
+        let hasAwareClients = filesystem.engine.hasAwareClients
+        ignored.renew(
+            arrivals: sourceWatcher.arrivals.load(ordering: .sequentiallyConsistent),
+            hasAwareClients: hasAwareClients)
+        let own = OwnProcess.id
+        var batch = OutOfBandChanges()
+        var known: [ChangeWatch.Directory: Node] = [:]
+        for change in changes.changes where change.process != own {
+            let directory = known[change.directory] ?? find(change.directory, hasAwareClients, &ignored)
+            // A directory that is moved takes along what is in it.
+            if change.mask.isSuperset(of: [.directory, .appeared]) { ignored.removeAll() }
+            guard let directory else { continue }
+            known[change.directory] = directory
+            let dirtyName = OutOfBandChanges.DirtyName(
+                directory: directory, name: NameBytes(change.name), mask: change.mask)
+            batch.add(dirtyName)
+        }
+        if batch.hasOverflowed { seen.overflow() }
+        let writers = batch.isEmpty ? [] : filesystem.handles.writtenNodes
+        for dirtyName in batch.dirtyNamesInOrder {
+            filesystem.recordChange(dirtyName, isNamed: watch.kind == .fanotify, besides: writers, &seen)
+        }
+        for number in changes.ended { sourceWatcher.removeWatch(number) }
+        seen.noteTime(Engine.now)
+    }
+
+    private func find(
+        _ directory: ChangeWatch.Directory, _ hasAwareClients: Bool, _ ignored: inout IgnoredDirectories
+    ) -> Node? {
+        switch directory {
+        case .watch(let number): return sourceWatcher.directory(watchedAs: number)
+        case .handle(let handle):
+            if ignored.contains(handle) { return nil }
+            let node = filesystem.directory(of: handle, hasAwareClients: hasAwareClients)
+            if node == nil { ignored.insert(handle) }
+            return node
+        }
+    }
+
+    /// Returns what is to be told later.
+    private func tell(of seen: OutOfBandChanges) -> OutOfBandChanges {
+        var later = OutOfBandChanges()
+        filesystem.tell(of: seen, later: &later)
+        later.noteTime(Engine.now + OwnChanges.moment)
+        return later
+    }
+}
+
+/// Directories of the file system that concern nobody here, most of them not below the source.
+private struct IgnoredDirectories {
+    private static let capacity = 4096
+    private var handles: Set<PersistentFileHandle> = []
+    private var arrivals: UInt64 = 0
+    private var hasAwareClients = false
+
+    /// What was unknown may be known by now, and concern somebody.
+    mutating func renew(arrivals: UInt64, hasAwareClients: Bool) {
+        if arrivals != self.arrivals || hasAwareClients != self.hasAwareClients { removeAll() }
+        (self.arrivals, self.hasAwareClients) = (arrivals, hasAwareClients)
+    }
+
+    func contains(_ handle: PersistentFileHandle) -> Bool { handles.contains(handle) }
+
+    mutating func insert(_ handle: PersistentFileHandle) {
+        if handles.count >= Self.capacity { removeAll() }
+        handles.insert(handle)
+    }
+
+    mutating func removeAll() { handles.removeAll(keepingCapacity: true) }
+}

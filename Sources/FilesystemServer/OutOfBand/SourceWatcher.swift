@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// The watch on a source that others reach without the mount.
+///
+/// Of root, the whole file system is watched, if it has handles that lead to directories. Otherwise each directory is
+/// watched that the kernel knows of through the mount, up to the limit of its user; those who follow a document hold
+/// the directories on its way. Other file systems below are watched by nobody: one that does not answer would keep the
+/// thread that looks at what has changed.
+final class SourceWatcher: Sendable {
+    private struct State {
+        var directories: [Int32: Node] = [:]
+        var watches: [NodeID: Int32] = [:]
+        var shortage: String?
+        /// What nodes were called that a lookup has found elsewhere.
+        var formerNames: [NodeID: FormerName] = [:]
+    }
+
+    private struct FormerName {
+        let name: NameBytes
+        let directory: Node
+        let noted: Instant
+    }
+
+    /// Each takes about 1 KiB of the kernel's memory.
+    private static let mostWatches = 65_536
+
+    private static let mostFormerNames = 4096
+    /// How long it is remembered where a lookup found something that was elsewhere: longer than it is waited for quiet.
+    private static let memory = TimeSpan.seconds(5)
+
+    /// Nil if nothing can be watched.
+    let watch: ChangeWatch?
+    let own = OwnChanges(at: Engine.now)
+    /// How often a directory has become known.
+    let arrivals = Atomic<UInt64>(0)
+    /// Changes that were seen around the mount, and how often the kernel had more of them than it kept.
+    let changes = Atomic<UInt64>(0)
+    let losses = Atomic<UInt64>(0)
+    private let state = Mutex(State())
+    private let log: @Sendable (String) -> Void
+
+    init(
+        of root: borrowing OwnedDescriptor, hasHandles: Bool, log: @escaping @Sendable (String) -> Void
+    ) {
+        self.log = log
+        if hasHandles, let watch = Self.watchFileSystem(of: root) {
+            self.watch = watch
+            return
+        }
+        do throws(Errno) {
+            watch = try ChangeWatch()
+        } catch {
+            watch = nil
+            report("\(error)")
+        }
+    }
+
+    private static func watchFileSystem(of root: borrowing OwnedDescriptor) -> ChangeWatch? {
+        // Of a user, and where directories have no names of that kind, each directory is watched instead.
+        do throws(Errno) { return try ChangeWatch(fileSystemOf: root) } catch { return nil }
+    }
+
+    /// The kernel knows of a directory from now on.
+    func startWatching(_ node: Node) {
+        arrivals.add(1, ordering: .sequentiallyConsistent)
+        guard let watch, watch.kind == .inotify, !node.isOnSubmount else { return }
+        do throws(Errno) {
+            let descriptor = try node.descriptor()
+            // Under the lock, so that nobody takes the watch away for a former node of the same directory.
+            try state.withLock { (state) throws(Errno) in
+                guard state.watches.count < Self.mostWatches else { throw Errno(rawValue: ENOSPC) }
+                let number = try watch.add(descriptor.descriptor)
+                state.directories[number] = node
+                state.watches[node.id] = number
+            }
+        } catch {
+            // What is gone changes no more; what its user may not list, they see nothing in.
+            guard error != .noEntry, error != .stale, error != .noAccess else { return }
+            report(
+                error.rawValue == ENOSPC
+                    ? "there are more directories than a user may watch"
+                    : "a directory cannot be watched: \(error)")
+        }
+    }
+
+    /// The kernel has forgotten a directory.
+    func stopWatching(_ node: Node) {
+        guard let watch, watch.kind == .inotify else { return }
+        state.withLock { state in
+            guard let number = state.watches[node.id], state.directories[number] === node else { return }
+            state.watches[node.id] = nil
+            state.directories[number] = nil
+            watch.remove(number)
+        }
+    }
+
+    func directory(watchedAs number: Int32) -> Node? { state.withLock { $0.directories[number] } }
+
+    /// A directory is gone, and its watch with it.
+    func removeWatch(_ number: Int32) {
+        let node: Node? = state.withLock { state in
+            guard let node = state.directories.removeValue(forKey: number) else { return nil }
+            if state.watches[node.id] == number { state.watches[node.id] = nil }
+            return node
+        }
+        withExtendedLifetime(node) {}
+    }
+
+    /// A lookup has found a file under a name that it was not known by, and may have come before what the kernel tells
+    /// of that: it is remembered where it was.
+    func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node) {
+        guard !node.isCalled(name, in: directory) else { return }
+        let (formerName, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        guard hasName, let parent else { return }
+        let former = FormerName(name: formerName, directory: parent, noted: Engine.now)
+        let forgotten: [NodeID: FormerName] = state.withLock { state in
+            var forgotten: [NodeID: FormerName] = [:]
+            if state.formerNames.count >= Self.mostFormerNames {
+                (forgotten, state.formerNames) = (state.formerNames, [:])
+            }
+            if state.formerNames[node.id].map({ former.noted.since($0.noted) > Self.memory }) ?? true {
+                state.formerNames[node.id] = former
+            }
+            return forgotten
+        }
+        withExtendedLifetime(forgotten) {}
+    }
+
+    /// What a node was called before a lookup found it elsewhere, a moment ago.
+    func takeFormerName(of node: Node) -> (name: NameBytes, directory: Node)? {
+        let former = state.withLock { $0.formerNames.removeValue(forKey: node.id) }
+        guard let former, !(Engine.now.since(former.noted) > Self.memory) else { return nil }
+        return (former.name, former.directory)
+    }
+
+    /// Which nodes a lookup has found elsewhere, by what they were called before.
+    var formerNames: [DocumentTable.EntryName: NodeID] {
+        let former = state.withLock { $0.formerNames }
+        return former.reduce(into: [:]) { names, entry in
+            names[DocumentTable.EntryName(entry.value.name, in: entry.value.directory)] = entry.key
+        }
+    }
+
+    /// Something cannot be watched; said once, and whenever somebody asks.
+    func report(_ shortage: String) {
+        let isFirst = state.withLock { state in
+            defer { if state.shortage == nil { state.shortage = shortage } }
+            return state.shortage == nil
+        }
+        if isFirst {
+            log("not all changes around the mount are noticed: \(shortage); what is shown may be 1 s old")
+        }
+    }
+
+    var watchReport: SourceWatchReport {
+        var report = SourceWatchReport()
+        report.means = watch?.kind.rawValue ?? "none"
+        report.shortage = state.withLock { $0.shortage }
+        report.changes = changes.load(ordering: .relaxed)
+        report.losses = losses.load(ordering: .relaxed)
+        return report
+    }
+}
+
+extension CoordinatedFilesystem {
+    /// A name is about to be given or taken away for a program of the mount.
+    func noteOwn(_ name: NameBytes, in directory: Node) {
+        guard let sourceWatcher, sourceWatcher.watch != nil else { return }
+        sourceWatcher.own.note(DocumentTable.EntryName(name, in: directory), at: Engine.now)
+    }
+
+    /// A file is about to be changed for one. Returns the number of the change.
+    @discardableResult
+    func noteOwn(_ node: Node, _ matter: OwnChanges.ChangeKind) -> UInt64? {
+        guard let sourceWatcher, sourceWatcher.watch != nil else { return nil }
+        return sourceWatcher.own.note(node.id, matter, at: Engine.now)
+    }
+
+    /// The contents have been changed; what else happens to them is somebody else's doing. Nobody asks for that while
+    /// nobody is told.
+    func finishOwnChange(_ node: Node, _ change: UInt64?) {
+        guard let change, let own = sourceWatcher?.own, engine.hasAwareClients, node.kind == S_IFREG else {
+            return
+        }
+        do throws(Errno) {
+            own.finish(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
+        } catch {
+            // Then all that is told of it for a while may be our own.
+            return
+        }
+    }
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Synchronization
+
+/// What the daemon wants to know about the processes behind requests.
+///
+/// Asked only where programs meet. Which process a thread is of is known exactly (``LinuxSystem/ThreadTable``); what a
+/// process may change about itself is read again and again.
+final class ProcessResolver: Sendable {
+    /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
+    private let mountNumber: UInt64
+    private let device: UInt64
+    /// How long a reader may stand at the end of the data.
+    let readerIdle: TimeSpan
+    private let counters: LiveCounters
+    private let threads = ThreadTable()
+
+    fileprivate struct Recent {
+        var thread: Int32 = 0
+        var process: ProcessID?
+        var moment = Instant(nanoseconds: 0)
+        /// When it was found last that the number is still this thread's.
+        var confirmed = Instant(nanoseconds: 0)
+        var program: [UInt8]?
+        var saver: SavingProcess?
+        var party: Party?
+    }
+
+    private struct Opener {
+        var thread: Int32 = 0
+        var process: Int32 = 0
+        var moment = Instant(nanoseconds: 0)
+    }
+
+    private struct Openers {
+        /// By the last digits of the threads' numbers.
+        var known = [Opener](repeating: Opener(), count: 64)
+        var pace = OpenRate()
+    }
+
+    /// What counts of somebody's ancestor.
+    private struct Ancestor {
+        let terminal: Int32
+        let isManager: Bool
+        let isInit: Bool
+        let moment: Instant
+    }
+
+    fileprivate static let memory = TimeSpan.milliseconds(100)
+    /// How long the number of a thread that was just seen is taken for that thread's where only its program's name counts. Numbers
+    /// are given in turn, so it could be another's if hundreds came and went meanwhile.
+    private static let confirmationLasts = TimeSpan.milliseconds(1)
+    /// How long it is remembered what an ancestor is called and which terminal it has.
+    ///
+    /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
+    private static let ancestorMemory = TimeSpan.seconds(1)
+    private static let rememberedAncestors = 256
+    private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
+    private let recent = Mutex(Recent())
+    private let openers = Mutex(Openers())
+    private let lowered = LowPriorityPrograms()
+    let programs: ProgramClasses
+    /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
+    private let latest = Mutex(Party.nobody)
+
+    init(
+        using mount: MountEntry, counters: LiveCounters, readerIdle: TimeSpan,
+        knowing programs: ProgramClasses
+    ) {
+        self.programs = programs
+        (mountNumber, device) = (UInt64(mount.id), mount.device)
+        self.counters = counters
+        self.readerIdle = readerIdle
+    }
+
+    /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
+    /// belongs to a younger thread by now.
+    func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
+        guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
+        return party(of: looked, thread: thread)
+    }
+
+    /// The process of a thread that opens a file: nobody can be asked any more when it has ended, and the program goes on with
+    /// the file. One that opens many is asked about once in a while, which takes a microsecond or two; 0 if it is not known.
+    ///
+    /// `ofDocument` says that the thread opens a document just now: a program that opens many of them in a short time is looked at
+    /// (``LowPriorityPrograms``).
+    func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
+        guard thread > 0 else { return 0 }
+        let (slot, now) = (Int(thread) & 63, Engine.now)
+        let (known, isQuick) = openers.withLock { openers -> (Int32?, Bool) in
+            let known = openers.known[slot]
+            guard known.thread == thread, now.since(known.moment) < Self.memory else { return (nil, false) }
+            return (known.process, ofDocument && openers.pace.note(known.process, at: now))
+        }
+        if let known {
+            if isQuick { opensMany(known) }
+            return known
+        }
+        guard let process = ProcessInspection.process(ofThread: thread) else { return 0 }
+        let isQuickNow = openers.withLock { openers in
+            openers.known[slot] = Opener(thread: thread, process: process, moment: now)
+            return ofDocument && openers.pace.note(process, at: now)
+        }
+        if isQuickNow { opensMany(process) }
+        return process
+    }
+
+    private func opensMany(_ process: Int32) {
+        guard ProcessInspection.hasLowestPriority(process), let found = threads.find(process),
+            found.process == process, lowered.insert(found.id)
+        else { return }
+        // What was said of it a moment ago is not true any more.
+        recent.withLock { if $0.process == found.id { $0 = Recent() } }
+    }
+
+    /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
+    func party(ofProcess process: Int32) -> Party {
+        guard let looked = look(process), looked.found.process == process else { return .nobody }
+        return party(of: looked)
+    }
+
+    private func party(of looked: ResolvedThread, thread: Int32 = 0) -> Party {
+        guard let leader = leader(of: looked) else { return .nobody }
+        let found = looked.found
+        let family = family(from: found.parent)
+        // The first process of a session may be out of our sight, in another pid namespace.
+        let session = leader.session != 0 ? leader.session : found.process
+        var party = Party(
+            process: found.id, ancestors: family.map(\.process),
+            programClass: programClass(of: found.id, called: leader.program), program: leader.program,
+            user: found.user, session: session, terminals: [leader.terminal] + family.map(\.terminal))
+        party.thread = thread
+        party.shareStorage(with: latest.withLock { $0 })
+        latest.withLock { $0 = party }
+        return party
+    }
+
+    private func programClass(of process: ProcessID, called program: [UInt8]) -> ProgramClass {
+        let named = programs.programClass(of: program)
+        return named == .ordinary && lowered.contains(process) ? .background : named
+    }
+
+    /// The party of a thread that is in a request just now.
+    func currentParty(ofThread thread: Int32) -> Party {
+        remembered(thread, { $0.party }, { $0.party = $1 }) { party(of: $0, thread: thread) } ?? .nobody
+    }
+
+    /// Who saves, for the recogniser.
+    func saver(ofThread thread: Int32) -> SavingProcess? {
+        remembered(thread, { $0.saver }, { $0.saver = $1 }) { looked in
+            guard let leader = leader(of: looked) else { return nil }
+            let found = looked.found
+            let parent = found.parent > 1 ? threads.find(found.parent)?.id : nil
+            return SavingProcess(process: found.id, parent: parent, session: leader.session)
+        }
+    }
+
+    /// Answers from memory if the same thread was asked about a moment ago: `git checkout` and `rm -r` ask
+    /// ten thousand times in a row. Not by a key path, which takes longer than all the rest.
+    private func remembered<Answer: Sendable>(
+        _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
+        _ look: (ResolvedThread) -> Answer?
+    ) -> Answer? {
+        guard let looked = self.look(thread) else { return nil }
+        let (now, process) = (Engine.now, looked.found.id)
+        let known: Answer? = recent.withLock { recent in
+            guard recent.isAbout(thread, of: process, at: now) else { return nil }
+            recent.confirmed = now
+            return recall(recent)
+        }
+        if let known { return known }
+        let answer = look(looked)
+        recent.withLock { recent in
+            if !recent.isAbout(thread, of: process, at: now) {
+                recent = Recent(thread: thread, process: process, moment: now, confirmed: now)
+            }
+            keep(&recent, answer)
+        }
+        return answer
+    }
+
+    /// The name of a thread's program; empty if it is gone.
+    func program(ofThread thread: Int32) -> [UInt8] {
+        // Each file that is unlinked asks, mostly for the same program.
+        let known = recent.withLock { recent in
+            recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
+                ? recent.program : nil
+        }
+        return known ?? remembered(thread, { $0.program }, { $0.program = $1 }) { _ in
+            ProcessInspection.program(ofThread: thread)
+        } ?? []
+    }
+
+    func isAlive(_ process: ProcessID) -> Bool {
+        guard look(process.number)?.found.id == process else { return false }
+        return ProcessInspection.status(ofThread: process.number)?.isZombieProcess != true
+    }
+
+    /// The groups of a thread besides its own; empty if it is gone.
+    func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
+        counters.identified.count()
+        return ProcessInspection.supplementaryGroups(ofThread: thread)
+    }
+
+    private typealias ResolvedThread = (
+        found: ThreadTable.KnownThread, leader: ProcessInspection.ProcessStatus?
+    )
+
+    private func look(_ thread: Int32) -> ResolvedThread? {
+        counters.identified.count()
+        return threads.look(thread)
+    }
+
+    /// What a process is like now, which need not be read twice in a row; nil if it is gone.
+    private func leader(of looked: ResolvedThread) -> ProcessInspection.ProcessStatus? {
+        if let leader = looked.leader { return leader }
+        let leader = ProcessInspection.status(ofProcess: looked.found.process)
+        return leader?.started == looked.found.started ? leader : nil
+    }
+
+    /// From the parent upwards. Whoever takes in orphans is nobody's family: of all that it has below itself it does
+    /// nothing for anybody in particular.
+    private func family(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
+        var members: [(process: ProcessID, terminal: Int32)] = []
+        var next = parent
+        // Nobody nests deeper; a longer chain means that processes change while they are looked at.
+        while next > 1, members.count < 64, let found = threads.find(next) {
+            guard let ancestor = ancestor(found), !ancestor.isManager else { break }
+            if !ancestor.isInit { members.append((found.id, ancestor.terminal)) }
+            next = found.parent
+        }
+        return members
+    }
+
+    private func ancestor(_ found: ThreadTable.KnownThread) -> Ancestor? {
+        let (now, id) = (Engine.now, found.id)
+        let known = ancestors.withLock { $0[id] }
+        if let known, now.since(known.moment) < Self.ancestorMemory { return known }
+        guard let status = ProcessInspection.status(ofProcess: found.process), status.started == found.started
+        else { return nil }
+        let ancestor = Ancestor(
+            terminal: status.terminal, isManager: programs.adoptsOrphans(status.program),
+            isInit: known?.isInit ?? ProcessInspection.isInit(found.process), moment: now)
+        ancestors.withLock { ancestors in
+            if ancestors.count >= Self.rememberedAncestors { ancestors = [:] }
+            ancestors[id] = ancestor
+        }
+        return ancestor
+    }
+
+    /// Whether a thread existed at a moment; if it was not known by then, its start tells.
+    private func hasStarted(_ found: ThreadTable.KnownThread, before moment: Instant) -> Bool {
+        found.known <= moment.nanoseconds
+            || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
+    }
+}
+
+extension ProcessResolver.Recent {
+    fileprivate func isAbout(_ thread: Int32, of process: ProcessID, at now: Instant) -> Bool {
+        self.thread == thread && self.process == process && now.since(moment) < ProcessResolver.memory
+    }
+}
+
+extension ThreadTable.KnownThread {
+    fileprivate var id: ProcessID { ProcessID(number: process, started: started) }
+}
+
+// Looking at readers.
+extension ProcessResolver {
+    /// How many descriptors of a process are looked at before its position counts as unknown.
+    private static let longestSearch = 4096
+    /// How many are looked at for a lock.
+    private static let fewDescriptors = 512
+
+    /// Where the process of a thread stands in a file it reads through the mount.
+    ///
+    /// A position that cannot be read is always the same, so its reader counts as standing still.
+    func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
+        let unknown = Observation.reading(position: -1)
+        let positions = positions(thread: thread, or: known, of: node)
+        guard let first = positions.first else { return unknown }
+        let size: UInt64
+        do throws(Errno) {
+            size = try node.descriptor().descriptor.status().size
+        } catch {
+            return unknown
+        }
+        // Several descriptors: any movement of any of them changes the sum.
+        let position = positions.count == 1 ? first : positions.reduce(0, &+)
+        let isAtEnd = positions.allSatisfy { $0 >= Int64(size) }
+        return isAtEnd ? .atEndUnconfirmed(position: position) : .reading(position: position)
+    }
+
+    /// Where the process of a thread stands in a file that it may write to; -1 if that cannot be read.
+    func position(ofWriter thread: Int32, or known: Int32, of node: Node, mode: Int32) -> Int64 {
+        let positions = positions(thread: thread, or: known, of: node, mode: mode)
+        return positions.isEmpty ? -1 : positions.reduce(0, &+)
+    }
+
+    private func positions(thread: Int32, or known: Int32, of node: Node, mode: Int32? = nil) -> [Int64] {
+        guard let process = (look(thread) ?? look(known))?.found.process else { return [] }
+        let positions = readPositions(of: process, inode: node.number, mode: mode)
+        guard positions.isEmpty else { return positions }
+        let other = ProcessInspection.livingThread(of: process)
+        return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
+    }
+
+    /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
+    /// its owner holds while it is told of events, for as long as the memory for them does not come.
+    private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
+        var positions: [Int64] = []
+        forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
+            if mode ?? fields.mode == fields.mode { positions.append(fields.position) }
+            return true
+        }
+        return positions
+    }
+
+    /// Whether the process of a thread has a lock on a file by a descriptor that it may write to it with. No if that cannot be seen.
+    ///
+    /// The kernel keeps such locks itself and asks nobody about them. It tells of them by the descriptor; of that of a process that
+    /// is gone, or another user's, nothing is seen, and then nobody is known to lock the file.
+    func holdsLock(thread: Int32, or known: Int32, on node: Node) -> Bool {
+        guard let process = (look(thread) ?? look(known))?.found.process else { return false }
+        let seen = ProcessInspection.livingThread(of: process)
+        var isFound = false
+        forEachDescriptor(of: seen, ofInode: node.number, among: Self.fewDescriptors) { fields, text in
+            isFound = fields.mode != O_RDONLY && FileLocks.areHeld(by: text)
+            return !isFound
+        }
+        return isFound
+    }
+
+    /// Calls the body with what is said of each descriptor of a file, until it returns false.
+    private func forEachDescriptor(
+        of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
+    ) {
+        guard let stream = opendir("/proc/\(process)/fdinfo") else { return }
+        defer { closedir(stream) }
+        var looked = 0
+        while let entry = readdir(stream), looked < most {
+            guard entry.pointee.d_name.0 != UInt8(ascii: ".") else { continue }
+            looked += 1
+            let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+            let number = String(cString: name.assumingMemoryBound(to: CChar.self))
+            guard ProcessScan.cachedDevice("/proc/\(process)/fd/\(number)") == device,
+                // Locks come after what counts, and there may be any number of them.
+                let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
+            else { continue }
+            let fields = Self.fields(of: text)
+            guard fields.inode == inode, fields.mount == mountNumber else { continue }
+            if !body(fields, text) { return }
+        }
+    }
+
+    private struct Fields {
+        var position: Int64 = 0
+        /// Whether it may be read, written or both, of `open(2)`'s flags.
+        var mode: Int32 = 0
+        var inode: UInt64 = 0
+        var mount: UInt64 = 0
+    }
+
+    private static func fields(of text: [UInt8]) -> Fields {
+        var found = Fields()
+        for line in text.split(separator: UInt8(ascii: "\n")).prefix(4) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let value = String(decoding: line[line.index(after: colon)...], as: UTF8.self)
+                .drop { $0 == "\t" || $0 == " " }
+            switch String(decoding: line[..<colon], as: UTF8.self) {
+            case "pos": found.position = Int64(value) ?? 0
+            case "flags": found.mode = (Int32(value, radix: 8) ?? 0) & O_ACCMODE
+            case "ino": found.inode = UInt64(value) ?? 0
+            case "mnt_id": found.mount = UInt64(value) ?? 0
+            default: break
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+import Synchronization
+
+/// A request without a handle that claims what it changes: a size or names.
+///
+///     made ──claimed──▶ waiting ──decided──▶ decided
+///
+/// The kernel holds a lock for it, so where its claim must wait the request is sent back, and the decision is
+/// kept here until it comes again.
+final class ClaimedRequest: Claimant {
+    /// What the kernel asks for; a request that comes again is known by it.
+    enum Kind: Sendable {
+        case resizing(Node, below: Node?)
+        case making(NameChange)
+        case removing(NameChange)
+        case renaming(NameChange, to: NameChange)
+    }
+
+    private struct State {
+        /// Somebody has claimed, or is about to.
+        var isClaimed = false
+        /// Nobody comes for the claim any more.
+        var isOver = false
+        var decision: Engine.Decision?
+        var outcomes: [Engine.DecisionHandler] = []
+    }
+
+    let kind: Kind
+    let request: ClaimRequest
+    let thread: Int32
+    /// Whether a name is vacated in the middle of a save, and by whom, as it was when the access was named.
+    let save: SaveAssessment?
+    let isInPackage: Bool
+    private let made = Engine.now
+    private unowned let processes: ProcessResolver
+    private let state = Mutex(State())
+
+    init(
+        _ kind: Kind, _ request: ClaimRequest, save: SaveAssessment? = nil, isInPackage: Bool = false,
+        by thread: Int32,
+        processes: ProcessResolver
+    ) {
+        self.kind = kind
+        self.request = request
+        self.save = save
+        self.isInPackage = isInPackage
+        self.thread = thread
+        self.processes = processes
+    }
+
+    var claim: ClaimID { request.claim }
+    var intents: [Intent] {
+        switch kind {
+        case .renaming(_, let target) where !request.rest.isEmpty:
+            [Intent(request.first.access, to: attribution.path)]
+                + request.rest.map { Intent($0.access, to: target.subject.attribution.path) }
+        case .resizing, .making, .removing, .renaming: [Intent(request.first.access, to: attribution.path)]
+        }
+    }
+    func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
+    /// Never asked: a request is bounded without being looked at.
+    func observe() -> Observation { .emptied }
+
+    var attribution: Attribution {
+        switch kind {
+        case .resizing(let node, _): Attribution(thread: thread, at: made) { node.path }
+        case .making(let change), .removing(let change), .renaming(let change, _): change.subject.attribution
+        }
+    }
+
+    /// The user who asks.
+    var user: UInt32? {
+        switch kind {
+        case .resizing: identify().user
+        case .making(let change), .removing(let change), .renaming(let change, _): change.caller.user
+        }
+    }
+
+    /// The directory whose attributes the kernel asks for on its way back.
+    var directory: Node? {
+        switch kind {
+        case .resizing(_, let directory): directory
+        case .making(let change), .removing(let change), .renaming(let change, _): change.directory
+        }
+    }
+
+    /// The name that the request takes away, if it does.
+    var vacated: NameChange? {
+        switch kind {
+        case .resizing, .making: nil
+        case .removing(let change), .renaming(let change, _): change
+        }
+    }
+
+    /// Whether its turn is over when it has come: the request makes a claim of its own then.
+    ///
+    /// In a package others change other names under the same claim. Held for the retry, the turn would keep one out
+    /// that has come again first, and has the kernel's lock for which the retry waits.
+    var endsWhenDecided: Bool {
+        if case .making = kind { return true }
+        return isInPackage
+    }
+
+    /// What was found out about the save that takes the name of a node away, if the request is about its
+    /// document.
+    func save(of node: Node) -> SaveAssessment? { request.first.item == node.item ? save : nil }
+
+    /// Whether a request of this kind by the same thread may be this one, come again.
+    ///
+    /// A path that is truncated leads to another file if the document was saved or replaced meanwhile. The
+    /// kernel has used its retry then, so whatever file it is must not be sent back.
+    func mayBeRetried(as kind: Kind) -> Bool {
+        if case .resizing = kind, case .resizing = self.kind { return true }
+        return self.kind.isSame(as: kind)
+    }
+
+    /// Whether both are about the same documents: the names they are called by may have changed hands.
+    func hasSameItems(as other: ClaimedRequest) -> Bool {
+        request.first.item == other.request.first.item
+            && request.rest.map(\.item) == other.request.rest.map(\.item)
+    }
+}
+
+// The claim, which the request's thread and the end of a delay may both be about to make.
+extension ClaimedRequest {
+    /// Whether the caller, and nobody else, is to claim now.
+    func beginClaiming() -> Bool {
+        state.withLock { state in
+            guard !state.isClaimed, !state.isOver else { return false }
+            state.isClaimed = true
+            return true
+        }
+    }
+
+    /// Nobody comes for the claim any more; whoever makes it after this ends it.
+    func giveUp() { state.withLock { $0.isOver = true } }
+
+    var isOver: Bool { state.withLock { $0.isOver } }
+    var isWaiting: Bool { state.withLock { $0.isClaimed && $0.decision == nil } }
+
+    func decide(_ decision: Engine.Decision) {
+        let outcomes = state.withLock { state in
+            state.decision = decision
+            defer { state.outcomes = [] }
+            return state.outcomes
+        }
+        for outcome in outcomes { outcome(decision) }
+    }
+
+    /// `outcome` runs exactly once: at once if the claim is decided, otherwise on whichever thread decides it.
+    func whenDecided(_ outcome: @escaping Engine.DecisionHandler) {
+        let decision: Engine.Decision? = state.withLock { state in
+            if state.decision == nil { state.outcomes.append(outcome) }
+            return state.decision
+        }
+        if let decision { outcome(decision) }
+    }
+}
+
+extension ClaimedRequest.Kind {
+    func isSame(as other: Self) -> Bool {
+        switch (self, other) {
+        case (.resizing(let one, _), .resizing(let other, _)): one === other
+        case (.making(let one), .making(let other)), (.removing(let one), .removing(let other)):
+            one.isSame(as: other)
+        case (.renaming(let one, let place), .renaming(let other, let otherPlace)):
+            one.isSame(as: other) && place.isSame(as: otherPlace)
+        case (.resizing, _), (.making, _), (.removing, _), (.renaming, _): false
+        }
+    }
+}
+
+/// A request that changes what is called a name.
+struct NameChange: Sendable {
+    let name: NameBytes
+    let directory: Node
+    let caller: Caller
+    let isOutOfBand: Bool
+
+    init(_ name: NameBytes, in directory: Node, caller: Caller) {
+        self.name = name
+        self.directory = directory
+        self.caller = caller
+        isOutOfBand = false
+    }
+
+    /// Somebody has changed a name around the mount.
+    init(outOfBand name: NameBytes, in directory: Node) {
+        self.name = name
+        self.directory = directory
+        caller = .nobody
+        isOutOfBand = true
+    }
+
+    var subject: NameSubject { NameSubject(name, in: directory, thread: caller.thread) }
+
+    func isSame(as other: NameChange) -> Bool { directory === other.directory && name == other.name }
+}
+
+/// Who takes a name away, and why it is taken for a step of a save, if it is.
+struct SaveAssessment: Sendable {
+    let saver: SavingProcess
+    /// Nil where the name is just taken away.
+    let evidence: PendingSave.Evidence?
+    let audience: PendingSave.Audience
+    var consultation = ConsultationTime.before
+
+    /// When presenters of directories above are asked about the deletion, if it is one.
+    enum ConsultationTime: Sendable {
+        case before
+        /// When the name was free for a moment (``DeferredDeletions``).
+        case afterwards
+    }
+
+    /// Whether the document stays with its name, and does not go with the file.
+    var keepsName: Bool { evidence.map { $0 != .move } ?? false }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+
+/// What bounced requests have in common: their question, its interrupts, and their end.
+extension CoordinatedFilesystem {
+    /// How long the kernel's retry is expected once its question is answered.
+    private static let retryExpected = TimeSpan.seconds(1)
+    /// How long it is remembered after that: by then a program that does not run is hardly about to.
+    private static let lateRetryExpected = TimeSpan.seconds(4)
+    /// How long the kernel may take to give a request up that it found nothing for.
+    private static let lastLook = TimeSpan.milliseconds(250)
+
+    /// Notes that a thread's request is being sent back; returns the number of this bounce.
+    func beginRetry(_ cause: RetryTable.RetryReason, in directory: NodeID, by thread: Int32) -> UInt64 {
+        let (serial, former) = retries.begin(cause, in: directory, by: thread)
+        giveUp(former?.cause.request)
+        return serial
+    }
+
+    func recordRetry(by subject: any JournalSubject, _ claim: ClaimID? = nil) {
+        engine.counters.retried.count()
+        engine.journal.note(.retried, at: Engine.now, claim: claim, by: subject)
+    }
+
+    /// Keeps a GETATTR that is the question of a bounced request; gives back any other.
+    func parkGetattr(_ reply: consuming Reply, about id: NodeID) -> Reply? {
+        let thread = reply.caller.thread
+        guard retries.awaitsGetattr(of: thread, about: id) else { return reply }
+        let token = parkedRequests.makeToken()
+        reply.tellInterrupts(token)
+        parkedRequests.enter(
+            token,
+            ParkedRequests.ParkedRequest(thread: thread) { [self] way in
+                switch way {
+                case .abandoned(let end): abandonGetattr(of: thread, end)
+                case .forced: endWait(of: thread) { engine.force($0) }
+                case .overdue: endWait(of: thread) { engine.endWait(of: $0) }
+                }
+            })
+        let rest = retries.hold(reply, about: id, token: token)
+        guard rest == nil else {
+            parkedRequests.leave(token)
+            return rest
+        }
+        // A signal may have been looked at before there was a question for it to end.
+        parkedRequests.checkSignalsOnce(token)
+        if let retry = retries[thread], retry.mayHoldLock, ProcessInspection.mayCreateFile(thread: thread) {
+            engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
+                releaseGetattr(of: retry.serial, by: thread, about: id)
+            }
+        }
+        if parkedRequests.isClosed { abandonGetattr(of: thread, .unmounted) }
+        return nil
+    }
+
+    /// The wait of a bounced request is over: its question is answered, and the request comes again.
+    func answerGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
+        guard let getattr = retries.completeWait(serial, by: thread)?.take() else { return }
+        parkedRequests.leave(getattr.token)
+        resumeRequest(nodes[id], getattr.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0)
+        }
+    }
+
+    /// A question that may have been asked under the directory's lock is answered though the wait goes on.
+    private func releaseGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
+        guard let getattr = retries.release(serial, by: thread)?.take() else { return }
+        parkedRequests.leave(getattr.token)
+        resumeRequest(nodes[id], getattr.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0)
+        }
+    }
+
+    /// Does what the end of a bounce takes if its request does not come again in time, and forgets it later: whoever was not run for
+    /// so long, and then has to wait, must not be sent back a second time.
+    func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
+        let late = Engine.now + Self.retryExpected
+        engine.timers.schedule(at: late.nanoseconds) { [self] in
+            guard retries.noteLate(serial, by: thread) else { return }
+            finish()
+            engine.timers.schedule(at: (late + Self.lateRetryExpected).nanoseconds) { [self] in
+                _ = retries.drop(serial, by: thread)
+            }
+        }
+    }
+
+    /// Forgets a bounce whose request hardly comes again.
+    func forget(_ serial: UInt64, of thread: Int32) {
+        engine.timers.schedule(at: (Engine.now + Self.lastLook).nanoseconds) { [self] in
+            _ = retries.drop(serial, by: thread)
+        }
+    }
+
+    private func abandonGetattr(of thread: Int32, _ end: ParkedRequests.AbandonReason) {
+        guard let (retry, getattr) = retries.abandon(by: thread) else { return }
+        abandon(retry.cause.request)
+        if end != .unmounted { engine.counters.interrupted.count() }
+        guard let getattr = getattr.take() else { return }
+        parkedRequests.leave(getattr.token)
+        getattr.reply.fail(end.error)
+    }
+
+    private func endWait(of thread: Int32, by end: (ClaimID) -> Void) {
+        guard let retry = retries[thread] else { return }
+        if let request = retry.cause.request, request.isWaiting { return end(request.claim) }
+        answerGetattr(of: retry.serial, by: thread, about: retry.directory)
+    }
+}

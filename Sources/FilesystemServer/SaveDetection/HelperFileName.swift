@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a file's name says about it, if it is the name of a program's helper file and not of a document.
+package struct HelperFileName: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable, CaseIterable {
+        /// Unsaved text, kept by an editor for the whole session.
+        case swap
+        /// Says that somebody has the document open.
+        case lock
+        /// The next contents of a document, before they take its name.
+        case temp
+        /// The former contents of a document.
+        case backup
+    }
+
+    /// How much a name proves by itself.
+    package enum Certainty: Int, Hashable, Comparable, Sendable {
+        /// Counts as evidence beside a document of that name, and makes no file private: `D.r3Fq0a`.
+        case besideDocument
+        /// People use such names too: private only while its maker lives and nobody else opened it.
+        case whileMakerLives
+        /// No document is called this.
+        case alone
+
+        package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    /// Where a name stands, if that changes what it means.
+    package enum DirectoryKind: Hashable, Sendable {
+        case ordinary
+        /// Anywhere below a directory named `.git`.
+        case gitDirectory
+    }
+
+    package let kind: Kind
+    package let certainty: Certainty
+
+    package var isAmbiguous: Bool { certainty != .alone }
+
+    /// The strongest reading of a name, nil if it is an ordinary one.
+    ///
+    /// Names that only mean something beside their document (`certainty` `.besideDocument`) are
+    /// ordinary here.
+    package init?(of name: [UInt8], in place: DirectoryKind = .ordinary) {
+        if place == .gitDirectory, NamePattern.gitLock.matches(name) {
+            self.init(kind: .lock, certainty: .alone)
+        } else if place == .gitDirectory, NamePattern.gitTemp.matches(name) {
+            self.init(kind: .temp, certainty: .alone)
+        } else if let row = certainNames.first(for: name) ?? passingNames.first(for: name) {
+            self = row.meaning
+        } else {
+            return nil
+        }
+    }
+
+    /// Whether no document is called this; asked at every open, and so without the ambiguous rows.
+    package static func isUnambiguous(_ name: [UInt8], in place: DirectoryKind = .ordinary) -> Bool {
+        if place == .gitDirectory, NamePattern.gitLock.matches(name) || NamePattern.gitTemp.matches(name) {
+            return true
+        }
+        return certainNames.hasRow(for: name)
+    }
+
+    fileprivate init(kind: Kind, certainty: Certainty) {
+        self.kind = kind
+        self.certainty = certainty
+    }
+
+    /// The documents a side file of this name may belong to; empty if the name does not say.
+    package static func documents(for name: [UInt8]) -> [[UInt8]] {
+        documents(for: name, accordingTo: helperFileNames)
+    }
+
+    /// Whether a program that renames `document` to `name` keeps it as a backup.
+    package static func isBackupName(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        backupNames.hasRow(for: name, of: document)
+    }
+
+    /// The documents whose unsaved or next contents a file of this name may hold.
+    package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
+        documents(for: name, accordingTo: contentNames)
+    }
+
+    /// Whether a file of this name may hold the contents of any document.
+    package static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
+        contentNames.contains { !$0.pattern.namesDocument && $0.pattern.matches(name) }
+    }
+
+    private static func documents(for name: [UInt8], accordingTo rows: [HelperFileNameRow]) -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for row in rows {
+            for document in row.pattern.documents(in: name) where !found.contains(document) {
+                found.append(document)
+            }
+        }
+        return found
+    }
+}
+
+// Log rotation, which looks like a save.
+extension HelperFileName {
+    /// Whether `name` is where log rotation puts `document`.
+    ///
+    /// It has the shape of a save (renamed away, made again by the same process within a millisecond)
+    /// and is a move and a new file.
+    package static func isRotatedLogName(_ name: [UInt8], of document: [UInt8]) -> Bool {
+        guard name.count > document.count + 1, name.starts(with: document) else { return false }
+        let separator = name[document.count]
+        guard separator == UInt8(ascii: ".") || separator == UInt8(ascii: "-") else { return false }
+        var rest = name[(document.count + 1)...]
+        let compressed = [".gz", ".xz", ".bz2", ".zst"].map { Array($0.utf8) }
+        for ending in compressed where rest.suffix(ending.count).elementsEqual(ending) {
+            rest = rest.dropLast(ending.count)
+        }
+        let dateBytes = Array("0123456789-_:T.".utf8)
+        return rest.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } == true
+            && rest.allSatisfy(dateBytes.contains)
+    }
+}
+
+extension NamePattern {
+    fileprivate static let gitLock = NamePattern("*.lock")
+    /// Objects, packs and their indexes before they have their own names.
+    fileprivate static let gitTemp = NamePattern("tmp_*")
+}
+
+/// One row of the table below.
+private struct HelperFileNameRow: Sendable {
+    let pattern: NamePattern
+    let meaning: HelperFileName
+
+    init(_ kind: HelperFileName.Kind, _ certainty: HelperFileName.Certainty, _ pattern: String) {
+        self.pattern = NamePattern(pattern)
+        meaning = HelperFileName(kind: kind, certainty: certainty)
+    }
+}
+
+/// The helper files of real programs, from traces of the programs named beside them.
+///
+/// `.alone` rows are private on sight, so a row belongs there only if no user would choose the name.
+private let helperFileNames: [HelperFileNameRow] = [
+    // vim and Neovim. `4913` is the file vim makes to learn whether the directory lets it.
+    HelperFileNameRow(.swap, .alone, ".{D}.sw?"),
+    HelperFileNameRow(.swap, .alone, ".{D}.swpx"),
+    HelperFileNameRow(.swap, .alone, "{.D}.sw?"),
+    HelperFileNameRow(.swap, .alone, ".{D}.un~"),
+    HelperFileNameRow(.temp, .alone, "4913"),
+    // Emacs, Kate, joe.
+    HelperFileNameRow(.swap, .alone, "#{D}#"),
+    HelperFileNameRow(.swap, .alone, ".{D}.kate-swp"),
+    HelperFileNameRow(.swap, .alone, "DEADJOE"),
+
+    // Emacs, joe and jed; LibreOffice; GnuPG.
+    HelperFileNameRow(.lock, .alone, ".#{D}"),
+    HelperFileNameRow(.lock, .alone, ".~lock.{D}#"),
+    HelperFileNameRow(.lock, .alone, ".#lk0x*"),
+    // gpg, git, filelock. Without an extension before it, it may be somebody's `Cargo.lock`.
+    HelperFileNameRow(.lock, .alone, "{D.}.lock"),
+    HelperFileNameRow(.lock, .whileMakerLives, "{D}.lock"),
+
+    // GIO (gedit, mousepad, pluma, geany, GIMP); libgsf (abiword, gnumeric); LibreOffice.
+    HelperFileNameRow(.temp, .alone, ".goutputstream-{R}"),
+    HelperFileNameRow(.temp, .alone, ".gsf-save-{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "lu*.tmp"),
+    // sed -i, perl -i, gawk -i inplace, dos2unix.
+    HelperFileNameRow(.temp, .whileMakerLives, "sed{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "XX{R}"),
+    HelperFileNameRow(.temp, .alone, "{D}.gawk.{R}"),
+    HelperFileNameRow(.temp, .alone, "d2utmp{R}"),
+    // rsync, unison, syncthing.
+    HelperFileNameRow(.temp, .whileMakerLives, ".{D}.{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "{.D}.{R}"),
+    HelperFileNameRow(.temp, .alone, ".~tmp~"),
+    HelperFileNameRow(.temp, .alone, ".rsync-partial"),
+    HelperFileNameRow(.temp, .alone, ".unison.{D}.*.unison.tmp"),
+    HelperFileNameRow(.temp, .alone, ".syncthing.{D}.tmp"),
+    // Kakoune; glib and Qt; patch; mg; busybox sed; exiftool; qpdf; isort; gofmt.
+    HelperFileNameRow(.temp, .alone, ".{D}.kak.{R}"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}.{R}"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}.o{R}"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}.r{R}"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}.{R}????"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}{R}"),
+    HelperFileNameRow(.temp, .alone, "{D}_exiftool_tmp"),
+    HelperFileNameRow(.temp, .alone, "{D}.~qpdf-temp#"),
+    HelperFileNameRow(.temp, .whileMakerLives, "{D}.isorted"),
+    HelperFileNameRow(.temp, .besideDocument, "{D}.{N}"),
+    // Everybody's.
+    HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp"),
+    HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp*"),
+    HelperFileNameRow(.temp, .whileMakerLives, "{D}.new"),
+    HelperFileNameRow(.temp, .whileMakerLives, "tmp*"),
+    // zip, binutils, ln -f, rustc, go, dpkg, VS Code, JetBrains.
+    HelperFileNameRow(.temp, .whileMakerLives, "zi{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "st{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "Cu{R}"),
+    HelperFileNameRow(.temp, .whileMakerLives, "rmeta{R}"),
+    HelperFileNameRow(.temp, .alone, "{D}-go-tmp-umask"),
+    HelperFileNameRow(.temp, .alone, "{D}.dpkg-new"),
+    HelperFileNameRow(.temp, .alone, "{D}.vsctmp"),
+    HelperFileNameRow(.temp, .alone, "{D}___jb_tmp___"),
+
+    // Backups: the first two are everybody's (Emacs, vim, nano, cp -b).
+    HelperFileNameRow(.backup, .alone, "{D}~"),
+    HelperFileNameRow(.backup, .alone, "{D}.~{N}~"),
+    HelperFileNameRow(.backup, .whileMakerLives, "{D}.bak"),
+    HelperFileNameRow(.backup, .whileMakerLives, "{D}.orig"),
+    HelperFileNameRow(.backup, .whileMakerLives, "{D}_original"),
+    HelperFileNameRow(.backup, .alone, "{D}.~qpdf-orig*"),
+    HelperFileNameRow(.backup, .alone, "{D}.dpkg-old"),
+    HelperFileNameRow(.backup, .alone, ".bak.{N}.{D}"),
+    HelperFileNameRow(.backup, .alone, "tilde-backup-{R}"),
+    HelperFileNameRow(.backup, .alone, "{D}___jb_old___"),
+    HelperFileNameRow(.backup, .besideDocument, "{D}.{N}"),
+    // Helix.
+    HelperFileNameRow(.backup, .besideDocument, "{D}{R}.bck"),
+    HelperFileNameRow(.backup, .whileMakerLives, "{D}.rej"),
+]
+
+/// The rows of files that hold contents a document is to have.
+private let contentNames = helperFileNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
+
+/// The rows that make a file private on sight.
+private let certainNames = table { $0.certainty == .alone }
+
+/// The rows of names that people use, too.
+private let passingNames = table { $0.certainty == .whileMakerLives }
+
+private let backupNames = table { $0.kind == .backup }
+
+private func table(where isPart: (HelperFileName) -> Bool) -> NameTable<HelperFileNameRow> {
+    NameTable(helperFileNames.filter { isPart($0.meaning) }) { $0.pattern }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A glob over the bytes of a file name, in which part of the name may be another file's name.
+///
+/// Written as text so that a table of patterns can be compared with its source:
+///
+/// - `{D}` the document's name, at least one byte
+/// - `{.D}` the same, if it begins with a dot (vim does not put a second one before `.bashrc`)
+/// - `{D.}` the same, if it has an extension
+/// - `{N}` one decimal digit or more
+/// - `{R}` six characters as `mkstemp(3)` chooses them: letters, digits and underscores, not all of them
+///   lowercase letters. One name in two hundred that mkstemp makes is missed; in return `standard` and
+///   `sedatives` are words
+/// - `?` one letter or digit
+/// - `*` any bytes, also none
+package struct NamePattern: Sendable {
+    private enum Piece: Sendable {
+        case literal([UInt8])
+        case document(DocumentShape)
+        case digits
+        case random
+        case character
+        case anything
+
+        /// What is written as it is; empty for any other piece.
+        var literal: [UInt8] { if case .literal(let bytes) = self { bytes } else { [] } }
+
+        var leastLength: Int {
+            switch self {
+            case .literal(let bytes): bytes.count
+            case .document(.any), .digits, .character: 1
+            case .document(.hidden): 2
+            case .document(.withExtension): 3
+            case .random: 6
+            case .anything: 0
+            }
+        }
+    }
+
+    private enum DocumentShape: Sendable {
+        case any
+        case hidden
+        case withExtension
+
+        func accepts(_ name: ArraySlice<UInt8>) -> Bool {
+            switch self {
+            case .any: !name.isEmpty
+            case .hidden: name.count > 1 && name.first == UInt8(ascii: ".")
+            case .withExtension:
+                name.count > 2 && name.dropFirst().dropLast().contains(UInt8(ascii: "."))
+            }
+        }
+    }
+
+    private let pieces: [Piece]
+    let leastLength: Int
+    /// What each name of this shape begins and ends with.
+    let prefix: [UInt8]
+    let suffix: [UInt8]
+    /// All that is written in it as it is.
+    let literals: [UInt8]
+    /// Whether the pattern says which document the name belongs to.
+    package let namesDocument: Bool
+
+    package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
+
+    /// The same of text that may be cut off in the middle of a character.
+    package init(bytes text: [UInt8]) {
+        pieces = Self.parse(text)
+        leastLength = pieces.reduce(0) { $0 + $1.leastLength }
+        prefix = pieces.first?.literal ?? []
+        suffix = pieces.last?.literal ?? []
+        literals = pieces.flatMap(\.literal)
+        namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
+    }
+
+    /// Whether the name has this shape, for whatever document or for just the one; a pattern without `{D}` fits every one.
+    package func matches(_ name: [UInt8], of document: [UInt8]? = nil) -> Bool {
+        var search = MatchAttempt(name: name, document: document, wanted: 0)
+        return isWorthTrying(name) && run(&search, piece: 0, at: 0)
+    }
+
+    /// The documents the name may belong to, shortest first.
+    package func documents(in name: [UInt8]) -> [[UInt8]] {
+        guard namesDocument, isWorthTrying(name) else { return [] }
+        var search = MatchAttempt(name: name, document: nil, wanted: SaveLimits.candidateDocuments)
+        _ = run(&search, piece: 0, at: 0)
+        return search.found
+    }
+
+    /// Refuses most names by their length and ends alone.
+    private func isWorthTrying(_ name: [UInt8]) -> Bool {
+        name.count >= leastLength && name.starts(with: prefix)
+            && name.suffix(suffix.count).elementsEqual(suffix)
+    }
+}
+
+/// One attempt to fit a name.
+private struct MatchAttempt {
+    let name: [UInt8]
+    /// The only document that will do, if the question is about one.
+    let document: [UInt8]?
+    /// How many documents to collect before stopping; 0 stops at the first fit.
+    let wanted: Int
+    var captured: Range<Int> = 0..<0
+    var found: [[UInt8]] = []
+
+    mutating func finish() -> Bool {
+        guard wanted > 0 else { return true }
+        let document = Array(name[captured])
+        if !found.contains(document) { found.append(document) }
+        return found.count >= wanted
+    }
+}
+
+extension NamePattern {
+    private func run(_ search: inout MatchAttempt, piece index: Int, at position: Int) -> Bool {
+        guard index < pieces.count else {
+            return position == search.name.count && search.finish()
+        }
+        for end in ends(of: index, in: search, from: position) {
+            if case .document = pieces[index] { search.captured = position..<end }
+            if run(&search, piece: index + 1, at: end) { return true }
+        }
+        return false
+    }
+
+    /// Where a piece that begins at `position` may end.
+    private func ends(of index: Int, in search: MatchAttempt, from position: Int) -> [Int] {
+        let rest = search.name[position...]
+        switch pieces[index] {
+        case .literal(let bytes):
+            return rest.starts(with: bytes) ? [position + bytes.count] : []
+        case .document(let shape):
+            if let document = search.document {
+                let fits = rest.starts(with: document) && shape.accepts(document[...])
+                return fits ? [position + document.count] : []
+            }
+            return places(in: search.name, from: position + 1, before: index + 1)
+                .filter { shape.accepts(search.name[position..<$0]) }
+        case .digits:
+            let run = rest.prefix { isDigit($0) }
+            return run.indices.map { $0 + 1 }
+        case .random:
+            return isRandom(rest.prefix(6)) ? [position + 6] : []
+        case .character:
+            return rest.first.map { isLetter($0) || isDigit($0) } == true ? [position + 1] : []
+        case .anything:
+            return places(in: search.name, from: position, before: index + 1)
+        }
+    }
+
+    /// The places from `start` on at which the next piece may begin, as far as one byte tells: what
+    /// keeps a look at an ordinary name short, on the way of every open.
+    private func places(in name: [UInt8], from start: Int, before next: Int) -> [Int] {
+        guard next < pieces.count else { return start <= name.count ? [name.count] : [] }
+        guard case .literal(let bytes) = pieces[next] else {
+            return start <= name.count ? Array(start...name.count) : []
+        }
+        var places: [Int] = []
+        for place in start..<max(start, name.count) where name[place] == bytes[0] { places.append(place) }
+        return places
+    }
+
+    private static func parse(_ text: [UInt8]) -> [Piece] {
+        let marks: [(String, Piece)] = [
+            ("{D}", .document(.any)), ("{.D}", .document(.hidden)), ("{D.}", .document(.withExtension)),
+            ("{N}", .digits), ("{R}", .random), ("?", .character), ("*", .anything),
+        ]
+        var pieces: [Piece] = []
+        var literal: [UInt8] = []
+        var rest = text[...]
+        while let byte = rest.first {
+            if let (mark, piece) = marks.first(where: { rest.starts(with: $0.0.utf8) }) {
+                if !literal.isEmpty { pieces.append(.literal(literal)) }
+                literal = []
+                pieces.append(piece)
+                rest = rest.dropFirst(mark.utf8.count)
+            } else {
+                literal.append(byte)
+                rest = rest.dropFirst()
+            }
+        }
+        return literal.isEmpty ? pieces : pieces + [.literal(literal)]
+    }
+}
+
+private func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+private func isLowercase(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+}
+
+private func isLetter(_ byte: UInt8) -> Bool { isLowercase(byte | 0x20) }
+
+private func isRandom(_ bytes: ArraySlice<UInt8>) -> Bool {
+    bytes.count == 6
+        && bytes.allSatisfy { isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") }
+        && !bytes.allSatisfy(isLowercase)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Rows that are found by the shape of a name; the first that fits counts.
+///
+/// Each new file is looked for in a hundred of them, so most are refused by what is kept beside the rows: numbers alone,
+/// which are compared without touching a pattern.
+struct NameTable<Row: Sendable>: Sendable {
+    private struct NamePrefilter: Sendable {
+        let leastLength: Int
+        /// What the name has to begin and to end with; nil where anything will do.
+        let first, last: UInt8?
+        /// What it has to have anywhere.
+        let characters: ASCIISet
+
+        func mayFit(_ count: Int, from first: UInt8, to last: UInt8) -> Bool {
+            count >= leastLength && (self.first ?? first) == first && (self.last ?? last) == last
+        }
+    }
+
+    private let rows: [Row]
+    private let patterns: [NamePattern]
+    private let prefilters: [NamePrefilter]
+
+    init(_ rows: [Row], by pattern: (Row) -> NamePattern) {
+        self.rows = rows
+        patterns = rows.map(pattern)
+        prefilters = patterns.map {
+            NamePrefilter(
+                leastLength: $0.leastLength, first: $0.prefix.first, last: $0.suffix.last,
+                characters: ASCIISet($0.literals))
+        }
+    }
+
+    /// `document`, if given, is the only one that a name may belong to.
+    func first(for name: [UInt8], of document: [UInt8]? = nil) -> Row? {
+        guard let first = name.first, let last = name.last else { return nil }
+        var known: ASCIISet?
+        for index in prefilters.indices where prefilters[index].mayFit(name.count, from: first, to: last) {
+            let characters = known ?? ASCIISet(name)
+            known = characters
+            guard characters.isSuperset(of: prefilters[index].characters) else { continue }
+            if patterns[index].matches(name, of: document) { return rows[index] }
+        }
+        return nil
+    }
+
+    func hasRow(for name: [UInt8], of document: [UInt8]? = nil) -> Bool {
+        first(for: name, of: document) != nil
+    }
+}
+
+extension NameTable<NamePattern> {
+    init(_ patterns: [String]) { self.init(patterns.map(NamePattern.init)) { $0 } }
+}
+
+/// The ASCII characters of a name, in whatever order and number.
+private struct ASCIISet: Sendable {
+    private var low: UInt64 = 0
+    private var high: UInt64 = 0
+
+    init(_ bytes: [UInt8]) {
+        for byte in bytes {
+            let bit = 1 as UInt64 &<< UInt64(byte)
+            low |= byte < 64 ? bit : 0
+            high |= byte & 0xC0 == 64 ? bit : 0
+        }
+    }
+
+    func isSuperset(of other: ASCIISet) -> Bool {
+        low & other.low == other.low && high & other.high == other.high
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Which names each thread has lately taken from a directory without putting anything in their place.
+///
+/// A program that saves fills the name that it has vacated before it vacates the next one. One that takes many documents away
+/// (`rm -r`, `git checkout`) does not save, and no program is to wait for a name that it leaves empty.
+package struct RecentRemovals: Sendable {
+    private struct Entry {
+        var thread: Int32 = 0
+        var directory = NodeNumber(0)
+        var count = 0
+        var last = Instant(nanoseconds: 0)
+    }
+
+    private static let threads = 64
+    /// How many names are remembered of each thread.
+    private static let names = 8
+
+    /// By the last digits of the threads' numbers: where two collide, the former one is forgotten.
+    private var entries = [Entry](repeating: Entry(), count: Self.threads)
+    /// The last names of each entry. What they are names of is looked at when a program asks, which is seldom.
+    private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
+
+    package init() {}
+
+    /// A thread has removed a file, or has renamed it away.
+    package mutating func noteRemoved(
+        _ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant
+    ) {
+        let slot = Self.slot(of: thread)
+        var entry = entries[slot]
+        if !Self.isSame(entry, thread, directory, at: now) {
+            entry = Entry(thread: thread, directory: directory)
+        }
+        names[slot * Self.names + entry.count % Self.names] = name
+        entry.count += 1
+        entry.last = now
+        entries[slot] = entry
+    }
+
+    /// A thread has created something, or has linked or renamed something to a name.
+    package mutating func noteFilled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
+        let slot = Self.slot(of: thread)
+        let entry = entries[slot]
+        guard entry.thread == thread, entry.directory == directory, entry.count > 0 else { return }
+        let first = slot * Self.names
+        for index in first..<first + min(Self.names, entry.count) where names[index] == name {
+            entries[slot].count = 0
+            return
+        }
+    }
+
+    /// Whether a thread has taken so many documents from a directory that none of them is in the middle of a save.
+    package func areMany(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
+        let slot = Self.slot(of: thread)
+        let entry = entries[slot]
+        guard Self.isSame(entry, thread, directory, at: now), entry.count > SaveLimits.otherDepartures
+        else { return false }
+        let first = slot * Self.names
+        let documents = names[first..<first + min(Self.names, entry.count)].count { name in
+            ItemClass(of: name, in: .ordinary) != .private
+        }
+        return documents > SaveLimits.otherDepartures
+    }
+
+    private static func slot(of thread: Int32) -> Int { Int(thread) & (threads - 1) }
+
+    private static func isSame(
+        _ entry: Entry, _ thread: Int32, _ directory: NodeNumber, at now: Instant
+    ) -> Bool {
+        entry.thread == thread && entry.directory == directory
+            && now.since(entry.last) < SaveLimits.pendingIdle
+    }
+}

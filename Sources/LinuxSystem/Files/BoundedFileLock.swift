@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Waits for the lock of a file with a bound; `flock(2)` itself has none.
+///
+/// A thread of its own waits in the kernel. After a refusal that thread stays until the lock is free: the process is to
+/// end then.
+package enum BoundedFileLock {
+    /// Takes the exclusive lock within some time.
+    ///
+    /// - Parameters:
+    ///   - file: an open file; the lock is its own.
+    ///   - time: the longest wait.
+    ///   - isHopeless: asked before the wait begins and after each change of the mount table. The wait ends without the
+    ///     lock when it says yes.
+    /// - Returns: whether the lock was taken.
+    /// - Throws: what keeps the lock from being waited for.
+    package static func acquire(
+        _ file: borrowing OwnedDescriptor, within time: Duration, unless isHopeless: () -> Bool
+    ) throws(Errno) -> Bool {
+        let end = MonotonicClock.nanoseconds + UInt64(time / .nanoseconds(1))
+        let mounts = try OwnedDescriptor.watchingMounts()
+        guard !isHopeless() else { return false }
+        let waiter = Waiter(for: try .duplicating(file.rawValue), telling: try Pipe())
+        try JoinableThread { waiter.run() }.detach()
+        while let left = milliseconds(until: end) {
+            var events = [
+                pollfd(fd: waiter.completionDescriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: mounts.rawValue, events: Int16(POLLPRI), revents: 0),
+            ]
+            _ = try retryingOnInterrupt { poll(&events, 2, left) }
+            if events[0].revents != 0 { return try waiter.result() }
+            if events[1].revents != 0, isHopeless() { return false }
+        }
+        return false
+    }
+
+    /// Nil once the time is over; rounded up, so that the last wait is not followed by many of no length.
+    private static func milliseconds(until end: UInt64) -> CInt? {
+        let now = MonotonicClock.nanoseconds
+        return now < end ? CInt((end - now) / 1_000_000) + 1 : nil
+    }
+
+    /// What the thread and its caller share.
+    private final class Waiter: Sendable {
+        private let file: OwnedDescriptor
+        private let pipe: Pipe
+
+        init(for file: consuming OwnedDescriptor, telling pipe: consuming Pipe) {
+            self.file = file
+            self.pipe = pipe
+        }
+
+        /// Becomes readable when `run` is over.
+        var completionDescriptor: CInt { pipe.readEnd.rawValue }
+
+        func run() {
+            var result: CInt = 0
+            while clinux_lock(file.rawValue) != 0 {
+                guard errno == EINTR else {
+                    result = errno
+                    break
+                }
+            }
+            withUnsafeBytes(of: &result) { _ = write(pipe.writeEnd.rawValue, $0.baseAddress, $0.count) }
+        }
+
+        func result() throws(Errno) -> Bool {
+            var result: CInt = 0
+            let descriptor = completionDescriptor
+            _ = try retryingOnInterrupt { read(descriptor, &result, MemoryLayout<CInt>.size) }
+            guard result == 0 else { throw Errno(rawValue: result) }
+            return true
+        }
+    }
+}
+
+extension OwnedDescriptor {
+    /// `/proc/self/mountinfo`, for which poll(2) reports POLLPRI after each change of the mount table.
+    fileprivate static func watchingMounts() throws(Errno) -> OwnedDescriptor {
+        OwnedDescriptor(
+            adopting: try retryingOnInterrupt { open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) })
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Tells what anybody changes in directories: in all of a file system, which root may ask for where directories have
+/// handles, or in each directory that was asked for.
+package final class ChangeWatch: Sendable {
+    /// Which of the two interfaces of the kernel tells of it.
+    package enum Kind: String, Sendable { case fanotify, inotify }
+
+    package struct ChangeMask: OptionSet, Hashable, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// There is something under the name that was not there.
+        package static let appeared = Self(rawValue: 1)
+        /// What was under the name is gone from there.
+        package static let vanished = Self(rawValue: 2)
+        package static let written = Self(rawValue: 4)
+        /// Somebody has closed the file who could write to it, and may have done so by a mapping.
+        package static let closed = Self(rawValue: 8)
+        package static let attributes = Self(rawValue: 16)
+        /// Of a directory.
+        package static let directory = Self(rawValue: 32)
+    }
+
+    /// How the kernel calls a directory.
+    package enum Directory: Hashable, Sendable {
+        case handle(PersistentFileHandle)
+        case watch(Int32)
+    }
+
+    package struct Change: Sendable {
+        package var mask: ChangeMask
+        /// Who did it, or 0.
+        package var process: Int32
+        package var directory: Directory
+        /// Empty for the directory itself.
+        package var name: [UInt8]
+    }
+
+    /// What was read at once.
+    package struct Changes: Sendable {
+        package var changes: [Change] = []
+        /// Watches of directories that are gone.
+        package var ended: [Int32] = []
+        /// The kernel kept no more: anything may have changed.
+        package var hasOverflowed = false
+    }
+
+    private static let bufferSize = 64 << 10
+
+    package let kind: Kind
+    private let descriptor: OwnedDescriptor
+
+    /// Watches the whole file system of a directory.
+    ///
+    /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP where the file system has no such names for
+    /// directories as are needed.
+    package convenience init(fileSystemOf directory: borrowing OwnedDescriptor) throws(Errno) {
+        try self.init(directory, attributesOnly: false)
+    }
+
+    /// The same for changes of attributes alone. A file that loses a name by `unlink` is not told of.
+    package convenience init(attributesIn directory: borrowing OwnedDescriptor) throws(Errno) {
+        try self.init(directory, attributesOnly: true)
+    }
+
+    private init(_ directory: borrowing OwnedDescriptor, attributesOnly: Bool) throws(Errno) {
+        let descriptor = clinux_fanotify(directory.rawValue, attributesOnly)
+        guard descriptor >= 0 else { throw .last }
+        self.descriptor = OwnedDescriptor(adopting: descriptor)
+        kind = .fanotify
+    }
+
+    /// Watches nothing, until directories are added.
+    package init() throws(Errno) {
+        let descriptor = clinux_inotify()
+        guard descriptor >= 0 else { throw .last }
+        self.descriptor = OwnedDescriptor(adopting: descriptor)
+        kind = .inotify
+    }
+
+    /// Gives the number by which the directory is called from now on; the same again for one that is watched.
+    ///
+    /// Throws ENOSPC at the limit of watches of the user.
+    package func add(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Int32 {
+        let watch = clinux_inotify_add(descriptor.rawValue, directory.rawValue)
+        guard watch >= 0 else { throw .last }
+        return watch
+    }
+
+    /// It fails for a directory that is gone, with which its watch went.
+    package func remove(_ watch: Int32) { _ = clinux_inotify_remove(descriptor.rawValue, watch) }
+
+    /// Sleeps until there is something to read, or until a moment of the monotonic clock in nanoseconds. Returns whether
+    /// there is.
+    package func wait(until moment: UInt64?) -> Bool {
+        let now = MonotonicClock.nanoseconds
+        let left = moment.map { $0 > now ? Int64(clamping: $0 - now) : 0 } ?? -1
+        return clinux_poll_until(descriptor.rawValue, left) > 0
+    }
+
+    /// Reads what there is now, up to 64 KiB; nothing if there is nothing.
+    package func read() throws(Errno) -> Changes {
+        var buffer = [UInt64](repeating: 0, count: Self.bufferSize / 8)
+        let file = descriptor.rawValue
+        let size: Int
+        do throws(Errno) {
+            size = try retryingOnInterrupt { Glibc.read(file, &buffer, Self.bufferSize) }
+        } catch {
+            guard error.rawValue == EAGAIN else { throw error }
+            return Changes()
+        }
+        var read = Changes()
+        buffer.withUnsafeBytes { bytes in
+            var rest = UnsafeRawBufferPointer(rebasing: bytes[..<size])
+            var change = clinux_change()
+            while !rest.isEmpty {
+                let length =
+                    kind == .fanotify
+                    ? clinux_next_fanotify(rest.baseAddress, rest.count, &change)
+                    : clinux_next_inotify(rest.baseAddress, rest.count, &change)
+                guard length > 0, length <= rest.count else { break }
+                add(change, to: &read)
+                rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+            }
+        }
+        return read
+    }
+
+    private func add(_ change: clinux_change, to read: inout Changes) {
+        if change.overflow != 0 { return read.hasOverflowed = true }
+        if change.ended != 0 { return read.ended.append(change.watch) }
+        let directory: Directory
+        switch kind {
+        case .fanotify:
+            // What is reached by no name, or is on its way out, has none.
+            guard let handle = change.handle else { return }
+            directory = .handle(
+                PersistentFileHandle(UnsafeBufferPointer(start: handle, count: change.handle_size)))
+        case .inotify: directory = .watch(change.watch)
+        }
+        var mask: ChangeMask = []
+        if change.appeared != 0 { mask.insert(.appeared) }
+        if change.vanished != 0 { mask.insert(.vanished) }
+        if change.written != 0 { mask.insert(.written) }
+        if change.closed != 0 { mask.insert(.closed) }
+        if change.attributes != 0 { mask.insert(.attributes) }
+        if change.is_directory != 0 { mask.insert(.directory) }
+        var name: [UInt8] = []
+        if let start = change.name {
+            name = UnsafeBufferPointer(start: start, count: strlen(start)).map { UInt8(bitPattern: $0) }
+        }
+        if name == [UInt8(ascii: ".")] { name = [] }
+        read.changes.append(
+            Change(mask: mask, process: change.process, directory: directory, name: name))
+    }
+}

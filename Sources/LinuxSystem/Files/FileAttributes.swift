@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// A time to set: to a value, to now, or not at all.
+package enum TimeChange: Sendable {
+    case omit
+    case now
+    case set(FileStatus.Time)
+
+    fileprivate var seconds: Int64 { if case .set(let time) = self { time.seconds } else { 0 } }
+    fileprivate var nanoseconds: Int64 {
+        switch self {
+        case .omit: CLINUX_TIME_OMIT
+        case .now: CLINUX_TIME_NOW
+        case .set(let time): Int64(time.nanoseconds)
+        }
+    }
+}
+
+/// What can be changed about a file through an `O_PATH` descriptor of it.
+extension OwnedDescriptor {
+    /// `chmod(2)`.
+    package borrowing func changeMode(to mode: UInt32) throws(Errno) {
+        guard clinux_fchmod_path(rawValue, mode) == 0 else { throw .last }
+    }
+
+    /// `fchownat(2)`; nil leaves a side as it is.
+    package borrowing func changeOwner(user: UInt32?, group: UInt32?) throws(Errno) {
+        guard clinux_fchown_path(rawValue, user ?? .max, group ?? .max) == 0 else { throw .last }
+    }
+
+    /// `truncate(2)`.
+    package borrowing func truncate(to size: Int64) throws(Errno) {
+        let descriptor = rawValue
+        let result = withDescriptorPath(descriptor) { Glibc.truncate($0, off_t(size)) }
+        guard result == 0 else { throw .last }
+    }
+
+    /// `utimensat(2)`.
+    package borrowing func changeTimes(accessed: TimeChange, modified: TimeChange) throws(Errno) {
+        let result = clinux_utimens_path(
+            rawValue, accessed.seconds, accessed.nanoseconds, modified.seconds, modified.nanoseconds)
+        guard result == 0 else { throw .last }
+    }
+
+    /// `access(2)` with the daemon's own rights.
+    package borrowing func checkAccess(_ mask: CInt) throws(Errno) {
+        let descriptor = rawValue
+        guard withDescriptorPath(descriptor, { access($0, mask) }) == 0 else { throw .last }
+    }
+}
+
+/// Extended attributes, of files and of symbolic links themselves.
+extension OwnedDescriptor {
+    /// `getxattr(2)`. With no capacity, the size alone is told.
+    package borrowing func extendedAttribute(
+        _ name: UnsafePointer<CChar>, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(Errno) -> Int {
+        let descriptor = rawValue
+        let count = withDescriptorPath(descriptor) { getxattr($0, name, buffer.baseAddress, buffer.count) }
+        guard count >= 0 else { throw .last }
+        return count
+    }
+
+    /// `listxattr(2)`. With no capacity, the size alone is told.
+    package borrowing func extendedAttributeNames(
+        into buffer: UnsafeMutableRawBufferPointer
+    ) throws(Errno) -> Int {
+        let descriptor = rawValue
+        let count = withDescriptorPath(descriptor) {
+            listxattr($0, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+        guard count >= 0 else { throw .last }
+        return count
+    }
+
+    /// `setxattr(2)`.
+    package borrowing func setExtendedAttribute(
+        _ name: UnsafePointer<CChar>, to value: UnsafeRawBufferPointer, flags: CInt
+    ) throws(Errno) {
+        let descriptor = rawValue
+        let result = withDescriptorPath(descriptor) {
+            setxattr($0, name, value.baseAddress, value.count, flags)
+        }
+        guard result == 0 else { throw .last }
+    }
+
+    /// `removexattr(2)`.
+    package borrowing func removeExtendedAttribute(_ name: UnsafePointer<CChar>) throws(Errno) {
+        let descriptor = rawValue
+        guard withDescriptorPath(descriptor, { removexattr($0, name) }) == 0 else { throw .last }
+    }
+}

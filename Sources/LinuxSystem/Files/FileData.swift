@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Reading and writing an open file.
+extension OwnedDescriptor {
+    /// `pread(2)`, until the buffer is full or the file ends.
+    package borrowing func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws(Errno) -> Int {
+        let descriptor = rawValue
+        var done = 0
+        while done < buffer.count {
+            let (start, rest) = (buffer.baseAddress.map { $0 + done }, buffer.count - done)
+            let from = offset + Int64(done)
+            let count = try retryingOnInterrupt { pread(descriptor, start, rest, off_t(from)) }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Reads what is in memory already, without waiting for the disk; nil if that is not all of it.
+    package borrowing func readFromCache(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) -> Int? {
+        let count = Int(clinux_read_now(rawValue, buffer.baseAddress, buffer.count, offset))
+        return count == buffer.count ? count : nil
+    }
+
+    /// `pwrite(2)` of everything; the count falls short only if an error came after some bytes. Nil for the offset is
+    /// the end of the file, wherever that is then.
+    package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64?) throws(Errno) -> Int {
+        let descriptor = rawValue
+        var done = 0
+        while done < bytes.count {
+            let (start, rest) = (bytes.baseAddress.map { $0 + done }, bytes.count - done)
+            let to = offset.map { $0 + Int64(done) }
+            do throws(Errno) {
+                done += try retryingOnInterrupt {
+                    if let to { return pwrite(descriptor, start, rest, off_t(to)) }
+                    return Int(clinux_append(descriptor, start, rest))
+                }
+            } catch {
+                guard done > 0 else { throw error }
+                return done
+            }
+        }
+        return done
+    }
+
+    /// `ftruncate(2)`.
+    package borrowing func truncateOpenFile(to size: Int64) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
+    }
+
+    /// `fsync(2)` or `fdatasync(2)`.
+    package borrowing func synchronize(dataOnly: Bool) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
+    }
+
+    /// `close(2)` of a second descriptor, which says what became of writes that a distant file system had put off.
+    package borrowing func flush() throws(Errno) {
+        let another = try OwnedDescriptor.duplicating(rawValue).release()
+        guard Glibc.close(another) != 0 else { return }
+        let error = Errno.last
+        // It is closed all the same.
+        if error.rawValue != EINTR { throw error }
+    }
+
+    /// `fallocate(2)`.
+    package borrowing func allocate(mode: CInt, offset: Int64, length: Int64) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { clinux_fallocate(descriptor, mode, offset, length) }
+    }
+
+    /// `copy_file_range(2)`, once.
+    package borrowing func copyRange(
+        at offset: Int64, to other: borrowing OwnedDescriptor, at otherOffset: Int64, length: Int
+    ) throws(Errno) -> Int {
+        let (from, to) = (rawValue, other.rawValue)
+        return Int(
+            try retryingOnInterrupt {
+                clinux_copy_range_at(from, offset, to, otherOffset, UInt64(length))
+            })
+    }
+
+    /// `lseek(2)`.
+    package borrowing func seek(to offset: Int64, whence: CInt) throws(Errno) -> Int64 {
+        let descriptor = rawValue
+        return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
+    }
+
+    /// Whether nobody has the file open to write, or mapped to store to, at this moment; no as well where that cannot be told.
+    ///
+    /// A lease, which the kernel gives out only then, tells. It is held for a moment: who opens the file to write meanwhile
+    /// waits for that, and with `O_NONBLOCK` is refused. The descriptor is one that only reads, the file the process's own
+    /// unless it has `CAP_LEASE`, and `SIGIO` must not end the process.
+    package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
+
+    /// The same the other way round: whether somebody has; no where it cannot be told.
+    package borrowing func hasWriter() -> Bool { clinux_has_writer(rawValue) }
+
+    /// `fcntl(2)` with `F_SETFL`.
+    package borrowing func setStatusFlags(_ flags: CInt) throws(Errno) {
+        let descriptor = rawValue
+        _ = try retryingOnInterrupt { fcntl(descriptor, F_SETFL, flags) }
+    }
+}
+
+/// Flags of open(2) that Glibc's module leaves out.
+package enum OpenFlag {
+    /// `O_NOATIME`: reading does not move the time of access.
+    package static var noAccessTime: Int32 { CLINUX_O_NOATIME }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// What `statx(2)` says about a file, as our own value.
+///
+/// C's structures never appear in a signature: clang attributes `struct stat` to whichever module's header
+/// included it first, so it does not travel between modules.
+package struct FileStatus: Sendable, Equatable {
+    package struct Time: Sendable, Hashable {
+        package var seconds: Int64
+        package var nanoseconds: UInt32
+
+        package init(seconds: Int64, nanoseconds: UInt32) {
+            self.seconds = seconds
+            self.nanoseconds = nanoseconds
+        }
+    }
+
+    /// Attributes that forbid what a descriptor opened with `O_PATH` would otherwise allow.
+    package struct Attributes: OptionSet, Sendable {
+        package let rawValue: UInt64
+        package init(rawValue: UInt64) { self.rawValue = rawValue }
+        package static var appendOnly: Self { Self(rawValue: CLINUX_ATTR_APPEND) }
+        static var all: Self {
+            Self(rawValue: CLINUX_ATTR_IMMUTABLE | CLINUX_ATTR_APPEND | CLINUX_ATTR_VERITY)
+        }
+    }
+
+    package var device: UInt64
+    package var inode: UInt64
+    /// Kind and permissions, as the kernel packs them.
+    package var mode: UInt32
+    package var linkCount: UInt64
+    package var user: UInt32
+    package var group: UInt32
+    package var specialDevice: UInt64
+    package var size: UInt64
+    package var blockSize: UInt32
+    package var blocks: UInt64
+    package var accessed: Time
+    package var modified: Time
+    package var changed: Time
+    /// Zero where the file system does not record it.
+    package var born: Time
+    package var attributes: Attributes
+    /// The mount the file was reached through.
+    package var mount: UInt64
+
+    package var kind: UInt32 { mode & S_IFMT }
+    package var isDirectory: Bool { kind == S_IFDIR }
+    package var isRegularFile: Bool { kind == S_IFREG }
+    package var isSymbolicLink: Bool { kind == S_IFLNK }
+    /// Whether an attribute forbids what a descriptor opened with `O_PATH` would otherwise allow.
+    package var isProtected: Bool { attributes.rawValue & Attributes.all.rawValue != 0 }
+    /// Of a directory: only owners may take names away.
+    package var isSticky: Bool { mode & S_ISVTX != 0 }
+
+    init(_ status: clinux_status) {
+        device = status.device
+        inode = status.inode
+        mode = status.mode
+        linkCount = status.links
+        user = status.user
+        group = status.group
+        specialDevice = status.special_device
+        size = status.size
+        blockSize = status.block_size
+        blocks = status.blocks
+        accessed = Time(seconds: status.accessed, nanoseconds: status.accessed_ns)
+        modified = Time(seconds: status.modified, nanoseconds: status.modified_ns)
+        changed = Time(seconds: status.changed, nanoseconds: status.changed_ns)
+        born = Time(seconds: status.born, nanoseconds: status.born_ns)
+        attributes = Attributes(rawValue: status.attributes)
+        mount = status.mount
+    }
+}
+
+extension OwnedDescriptor {
+    /// `statx(2)` of the open file itself.
+    package borrowing func status() throws(Errno) -> FileStatus { try FileStatus(of: rawValue, "") }
+
+    /// `statx(2)` of a name in this directory; a symbolic link is described, not followed.
+    package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
+        try FileStatus(of: rawValue, name.bytes)
+    }
+
+    /// The same without asking whoever serves a file system that is mounted there: what the kernel knows of that may be old.
+    package borrowing func cachedStatus(of name: borrowing FileName) throws(Errno) -> FileStatus {
+        try FileStatus(of: rawValue, name.bytes, fromCache: true)
+    }
+}
+
+extension FileStatus {
+    fileprivate init(
+        of directory: CInt, _ name: UnsafePointer<CChar>, fromCache: Bool = false
+    ) throws(Errno) {
+        var status = clinux_status()
+        guard clinux_statx(directory, name, fromCache, &status) == 0 else { throw .last }
+        self.init(status)
+    }
+}
+
+package enum DeviceNumber {
+    /// One that no driver has: 4095 is the highest major number there can be, and drivers' end at 511.
+    package static let none = clinux_device(4095, 0)
+}
+
+/// What `statfs(2)` says about a file system.
+package struct FilesystemStatus: Sendable {
+    package var blockSize: UInt64
+    package var fragmentSize: UInt64
+    package var blocks: UInt64
+    package var freeBlocks: UInt64
+    package var availableBlocks: UInt64
+    package var files: UInt64
+    package var freeFiles: UInt64
+    package var longestName: UInt64
+    /// The kernel's number for the kind of file system.
+    package var magic: Int64
+
+    /// Whether it is one of those whose looks at what was looked at before never wait for a network or another process:
+    /// ext4, XFS, Btrfs, F2FS, tmpfs.
+    package var isLocal: Bool {
+        [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994].contains(magic)
+    }
+}
+
+extension OwnedDescriptor {
+    /// `fstatfs(2)`.
+    package borrowing func filesystemStatus() throws(Errno) -> FilesystemStatus {
+        var status = clinux_filesystem()
+        guard clinux_statfs(rawValue, &status) == 0 else { throw .last }
+        return FilesystemStatus(
+            blockSize: status.block_size, fragmentSize: status.fragment_size, blocks: status.blocks,
+            freeBlocks: status.free, availableBlocks: status.available, files: status.files,
+            freeFiles: status.files_free, longestName: status.name_max, magic: status.magic)
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// What leads to the directory below a mount in place, and not through the mount.
+///
+/// Only what the caller may see. Sends no request to the mount: links in `/proc` are opened with `O_PATH` only.
+package struct MountBypasses: Sendable {
+    /// What a process had before the mount, or was given by one that had.
+    package struct EarlierUse: Sendable {
+        package var pid: Int32
+        package var program: [UInt8]
+        package var user: UInt32?
+        package var use: BusyProcess.Use
+        package var path: [UInt8]
+        package var mayWrite: Bool
+    }
+
+    /// Another mount of the same directory, or of part of it.
+    package struct OtherMount: Sendable {
+        package var path: [UInt8]
+        /// Somebody in whose mount namespace it is; nil in the caller's own.
+        package var pid: Int32?
+        package var program: [UInt8] = []
+    }
+
+    package private(set) var earlierUses: [EarlierUse] = []
+    package private(set) var otherMounts: [OtherMount] = []
+    /// How many processes may not be looked at.
+    package private(set) var hidden = 0
+    /// Whether `/proc` does not even list those: `hidepid` in proc(5).
+    package let hasUnlistedProcesses: Bool
+    private let below: LowerDirectory
+    /// By their numbers, which no two mounts share, whatever namespace they are in.
+    private var mounts: [Int: MountEntry] = [:]
+
+    /// `served` are processes that may have the directory open: the daemon.
+    package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
+        guard let below = LowerDirectory(mount, in: table) else { throw .noEntry }
+        self.below = below
+        hasUnlistedProcesses =
+            geteuid() != 0 && table.top(at: Array("/proc".utf8))?.listsOwnProcessesOnly ?? false
+        otherMounts = below.otherMounts(in: table).map { OtherMount(path: $0) }
+        note(table)
+        // First all mounts: who has left a namespace, or was sent a descriptor, has what was opened in another.
+        let processes = try ProcessScan.processes().filter { $0 != getpid() && !served.contains($0) }
+        for pid in scanNamespaces(of: processes) { scan(at: pid) }
+    }
+
+    private mutating func note(_ table: MountTable) {
+        for entry in table.entries { mounts[entry.id] = entry }
+    }
+
+    /// Returns the processes that may be looked at.
+    private mutating func scanNamespaces(of processes: [Int32]) -> [Int32] {
+        var known: Set<[UInt8]> = []
+        if let namespace = readLink("/proc/self/ns/mnt") { known.insert(namespace) }
+        return processes.filter { pid in
+            let seen = ProcessInspection.livingThread(of: pid)
+            guard let namespace = readLink("/proc/\(seen)/ns/mnt") else {
+                // Of what has ended and was not waited for, not even root may know.
+                if geteuid() != 0, Errno.last == .noAccess || Errno.last == .notPermitted { hidden += 1 }
+                return false
+            }
+            guard !known.contains(namespace) else { return true }
+            guard let text = ProcessScan.contents(of: "/proc/\(seen)/mountinfo") else { return false }
+            known.insert(namespace)
+            let table = MountTable(parsing: text)
+            note(table)
+            otherMounts += below.otherMounts(in: table).map {
+                OtherMount(path: $0, pid: pid, program: ProcessScan.program(of: pid))
+            }
+            return true
+        }
+    }
+
+    private mutating func scan(at pid: Int32) {
+        let seen = ProcessInspection.livingThread(of: pid)
+        let names: [[UInt8]]
+        do throws(Errno) { names = try ProcessScan.names(in: "/proc/\(seen)/fd") } catch { return }
+        for (link, use) in [("cwd", BusyProcess.Use.workingDirectory), ("root", .root)] {
+            let place = "/proc/\(seen)/\(link)"
+            guard let path = readLink(place), let mount = ProcessScan.mountID(ofLink: place),
+                below.holds(path, on: mounts[mount])
+            else { continue }
+            note(pid, use, path, mayWrite: false)
+        }
+        var written: [[UInt8]: Bool] = [:]
+        for name in names {
+            let number = String(decoding: name, as: UTF8.self)
+            // What is told of other things than files may wait for whoever has them.
+            guard let path = readLink("/proc/\(seen)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
+                continue
+            }
+            let fields = ProcessScan.fields(of: "/proc/\(seen)/fdinfo/\(number)")
+            guard let mount = fields["mnt_id:"].flatMap({ Int($0) }), below.holds(path, on: mounts[mount])
+            else { continue }
+            let flags = fields["flags:"].flatMap { Int32($0, radix: 8) } ?? 0
+            let mayWrite = flags & O_ACCMODE != O_RDONLY
+            written[path] = mayWrite || written[path] ?? false
+            note(pid, .open, path, mayWrite: mayWrite)
+        }
+        // A mapping stays when its descriptor is closed; one whose file is open as well is no news.
+        for (path, mayWrite) in mapped(by: seen) where mayWrite ? written[path] != true : written[path] == nil
+        {
+            note(pid, .mapped, path, mayWrite: mayWrite)
+        }
+    }
+
+    /// The files below that the process of a thread has in its memory, in the order of their names, and whether it may write to them
+    /// there: a private mapping shows what the file holds, and changes nothing in it.
+    private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
+        var files: [[UInt8]: Bool] = [:]
+        for mapping in ProcessScan.mappings(of: thread) where mapping.device == below.device {
+            guard files[mapping.path] != true else { continue }
+            let mayWrite = mapping.isShared && mapping.isWritable
+            guard mayWrite || files[mapping.path] == nil else { continue }
+            // Only root may ask for the mount.
+            let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
+            let mount =
+                if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
+            if below.holds(mapping.path, on: mount) { files[mapping.path] = mayWrite }
+        }
+        return files.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { ($0.key, $0.value) }
+    }
+
+    private mutating func note(_ pid: Int32, _ use: BusyProcess.Use, _ path: [UInt8], mayWrite: Bool) {
+        earlierUses.append(
+            EarlierUse(
+                pid: pid, program: ProcessScan.program(of: pid), user: Self.user(of: pid), use: use,
+                path: path,
+                mayWrite: mayWrite))
+    }
+
+    private static func user(of pid: Int32) -> UInt32? {
+        var status = stat()
+        return stat("/proc/\(pid)", &status) == 0 ? status.st_uid : nil
+    }
+}
+
+/// The directory below a mount, as a part of its file system.
+private struct LowerDirectory: Sendable {
+    let device: UInt64
+    private let path: [UInt8]
+
+    /// Nil if the mount it lies in cannot be seen.
+    init?(_ mount: MountEntry, in table: MountTable) {
+        guard let parent = table.entry(id: mount.parent), let path = parent.part(at: mount.mountpoint) else {
+            return nil
+        }
+        (device, self.path) = (parent.device, path)
+    }
+
+    /// Where else it is seen, or something in it.
+    func otherMounts(in table: MountTable) -> [[UInt8]] {
+        table.entries.filter { $0.device == device }.compactMap { entry in
+            guard let place = entry.root.isPath(atOrBelow: path) ? entry.mountpoint : entry.place(of: path),
+                // What is covered by another mount is not seen.
+                table.containing(place) == entry
+            else { return nil }
+            return place
+        }
+    }
+
+    /// Whether something that was reached by a mount is in it; not, if the mount cannot be seen.
+    func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
+        guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
+        return part.isPath(atOrBelow: self.path)
+    }
+
+    /// The mount of the same file system that a path leads to by its text.
+    func likelyMount(of path: [UInt8], in mounts: [Int: MountEntry]) -> MountEntry? {
+        mounts.values.filter { $0.device == device && path.isPath(atOrBelow: $0.mountpoint) }
+            .max { $0.mountpoint.count < $1.mountpoint.count }
+    }
+}
+
+extension MountEntry {
+    /// Of `/proc`; a group may be let see all, which is not asked for.
+    fileprivate var listsOwnProcessesOnly: Bool {
+        ["2", "4", "invisible", "ptraceable"].contains { fileSystemOptions.contains("hidepid=\($0)") }
+    }
+
+    /// Which part of the file system is at a path.
+    fileprivate func part(at path: [UInt8]) -> [UInt8]? { path.replacing(mountpoint, by: root) }
+    /// Where a part of the file system is.
+    fileprivate func place(of part: [UInt8]) -> [UInt8]? { part.replacing(root, by: mountpoint) }
+}
+
+extension [UInt8] {
+    /// Of an absolute path, the beginning; nil if it has another one.
+    fileprivate func replacing(_ beginning: [UInt8], by other: [UInt8]) -> [UInt8]? {
+        guard isPath(atOrBelow: beginning) else { return nil }
+        let rest = dropFirst(beginning.count).drop { $0 == UInt8(ascii: "/") }
+        let start = other == [UInt8(ascii: "/")] ? [] : other
+        if rest.isEmpty { return other }
+        return start + [UInt8(ascii: "/")] + rest
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// The root of a FUSE mount that root makes by descriptors: no path is walked a second time, so that nothing is mounted
+/// over another directory than the one that was looked at.
+package struct MountRoot: ~Copyable, Sendable {
+    private let root: OwnedDescriptor
+
+    /// Whether this process may make one; a root without CAP_SYS_ADMIN may not.
+    package static var isPossible: Bool {
+        let context = clinux_fsopen("fuse")
+        return context >= 0 && close(context) == 0
+    }
+
+    /// A mount that is nowhere yet. Closing it takes the mount away again, unless it was attached.
+    ///
+    /// Throws EPERM without CAP_SYS_ADMIN.
+    package init(of settings: MountSettings, on device: borrowing OwnedDescriptor) throws(Errno) {
+        let context = clinux_fsopen("fuse")
+        guard context >= 0 else { throw .last }
+        let filesystem = OwnedDescriptor(adopting: context)
+        for (key, value) in settings.values(on: device.rawValue) {
+            guard clinux_fsconfig(filesystem.rawValue, key, value) == 0 else { throw .last }
+        }
+        let mount = clinux_fsmount(filesystem.rawValue, settings.attributes)
+        guard mount >= 0 else { throw .last }
+        root = OwnedDescriptor(adopting: mount)
+    }
+
+    /// As the mount table calls it.
+    package var id: Int? { root.mountID }
+
+    /// Mounts it over a directory, wherever that is by now.
+    package borrowing func attach(over directory: borrowing OwnedDescriptor) throws(Errno) {
+        guard clinux_move_onto(root.rawValue, directory.rawValue) == 0 else { throw .last }
+    }
+
+    /// Mounts it beneath a mount of which the root is open; throws EINVAL before Linux 6.5.
+    borrowing func attach(beneath other: borrowing OwnedDescriptor) throws(Errno) {
+        guard clinux_move_beneath(root.rawValue, other.rawValue) == 0 else { throw .last }
+    }
+
+    /// Takes the mount away; if that is not possible it stays as a dead one, which the next mount replaces.
+    package consuming func discard() { _ = clinux_detach(root.rawValue) }
+}
+
+/// What the kernel is told about a FUSE mount that root makes.
+package struct MountSettings: Sendable {
+    /// fsconfig(2) takes no more; mount(2) does.
+    private static let longestValue = 255
+
+    package var sourceName: String
+    package var allowOther = false
+    package var readOnly = false
+    package var nosuid = false
+    package var nodev = false
+    package var noexec = false
+
+    package init(sourceName: String) { self.sourceName = sourceName }
+
+    /// Whether a mount can be made of them by descriptors.
+    package var canMountByDescriptor: Bool { sourceName.utf8.count <= Self.longestValue }
+
+    fileprivate func values(on device: CInt) -> [(key: String, value: String?)] {
+        var values: [(String, String?)] = [
+            ("source", sourceName), ("subtype", "truce"), ("fd", "\(device)"), ("rootmode", "40000"),
+            ("user_id", "0"), ("group_id", "0"), ("default_permissions", nil),
+        ]
+        if allowOther { values.append(("allow_other", nil)) }
+        if readOnly { values.append(("ro", nil)) }
+        return values
+    }
+
+    fileprivate var attributes: UInt32 {
+        (readOnly ? CLINUX_MOUNT_RDONLY : 0) | (nosuid ? CLINUX_MOUNT_NOSUID : 0)
+            | (nodev ? CLINUX_MOUNT_NODEV : 0) | (noexec ? CLINUX_MOUNT_NOEXEC : 0)
+    }
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// What `/proc` says about processes and threads. Every answer may be out of date when it is used.
+package enum ProcessInspection {
+    /// From `/proc/TID/status`.
+    package struct ThreadStatus: Sendable {
+        /// Thread-group id: the process.
+        package var process: Int32 = 0
+        /// The real user; nil if the text does not say.
+        package var user: UInt32?
+        /// One letter, as `ps` shows it.
+        package var state: UInt8 = 0
+        /// Of its process, itself included.
+        package var threads: Int64 = 0
+        package var pending: UInt64 = 0
+        package var sharedPending: UInt64 = 0
+        package var ignored: UInt64 = 0
+        package var caught: UInt64 = 0
+        package var blocked: UInt64 = 0
+
+        /// Whether this is all that is left of a process. Its first thread may end before the others, and counts, as a zombie,
+        /// until they have.
+        package var isZombieProcess: Bool {
+            (state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")) && threads <= 1
+        }
+    }
+
+    /// From `/proc/PID/task/TID/stat`.
+    package struct ProcessStatus: Sendable {
+        package var program: [UInt8]
+        package var parent: Int32
+        package var session: Int32
+        /// The controlling terminal's device number, 0 without one.
+        package var terminal: Int32
+        /// Clock ticks since boot.
+        package var started: UInt64
+    }
+
+    private static let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
+
+    /// Whether what has started then, in ticks of the boot clock, existed at a moment of the monotonic clock, in
+    /// nanoseconds.
+    ///
+    /// A tick leaves some doubt, but numbers of threads are not reused that fast.
+    package static func hadStarted(_ started: UInt64, at moment: UInt64) -> Bool {
+        var boot = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &boot)
+        let now = UInt64(boot.tv_sec) * 1_000_000_000 + UInt64(boot.tv_nsec)
+        let monotonic = MonotonicClock.nanoseconds
+        let age = monotonic > moment ? monotonic - moment : 0
+        return started <= (now - min(age, now)) / (1_000_000_000 / ticksPerSecond)
+    }
+
+    /// Whether a process means by a process number what we mean by it; no if that cannot be seen.
+    package static func sharesPIDNamespace(_ process: Int32) -> Bool {
+        var (own, other) = (stat(), stat())
+        guard stat("/proc/self/ns/pid", &own) == 0, stat("/proc/\(process)/ns/pid", &other) == 0 else {
+            return false
+        }
+        return own.st_ino == other.st_ino && own.st_dev == other.st_dev
+    }
+
+    /// Whether `/proc` means by a number what we mean by it. That of another pid namespace says nothing about anybody.
+    private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
+
+    private static func file(_ name: String, of number: Int32) -> [UInt8]? {
+        isOurs ? readSmallFile("/proc/\(number)/\(name)") : nil
+    }
+
+    /// Whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`; nil if that cannot be seen, which takes
+    /// the right to trace it.
+    package static func isMakingName(thread: Int32) -> Bool? {
+        guard isOurs, thread > 0 else { return nil }
+        let answer = clinux_makes_name(thread)
+        return answer < 0 ? nil : answer == 1
+    }
+
+    /// Whether a thread waits in a call that opens a file and may create it; yes, too, where that cannot be seen.
+    package static func mayCreateFile(thread: Int32) -> Bool {
+        guard isOurs, thread > 0 else { return true }
+        return clinux_may_create(thread) != 0
+    }
+
+    /// What can be seen of the call by which a thread asks for attributes.
+    package enum AttributeCall: Hashable, Sendable {
+        /// `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` of a path, for what a save changes.
+        case byPath
+        /// Any other call, or it cannot be seen, which takes the right to trace the thread.
+        case other
+        /// The thread has sent its request and does not sleep yet.
+        case notSeenYet
+    }
+
+    package static func attributeCall(ofThread thread: Int32) -> AttributeCall {
+        guard isOurs, thread > 0 else { return .other }
+        return switch clinux_looks_by_path(thread) {
+        case 1: .byPath
+        case -1: .notSeenYet
+        default: .other
+        }
+    }
+
+    /// The process of a thread; nil if it is gone.
+    package static func process(ofThread thread: Int32) -> Int32? {
+        guard thread > 0 else { return nil }
+        let descriptor = clinux_pidfd_of_thread(thread)
+        guard descriptor >= 0 else { return status(ofThread: thread)?.process }
+        defer { close(descriptor) }
+        var found = clinux_thread()
+        // Before Linux 6.13 a pidfd does not say.
+        guard clinux_pidfd_look(descriptor, &found) == 0 else { return status(ofThread: thread)?.process }
+        return found.process
+    }
+
+    /// Whether the kernel runs a process last of all: at nice 19, by SCHED_IDLE or in the I/O class idle. No if that cannot be seen.
+    package static func hasLowestPriority(_ process: Int32) -> Bool {
+        clinux_has_lowest_priority(process) == 1
+    }
+
+    package static func status(ofThread thread: Int32) -> ThreadStatus? {
+        file("status", of: thread).map(threadStatus)
+    }
+
+    /// Reads the text of `/proc/TID/status`.
+    package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
+        var status = ThreadStatus()
+        for line in text.split(separator: UInt8(ascii: "\n")) {
+            // Of some sixty lines a few are looked at more closely; this is read whenever programs meet.
+            guard let letter = line.first, initials.contains(letter),
+                let colon = line.firstIndex(of: UInt8(ascii: ":"))
+            else { continue }
+            let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
+            switch String(decoding: line[..<colon], as: UTF8.self) {
+            case "Tgid": status.process = Int32(decimal(value))
+            // Real, effective, saved and that of the file system: whoever started it is the first.
+            case "Uid": status.user = UInt32(decimal(value))
+            case "State": status.state = value.first ?? 0
+            case "Threads": status.threads = decimal(value)
+            case "SigPnd": status.pending = hexadecimal(value)
+            case "ShdPnd": status.sharedPending = hexadecimal(value)
+            case "SigBlk": status.blocked = hexadecimal(value)
+            case "SigIgn": status.ignored = hexadecimal(value)
+            case "SigCgt": status.caught = hexadecimal(value)
+            default: break
+            }
+        }
+        return status
+    }
+
+    private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
+
+    /// Whether it is one of the kernel's own, such as those that serve NFS; no if that cannot be seen.
+    package static func isKernelThread(_ thread: Int32) -> Bool {
+        guard thread > 0, let text = file("stat", of: thread) else { return false }
+        return isKernelThread(text)
+    }
+
+    /// Reads the text of `/proc/TID/stat`.
+    package static func isKernelThread(_ text: [UInt8]) -> Bool {
+        guard let close = text.lastIndex(of: UInt8(ascii: ")")) else { return false }
+        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 8)
+        // From include/linux/sched.h, `PF_KTHREAD`, in the ninth field; the first two are before this.
+        return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
+    }
+
+    /// From its first thread, or from a thread by its own number. That of the process would have the kernel add up the
+    /// times of all its threads, of which there may be thousands.
+    package static func status(ofProcess process: Int32) -> ProcessStatus? {
+        file("task/\(process)/stat", of: process).flatMap(processStatus)
+    }
+
+    /// Reads the text of `/proc/PID/task/TID/stat`; nil if it is cut off.
+    package static func processStatus(from text: [UInt8]) -> ProcessStatus? {
+        guard let open = text.firstIndex(of: UInt8(ascii: "(")),
+            let close = text.lastIndex(of: UInt8(ascii: ")"))
+        else { return nil }
+        // The name may hold anything, brackets and spaces included; the rest is numbers.
+        let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 20)
+        guard fields.count > 19 else { return nil }
+        return ProcessStatus(
+            program: Array(text[(open + 1)..<close]), parent: Int32(decimal(fields[1])),
+            session: Int32(decimal(fields[3])), terminal: Int32(truncatingIfNeeded: decimal(fields[4])),
+            started: UInt64(decimal(fields[19])))
+    }
+
+    /// A thread of a process by which its files and its descriptors are seen: those of one that has ended are not, and the first
+    /// may have. The process itself if there is no other.
+    package static func livingThread(of process: Int32) -> Int32 {
+        guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
+        else { return process }
+        do throws(Errno) {
+            // Of the others none stays behind when it ends.
+            let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
+            return threads.first { $0 != process } ?? process
+        } catch {
+            return process
+        }
+    }
+
+    /// The name of a thread, at most 15 bytes.
+    package static func program(ofThread thread: Int32) -> [UInt8]? {
+        guard var name = file("comm", of: thread) else { return nil }
+        if name.last == UInt8(ascii: "\n") { name.removeLast() }
+        return name
+    }
+
+    /// A number that two processes share which were started with the same words; of very many words the first count. 0 if it is gone.
+    package static func commandLineHash(ofProcess process: Int32) -> UInt64 {
+        guard isOurs, let bytes = readBeginning("/proc/\(process)/cmdline") else { return 0 }
+        return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+    }
+
+    /// The groups of a thread besides its own; empty if it is gone.
+    package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
+        numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }
+    }
+
+    /// Whether a process is the first of a pid namespace below ours, and so given every orphan in it.
+    package static func isInit(_ process: Int32) -> Bool {
+        isInit(file("status", of: process) ?? [])
+    }
+
+    /// Reads the text of `/proc/PID/status`: one number for each namespace, the innermost last.
+    package static func isInit(_ text: [UInt8]) -> Bool { numbers("NSpid:", in: text).last == 1 }
+
+    private static func numbers(_ label: String, in text: [UInt8]) -> [Int64] {
+        let label = Array(label.utf8)
+        let line = text.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: label) } ?? []
+        return line.dropFirst(label.count).split { $0 == 9 || $0 == 32 }.map { decimal($0) }
+    }
+
+    private static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64 {
+        var value: Int64 = 0
+        for byte in bytes {
+            guard byte >= 48, byte <= 57 else { break }
+            value = value &* 10 &+ Int64(byte - 48)
+        }
+        return value
+    }
+
+    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+        var value: UInt64 = 0
+        for byte in bytes {
+            switch byte {
+            case 48...57: value = value << 4 | UInt64(byte - 48)
+            case 97...102: value = value << 4 | UInt64(byte - 87)
+            default: return value
+            }
+        }
+        return value
+    }
+}
+
+/// Reads a file of `/proc` whole; nil if it is gone, unreadable, or as large as none is that is asked for here: 65,536 groups of
+/// ten digits take 704 KiB.
+///
+/// What is read of these files is one piece, made at the first read, so whatever is less than there was room for is all.
+package func readSmallFile(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    var done = 0
+    while true {
+        guard let count = read(descriptor, into: &bytes, after: done) else { return nil }
+        done += count
+        if done < bytes.count { return Array(bytes[..<done]) }
+        guard bytes.count < 1 << 20 else { return nil }
+        bytes += [UInt8](repeating: 0, count: 3 * bytes.count)
+    }
+}
+
+/// Reads what a file of `/proc` begins with, by one read; nil if it is gone or unreadable.
+package func readBeginning(_ path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    return read(descriptor, into: &bytes, after: 0).map { Array(bytes[..<$0]) }
+}
+
+private func read(_ descriptor: CInt, into bytes: inout [UInt8], after done: Int) -> Int? {
+    let count = bytes.withUnsafeMutableBytes { buffer in
+        let free = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+        return Glibc.read(descriptor, free.baseAddress, free.count)
+    }
+    return count >= 0 ? count : nil
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// A process to be started by `posix_spawn(3)`: never `fork`, which a process with threads cannot survive.
+package struct ProcessSpawner: ~Copyable {
+    private let executable: [UInt8]
+    private let searchesPath: Bool
+    private let arguments: [[UInt8]]
+    private let environment: [[UInt8]]
+    private var flags: CInt = 0
+    private var closesInheritedDescriptors = true
+    private var attributes = posix_spawnattr_t()
+    private var actions = posix_spawn_file_actions_t()
+    /// Copies with numbers above every target, lest one `dup2` overwrites the source of the next.
+    private var sources: [CInt] = []
+    private var highestPassed: CInt = 2
+
+    package init(_ executable: String, arguments: [[UInt8]], environment: [String]) {
+        self.init(
+            Array(executable.utf8), searchesPath: false, arguments: arguments,
+            environment: environment.map { Array($0.utf8) })
+    }
+
+    /// A command line whose first word is looked for in `PATH`, as a shell does.
+    package init(commandLine: [[UInt8]], environment: [[UInt8]]) {
+        self.init(
+            commandLine.first ?? [], searchesPath: true, arguments: commandLine, environment: environment)
+    }
+
+    private init(
+        _ executable: [UInt8], searchesPath: Bool, arguments: [[UInt8]], environment: [[UInt8]]
+    ) {
+        self.executable = executable
+        self.searchesPath = searchesPath
+        self.arguments = arguments
+        self.environment = environment
+        posix_spawnattr_init(&attributes)
+        posix_spawn_file_actions_init(&actions)
+    }
+
+    deinit {
+        for source in sources { close(source) }
+        var (attributes, actions) = (attributes, actions)
+        posix_spawnattr_destroy(&attributes)
+        posix_spawn_file_actions_destroy(&actions)
+    }
+
+    /// Makes it the leader of a session of its own, away from the terminal.
+    package mutating func startSession() { flags |= CInt(CLINUX_POSIX_SPAWN_SETSID) }
+
+    /// Makes it the leader of a process group of its own, so that it can be ended with all it started.
+    package mutating func startProcessGroup() {
+        posix_spawnattr_setpgroup(&attributes, 0)
+        flags |= CInt(POSIX_SPAWN_SETPGROUP)
+    }
+
+    /// Gives it signals as they are after a login: none ignored, none blocked.
+    package mutating func resetSignals() {
+        var (all, none) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        sigemptyset(&none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        flags |= CInt(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)
+    }
+
+    /// Gives it the signals we had before we took some for ourselves.
+    package mutating func restoreSignals(_ taken: borrowing SignalDescriptor) {
+        var mask = taken.previousMask
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        flags |= CInt(POSIX_SPAWN_SETSIGMASK)
+    }
+
+    /// Lets it have what we inherited: it runs in our place, like a command behind env(1).
+    package mutating func inheritDescriptors() { closesInheritedDescriptors = false }
+
+    /// Gives it a descriptor of ours under a number of its own.
+    package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
+        let copy = try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 32) }
+        sources.append(copy)
+        highestPassed = max(highestPassed, number)
+        posix_spawn_file_actions_adddup2(&actions, copy, number)
+    }
+
+    /// Starts it and returns its number; our copies of what was passed are closed then.
+    package consuming func start() throws(Errno) -> Int32 {
+        var pid = pid_t()
+        // What the caller happens to have open, a pipe or a lock, is none of the child's business.
+        if closesInheritedDescriptors { clinux_spawn_close_from(&actions, max(3, highestPassed + 1)) }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        let argv = arguments.map { Self.copy($0) }
+        let envp = environment.map { Self.copy($0) }
+        defer { for pointer in argv + envp { pointer.deallocate() } }
+        let spawn = searchesPath ? posix_spawnp : posix_spawn
+        let result = executable.withPath {
+            spawn(&pid, $0, &actions, &attributes, argv + [nil], envp + [nil])
+        }
+        guard result == 0 else { throw Errno(rawValue: result) }
+        return pid
+    }
+
+    private static func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar> {
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
+        copy[bytes.count] = 0
+        return copy
+    }
+}
+
+/// Other processes, by number.
+package enum OtherProcess {
+    /// How a process ended.
+    package enum Termination: Hashable, Sendable {
+        case exited(Int32)
+        case signalled(Int32)
+
+        /// 128 and the signal's number, as a shell has it.
+        package var code: Int32 {
+            switch self {
+            case .exited(let code): code
+            case .signalled(let signal): 128 + signal
+            }
+        }
+    }
+
+    /// Waits for a child.
+    package static func waitForTermination(of child: Int32) throws(Errno) -> Termination {
+        var status = CInt()
+        _ = try retryingOnInterrupt { waitpid(child, &status, 0) }
+        return status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
+    }
+
+    /// Waits for a child; its exit code, or what a shell has in place of one.
+    package static func exitCode(of child: Int32) throws(Errno) -> Int32 {
+        try waitForTermination(of: child).code
+    }
+
+    /// A descriptor that becomes readable when the process ends; a number reused later does not matter.
+    package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {
+        OwnedDescriptor(adopting: try retryingOnInterrupt { clinux_pidfd_open(pid) })
+    }
+
+    /// Whether a watched process ended within the time.
+    package static func hasExited(_ watch: borrowing OwnedDescriptor, within milliseconds: CInt) -> Bool {
+        var event = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
+        return poll(&event, 1, milliseconds) == 1
+    }
+}
+
+/// Two ends of a pipe, neither inherited unless passed on.
+package struct Pipe: ~Copyable {
+    package let readEnd: OwnedDescriptor
+    package let writeEnd: OwnedDescriptor
+
+    package init() throws(Errno) {
+        var ends: (CInt, CInt) = (0, 0)
+        let result = withUnsafeMutableBytes(of: &ends) {
+            clinux_pipe($0.baseAddress!.assumingMemoryBound(to: CInt.self))
+        }
+        guard result == 0 else { throw .last }
+        readEnd = OwnedDescriptor(adopting: ends.0)
+        writeEnd = OwnedDescriptor(adopting: ends.1)
+    }
+
+    /// Closes the end for writing, so that the other one sees the end once every copy is closed.
+    package consuming func reading() -> OwnedDescriptor { readEnd }
+}

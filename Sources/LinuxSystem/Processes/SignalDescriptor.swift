@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import Glibc
+
+/// Signals that no longer interrupt the calling thread: they wait to be read.
+package struct SignalDescriptor: ~Copyable {
+    private let descriptor: OwnedDescriptor
+    let previousMask: sigset_t
+
+    /// Must happen before other threads start; they inherit the mask.
+    package init(_ numbers: [CInt]) throws(Errno) {
+        var (signals, before) = (sigset_t(), sigset_t())
+        sigemptyset(&signals)
+        for number in numbers { sigaddset(&signals, number) }
+        let result = pthread_sigmask(SIG_BLOCK, &signals, &before)
+        guard result == 0 else { throw Errno(rawValue: result) }
+        let rawValue = try retryingOnInterrupt { [signals] in
+            withUnsafePointer(to: signals) { clinux_signal_descriptor($0) }
+        }
+        previousMask = before
+        descriptor = OwnedDescriptor(adopting: rawValue)
+    }
+
+    /// Readable while a signal waits.
+    package var rawValue: CInt { descriptor.rawValue }
+
+    /// The number of one that waits; nil if none does.
+    package func next() -> CInt? {
+        let number = clinux_next_signal(descriptor.rawValue)
+        return number > 0 ? number : nil
+    }
+}
+
+/// Waits for several descriptors at once.
+package enum Readiness {
+    /// Which of the descriptors can be read, or have ended; none if the moment of the monotonic clock came first.
+    package static func wait(for descriptors: [CInt], until moment: UInt64?) throws(Errno) -> Set<CInt> {
+        var events = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        while true {
+            let now = MonotonicClock.nanoseconds
+            // Rounded up, lest the last millisecond is spent spinning.
+            let left = moment.map { $0 > now ? CInt(clamping: ($0 - now + 999_999) / 1_000_000) : 0 } ?? -1
+            let count = poll(&events, nfds_t(events.count), left)
+            if count >= 0 { return Set(events.filter { $0.revents != 0 }.map(\.fd)) }
+            guard Errno.last == .interrupted else { throw .last }
+        }
+    }
+}

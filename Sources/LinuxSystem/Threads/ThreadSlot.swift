@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// One pointer for each thread, which Swift has no variables for.
+package struct ThreadSlot: Sendable {
+    private let key: pthread_key_t
+
+    private init() {
+        var key = pthread_key_t()
+        let result = pthread_key_create(&key, nil)
+        precondition(result == 0, "a process has far more keys than this one needs")
+        self.key = key
+    }
+
+    /// What the calling thread of the engine is busy with.
+    package static let effectQueue = ThreadSlot()
+
+    package var value: UnsafeMutableRawPointer? {
+        get { pthread_getspecific(key) }
+        nonmutating set { pthread_setspecific(key, newValue) }
+    }
+}

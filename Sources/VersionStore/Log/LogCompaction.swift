@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+
+/// Writing the log anew: without that it would grow for ever, though what is kept does not (D193).
+extension VersionFiles {
+    /// Which lines are worth their room.
+    private struct Survey {
+        var kept: Set<VersionID> = []
+        /// What was let go of, by what holds it.
+        var drops: [VersionID: VersionID?] = [:]
+
+        /// Whether contents can still be read under an ID.
+        func isReadable(_ id: VersionID) -> Bool {
+            var id = id
+            while let drop = drops[id] {
+                // Each is a later one, so this ends.
+                guard let holder = drop, holder > id else { return false }
+                id = holder
+            }
+            return kept.contains(id)
+        }
+    }
+
+    /// Writes the log anew if few of its lines are about what can be read.
+    func compactLogIfLong() {
+        state.withLock { state in
+            let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)
+            var size = 0
+            do throws(Errno) {
+                size = try state.log.size()
+                guard state.lines >= least || size >= max(leastCompactedBytes, 2 * state.bytesCompacted)
+                else {
+                    return
+                }
+                try compactLog(&state)
+            } catch {
+                // It is as good as before, and is tried again when it is twice as long.
+                (state.linesCompacted, state.bytesCompacted) = (state.lines, size)
+                report("kept.log could not be written anew (\(error))")
+            }
+        }
+    }
+
+    private func compactLog(_ state: inout State) throws(Errno) {
+        let old = try state.log.reader()
+        let size = try state.log.size()
+        var survey = Survey()
+        _ = try VersionLog.forEach(in: old, upTo: size) { line in
+            guard let id = VersionID(line.id) else { return }
+            if line.event == .kept { survey.kept.insert(id) }
+            if line.isDrop { survey.drops[id] = .some(line.holder) }
+        }
+        var (text, lines): ([UInt8], Int) = ([], 0)
+        try VersionLog.forEachText(in: old, upTo: size) { bytes in
+            guard let line = LogLine.read(bytes), let id = VersionID(line.id), survey.isReadable(id) else {
+                return
+            }
+            text += bytes + [UInt8(ascii: "\n")]
+            lines += 1
+        }
+        state.log = try replaceLog(by: text)
+        (state.lines, state.linesCompacted, state.bytesCompacted) = (lines, lines, text.count)
+        // It is the log by now, whether or not a power cut would leave it there.
+        do throws(Errno) {
+            try home.synchronize(by: synchronize)
+        } catch {
+            state.logName = .pending
+            report("kept.log was written anew, and may not outlive a power cut (\(error))")
+        }
+    }
+
+    /// A program that opens the log from here on finds the new one, which is locked before.
+    private func replaceLog(by text: [UInt8]) throws(Errno) -> VersionLog {
+        let name = StoreLayout.newLog
+        do throws(Errno) {
+            let file = try home.create(name)
+            try file.writeAll(text)
+            try synchronize(file)
+            let log = try home.open(name)
+            guard try log.tryLock() else { throw Errno.busy }
+            let renewed = try VersionLog(log, synchronisingBy: synchronize)
+            try home.replace(StoreLayout.log, by: name)
+            return renewed
+        } catch {
+            takeBack(name)
+            throw error
+        }
+    }
+
+    private func takeBack(_ name: String) {
+        do throws(Errno) {
+            try home.remove(name)
+        } catch {
+            if error != .noEntry { report("\(name) could not be removed after a failure (\(error))") }
+        }
+    }
+}

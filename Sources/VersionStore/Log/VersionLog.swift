@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+package import LinuxSystem
+
+/// `kept.log`: appended to, and written anew when most of it is about versions that are gone.
+///
+/// A line that a crash tore is closed by the newline the next append begins with, and skipped by every
+/// reader.
+struct VersionLog: ~Copyable, Sendable {
+    /// No line of the daemon's is longer: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
+    private static let longestLine = 1 << 18
+    private static let page = 1 << 16
+
+    private let file: OwnedDescriptor
+    private let synchronize: Synchronisation
+    /// The last line has no newline yet.
+    private var isTorn: Bool
+
+    init(
+        _ file: consuming OwnedDescriptor, synchronisingBy synchronize: @escaping Synchronisation
+    ) throws(Errno) {
+        isTorn = try Self.isTorn(file, size: Int(file.status().size))
+        self.file = file
+        self.synchronize = synchronize
+    }
+
+    deinit { file.unlock() }
+
+    private static func isTorn(_ file: borrowing OwnedDescriptor, size: Int) throws(Errno) -> Bool {
+        guard size > 0 else { return false }
+        return try file.read(at: size - 1, count: 1) != [UInt8(ascii: "\n")]
+    }
+
+    /// Appends a line and makes it durable; after an error the log holds no part of it. It takes the room of `owner`.
+    ///
+    /// The log is open for writing only meanwhile: nobody can make a file system read-only in which a file is.
+    mutating func append(_ line: [UInt8], owner: QuotaOwner = .root) throws(Errno) {
+        let file = try file.reopenForAppending()
+        let size = try file.status().size
+        do throws(Errno) {
+            let bytes = isTorn ? [UInt8(ascii: "\n")] + line : line
+            try ThreadIdentity.withQuota(of: owner.user, group: owner.group) { () throws(Errno) in
+                try file.writeAll(bytes)
+            }
+            isTorn = false
+            try synchronize(file)
+        } catch {
+            isTorn = true
+            try file.shorten(to: Int(size))
+            isTorn = try Self.isTorn(file, size: Int(size))
+            throw error
+        }
+    }
+
+    /// How long the log is; what is before its end stays as it is.
+    borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
+
+    /// The log for a reader, who goes on with it when another file takes its place.
+    borrowing func reader() throws(Errno) -> OwnedDescriptor {
+        try OwnedDescriptor.duplicating(file.rawValue)
+    }
+
+    /// Hands every line of a log's beginning to `body`, oldest first, and says how many could not be read.
+    static func forEach(
+        in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
+    ) throws(Errno) -> Int {
+        var unreadable = 0
+        try forEachText(in: file, upTo: size) { text in
+            if let line = LogLine.read(text) { body(line) } else { unreadable += 1 }
+        }
+        return unreadable
+    }
+
+    /// The same as it is written, without the newlines.
+    ///
+    /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
+    /// from nowhere else.
+    static func forEachText(
+        in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
+    ) throws(Errno) {
+        var offset = 0
+        func handOn(_ bytes: ArraySlice<UInt8>) { if !bytes.isEmpty { body(bytes) } }
+        var pending: [UInt8] = []
+        while true {
+            let page = try file.read(at: offset, count: min(Self.page, size - offset))
+            offset += page.count
+            pending += page
+            var rest = pending[...]
+            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                handOn(rest[..<end])
+                rest = rest[(end + 1)...]
+            }
+            if page.count < Self.page { return handOn(rest) }
+            pending = rest.count > Self.longestLine ? [] : Array(rest)
+        }
+    }
+}
+
+/// How a file or directory of the store comes to the disk, which is fsync(2).
+package typealias Synchronisation = @Sendable (borrowing OwnedDescriptor) throws(Errno) -> Void
+
+/// The user and the group in whose name the disk is written.
+struct QuotaOwner: Hashable, Sendable {
+    let user: UInt32
+    let group: UInt32
+
+    static let root = QuotaOwner(user: 0, group: 0)
+
+    init(user: UInt32, group: UInt32) {
+        self.user = user
+        self.group = group
+    }
+
+    init(_ rights: FileRights) { self.init(user: rights.user, group: rights.group) }
+}

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: Apache-2.0
+import LinuxSystem
+import Synchronization
+
+/// The store that is there: files in `kept/` and what the log says about them.
+///
+/// The order of steps is what survives a kill. Keeping: the contents first, under a name that says so
+/// while they are incomplete; then the line. Dropping: the line first, then the file. So a file without
+/// a line was being kept, a file with a `dropped` line was being dropped, and `recover` finishes both.
+///
+/// So a link whose line has no room is kept all the same. Its line is owed: it counts as written, and is when another one was.
+final class VersionFiles: Sendable {
+    struct State: ~Copyable, Sendable {
+        var log: VersionLog
+        /// In the log, as far as known.
+        var lines = 0
+        /// How many there were when the log was written anew.
+        var linesCompacted = 0
+        var lastID: VersionID?
+        /// Of files that are there.
+        var pendingLines: [LogLine] = []
+        var grown = GrownFiles()
+        var recent = RecentCopies()
+        var ledger = QuotaLedger()
+        var failedEvictions = FailedEvictions()
+        /// How long the log was when it was written anew.
+        var bytesCompacted = 0
+        var logName = LogName.onDisk
+    }
+
+    /// Whether the name of the log is known to be on the disk.
+    enum LogName {
+        case onDisk
+        /// The log was written anew, and the directory could not be brought to the disk.
+        case pending
+    }
+
+    /// What one attempt to put contents into the store needs to know.
+    struct Contents {
+        let status: FileStatus
+        let rights: FileRights
+    }
+
+    /// Ends the name of a copy that is being made.
+    static let incomplete = ".copying"
+    /// A disk that stays full must not fill the memory. A file without a line is adopted, but where it was is lost.
+    private static let mostOwed = 4096
+
+    let home: StoreDirectory
+    let directory: StoreDirectory
+    let state: Mutex<State>
+    let isReadOnly: Bool
+    /// Whether the store was made when it was opened.
+    let isNew: Bool
+    let limits: StoreLimits
+    let clock: @Sendable () -> Int64
+    let steadyClock: @Sendable () -> Int64
+    let report: @Sendable (String) -> Void
+    let synchronize: Synchronisation
+    let writers: LinkWriters
+    /// A shorter log is not written anew.
+    let leastCompactedLines: Int
+    let leastCompactedBytes: Int
+
+    init(
+        _ layout: consuming StoreLayout, _ settings: StoreSettings, writers: LinkWriters
+    ) throws(StoreError) {
+        (isReadOnly, isNew) = (layout.isReadOnly, layout.isNew)
+        home = layout.home
+        directory = layout.kept
+        let file = layout.log
+        do throws(Errno) {
+            state = Mutex(State(log: try VersionLog(file, synchronisingBy: settings.synchronize)))
+        } catch {
+            throw StoreError(error)
+        }
+        limits = settings.limits
+        (clock, steadyClock) = (settings.clock, settings.steadyClock)
+        report = settings.log
+        synchronize = settings.synchronize
+        (leastCompactedLines, leastCompactedBytes) = (
+            settings.leastCompactedLines, settings.leastCompactedBytes
+        )
+        self.writers = writers
+    }
+
+    /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
+    /// link may be all that leads to the contents.
+    func link(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) throws(StoreError)
+        -> VersionID
+    {
+        let contents = try examine(file)
+        let (id, time) = nextID()
+        try withStoreErrors { () throws(Errno) in try directory.link(file, as: id.description) }
+        let reservation: Reservation
+        do throws(StoreError) {
+            // A link takes nothing, but makes what there is stay.
+            reservation = try reserve(
+                Self.room(taken: contents.status), for: charge(contents.rights, request),
+                sharing: QuotaLedger.StoredFile(contents.status))
+        } catch {
+            undo(id.description)
+            throw error
+        }
+        defer { release(reservation) }
+        do throws(Errno) {
+            try directory.synchronize(by: synchronize)
+        } catch {
+            report("kept/\(id) may not outlive a power cut (\(error))")
+        }
+        let entry = VersionRecord(id, contents, request, method: .link, at: time)
+        appendOrQueue(LogLine(entry), owner: writer(entry.rights, entry.user))
+        enter(entry, as: contents.status)
+        return id
+    }
+
+    func copy(
+        _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
+    ) throws(StoreError) -> VersionID {
+        if let id = recentVersion(file, request) { return id }
+        let entry = try copied(file, request, limit: limit)
+        // What only grows is not remembered here: it goes when a later copy holds it.
+        state.withLock { $0.recent.insert(entry) }
+        return entry.id
+    }
+
+    func copied(
+        _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
+    ) throws(StoreError) -> VersionRecord {
+        try finish(beginCopying(file, request, .oldVersions, limit: limit), request)
+    }
+
+    /// Copies into a name that says "incomplete" until every byte is on the disk. If the store has the same of the same owner, it gets
+    /// another name instead.
+    private func beginCopying(
+        _ file: borrowing OwnedDescriptor, _ request: PreservationRequest,
+        _ evictionRule: QuotaCharge.EvictionRule, limit: Int
+    ) throws(StoreError) -> UnfinishedCopy {
+        let contents = try examine(file)
+        let source = try withStoreErrors { () throws(Errno) in try file.reopenForReading() }
+        let (id, time) = nextID()
+        let name = id.description + Self.incomplete
+        let charge = charge(contents.rights, request, evictionRule)
+        if let same = share(source, contents, as: name) {
+            do throws(StoreError) {
+                let body = QuotaLedger.StoredFile(
+                    try withStoreErrors { () throws(Errno) in try same.status() })
+                let reservation = try reserve(QuotaLedger.leastRoom, for: charge, sharing: body)
+                return UnfinishedCopy(
+                    id: id, time: time, contents: contents, user: request.user, method: .shared,
+                    reservation: reservation, file: same)
+            } catch {
+                undo(name)
+                throw error
+            }
+        }
+        var making = Making()
+        let target = try fill(name, from: source, of: contents, for: charge, limit: limit, &making)
+        return UnfinishedCopy(
+            id: id, time: time, contents: contents, user: request.user, method: making.method,
+            reservation: making.reservation, file: target)
+    }
+
+    func finish(
+        _ copy: consuming UnfinishedCopy, _ request: PreservationRequest
+    ) throws(StoreError) -> VersionRecord {
+        let incomplete = copy.id.description + Self.incomplete
+        defer { release(copy.reservation) }
+        let status: FileStatus
+        do throws(Errno) {
+            try synchronize(copy.file)
+            status = try copy.file.status()
+            try directory.rename(incomplete, to: copy.id.description)
+        } catch {
+            undo(incomplete)
+            throw StoreError(error)
+        }
+        let entry = VersionRecord(copy.id, copy.contents, request, method: copy.method, at: copy.time)
+        try record(entry)
+        enter(entry, as: status)
+        return entry
+    }
+
+    /// Copies without waiting for the disk. Who is killed now has no line for it, and the next opening adopts it.
+    func copyWithoutSync(
+        _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, _ need: CopyNeed, limit: Int
+    ) throws(StoreError) -> UnfinishedCopy {
+        let copy = try beginCopying(
+            file, request, need == .certain ? .oldVersions : .nothing, limit: limit)
+        let incomplete = copy.id.description + Self.incomplete
+        do throws(Errno) {
+            try directory.rename(incomplete, to: copy.id.description)
+        } catch {
+            undo(incomplete)
+            release(copy.reservation)
+            throw StoreError(error)
+        }
+        return copy
+    }
+
+    /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does. No other step counts on it
+    /// then. What was counted as a stranger's while it might be needed stays that.
+    func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
+        var reliance = QuotaLedger.Reliance.one
+        do throws(Errno) {
+            try synchronize(copy.file)
+            try directory.synchronize(by: synchronize)
+        } catch {
+            reliance = .none
+            report("kept/\(copy.id) may not outlive a power cut (\(error))")
+        }
+        let user = copy.reservation?.initiator == .stranger ? copy.user : request.user
+        let entry = VersionRecord(
+            copy.id, copy.contents, request.by(user), method: copy.method, at: copy.time)
+        if !appendOrQueue(LogLine(entry), owner: writer(entry.rights, user)) { reliance = .none }
+        enter(entry, as: lookAt(copy.file) ?? copy.contents.status, for: reliance)
+        if reliance != .none { state.withLock { $0.recent.insert(entry) } }
+        release(copy.reservation)
+        return copy.id
+    }
+
+    private func lookAt(_ file: borrowing OwnedDescriptor) -> FileStatus? {
+        do throws(Errno) { return try file.status() } catch { return nil }
+    }
+
+    /// Puts a copy in the place of a link. What was written to the file until now is in it.
+    func detach(_ id: VersionID, limit: Int) throws(StoreError) {
+        guard !isReadOnly else { throw .readOnly }
+        let source = try open(id)
+        let contents = try examine(source)
+        let incomplete = id.description + Self.incomplete
+        let charge = charge(contents.rights, PreservationRequest(path: [], cause: .recovered))
+        var making = Making()
+        let target = try fill(incomplete, from: source, of: contents, for: charge, limit: limit, &making)
+        defer { release(making.reservation) }
+        do throws(StoreError) {
+            takeRights(target, contents, as: id)
+            try withStoreErrors { () throws(Errno) in
+                try synchronize(target)
+                try directory.replace(id.description, by: incomplete)
+            }
+        } catch {
+            undo(incomplete)
+            throw error
+        }
+        measure(id)
+        try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
+    }
+
+    /// A copy in the place of a link is closed to those to whom the file is closed.
+    private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: VersionID) {
+        do throws(Errno) {
+            // Where that is not possible it is the daemon's, and so open to root or its only user.
+            try copy.changeOwner(user: contents.status.user, group: contents.status.group)
+            try copy.changeMode(to: contents.status.mode & 0o666)
+            guard let list = contents.rights.accessControlList else { return }
+            try copy.setAccessControlList(list)
+        } catch {
+            // Its mode is 0600 then.
+            report("kept/\(id) is open to its owner only (\(error))")
+        }
+    }
+
+    func discard(_ copy: consuming UnfinishedCopy) {
+        undo(copy.id.description)
+        release(copy.reservation)
+    }
+
+    func drop(_ id: VersionID, reason: String) throws(StoreError) {
+        try drop(id, LogLine(dropping: id, reason: reason, at: clock()))
+    }
+
+    func drop(_ id: VersionID, _ line: LogLine) throws(StoreError) {
+        guard !isReadOnly else { throw .readOnly }
+        // What the log was never told it need not be told the end of; there is no room for that either.
+        let isOwed = state.withLock { state in state.pendingLines.contains { $0.id == id.description } }
+        if !isOwed { try append(line) }
+        try remove(id.description)
+        state.withLock { $0.ledger.remove(id) }
+        // It may have been written meanwhile: then the next opening finds a line without a file.
+        if isOwed { forgetPendingLine(id) }
+        compactLogIfLong()
+    }
+}
+
+extension VersionFiles {
+    func examine(_ file: borrowing OwnedDescriptor) throws(StoreError) -> Contents {
+        guard !isReadOnly else { throw .readOnly }
+        let status = try withStoreErrors { () throws(Errno) in try file.status() }
+        guard status.isRegularFile else { throw .notAFile }
+        let list = try withStoreErrors { () throws(Errno) in try file.accessControlList() }
+        return Contents(status: status, rights: FileRights(status, accessControlList: list))
+    }
+
+    private func nextID() -> (VersionID, time: Int64) {
+        let time = clock()
+        return state.withLock { state in
+            let id = VersionID.next(after: state.lastID, at: time)
+            state.lastID = id
+            return (id, time)
+        }
+    }
+
+    /// What the making of a copy has come to.
+    private struct Making {
+        var method = PreservationMethod.copy
+        var reservation: Reservation?
+    }
+
+    /// Makes a file of the store with what another one holds: the owner's, and in the owner's room.
+    private func fill(
+        _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents,
+        for charge: QuotaCharge,
+        limit: Int, _ making: inout Making
+    ) throws(StoreError) -> OwnedDescriptor {
+        let isCopyable = Int(clamping: contents.status.size) <= limit
+        do throws(StoreError) {
+            // To share blocks takes next to nothing.
+            let room = isCopyable ? Self.room(neededFor: contents.status) : QuotaLedger.leastRoom
+            return try evictingIfFull(room, for: charge) { () throws(StoreError) in
+                let target = try withStoreErrors { () throws(Errno) in try directory.create(name) }
+                do throws(StoreError) {
+                    try give(target, to: contents.status)
+                    try fill(target, from: source, for: charge, limit: limit, &making)
+                    return target
+                } catch {
+                    undo(name)
+                    throw error
+                }
+            }
+        } catch {
+            release(making.reservation)
+            throw error
+        }
+    }
+
+    /// Bytes that are written to it afterwards count for the owner's quota.
+    private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
+        guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
+        do throws(Errno) {
+            try file.changeOwner(user: status.user, group: status.group)
+        } catch {
+            // Some file systems know no owners, and no quotas either.
+            guard [.notPermitted, .invalid, .unsupported].contains(error) else { throw StoreError(error) }
+        }
+    }
+
+    /// No version goes for it before it is known that the contents can be shared, or are not too long to be copied (D210).
+    private func fill(
+        _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, for charge: QuotaCharge,
+        limit: Int, _ making: inout Making
+    ) throws(StoreError) {
+        let writer = charge.writer
+        let isShared = try withStoreErrors { () throws(Errno) in
+            try source.rewind()
+            return try ThreadIdentity.withQuota(of: writer.user, group: writer.group) { () throws(Errno) in
+                try source.reflink(to: target)
+            }
+        }
+        let status = try withStoreErrors { () throws(Errno) in try source.status() }
+        guard isShared || Int(clamping: status.size) <= limit else { throw .tooLarge(limit: limit) }
+        making.method = isShared ? .reflink : .copy
+        if making.reservation == nil {
+            let room = isShared ? Self.room(taken: status) : Self.room(neededFor: status)
+            making.reservation = try reserve(room, for: charge)
+        }
+        if isShared { return }
+        // One byte more than allowed tells a file that grew meanwhile from one that just fits.
+        let copied = try withStoreErrors { () throws(Errno) in
+            try ThreadIdentity.withQuota(of: writer.user, group: writer.group) { () throws(Errno) in
+                try source.copyContents(to: target, limit: limit + 1)
+            }
+        }
+        guard copied <= limit else { throw .tooLarge(limit: limit) }
+    }
+
+    /// The copied contents are there; now their name and their line become durable, in this order.
+    private func record(_ entry: VersionRecord) throws(StoreError) {
+        do throws(StoreError) {
+            try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
+            try append(LogLine(entry), owner: writer(entry.rights, entry.user))
+        } catch {
+            undo(entry.id.description)
+            throw error
+        }
+    }
+
+    func append(_ line: LogLine, owner: QuotaOwner = .root) throws(StoreError) {
+        try append([line], owner: owner)
+    }
+
+    func append(_ lines: [LogLine], owner: QuotaOwner = .root) throws(StoreError) {
+        guard !lines.isEmpty else { return }
+        let bytes = lines.flatMap { $0.bytes() }
+        try state.withLock { state throws(StoreError) in
+            do throws(Errno) {
+                state.nameLog(in: home, by: synchronize)
+                try state.log.append(bytes, owner: owner)
+                state.lines += lines.count
+                state.writePendingLines()
+            } catch {
+                throw StoreError(error)
+            }
+        }
+    }
+
+    /// For the line of a file that is there and stays. Returns whether it is written.
+    @discardableResult
+    func appendOrQueue(_ line: LogLine, owner: QuotaOwner = .root) -> Bool {
+        do throws(StoreError) {
+            try append(line, owner: owner)
+            return true
+        } catch {
+            let isOwed: Bool = state.withLock { state in
+                guard state.pendingLines.count < Self.mostOwed else { return false }
+                state.pendingLines.append(line)
+                return true
+            }
+            report("kept/\(line.id) has no line in kept.log\(isOwed ? " yet" : "") (\(error))")
+            return false
+        }
+    }
+
+    func writePendingLines() { state.withLock { $0.writePendingLines() } }
+
+    func forgetPendingLine(_ id: VersionID) {
+        state.withLock { state in state.pendingLines.removeAll { $0.id == id.description } }
+    }
+
+    func remove(_ name: String) throws(StoreError) {
+        try withStoreErrors { () throws(Errno) in
+            try directory.remove(name)
+            try directory.synchronize(by: synchronize)
+        }
+    }
+
+    /// Takes back what failed half-way, or is not wanted.
+    ///
+    /// What cannot be taken back, the next opening finds.
+    private func undo(_ name: String) {
+        do throws(Errno) {
+            try directory.remove(name)
+        } catch {
+            report("kept/\(name) could not be removed after a failure (error \(error.rawValue))")
+        }
+    }
+}
+
+extension VersionFiles.State {
+    /// A line is on the disk when the name of its log is. That it was not was reported, and is tried again with each line.
+    mutating func nameLog(in home: borrowing StoreDirectory, by synchronize: Synchronisation) {
+        guard logName == .pending else { return }
+        do throws(Errno) { try home.synchronize(by: synchronize) } catch { return }
+        logName = .onDisk
+    }
+
+    /// Writes what is owed, if that is possible now.
+    mutating func writePendingLines() {
+        while let line = pendingLines.first {
+            // It was reported of each, and is tried again.
+            do throws(Errno) { try log.append(line.bytes()) } catch { return }
+            lines += 1
+            pendingLines.removeFirst()
+        }
+    }
+}
+
+extension VersionRecord {
+    fileprivate init(
+        _ id: VersionID, _ contents: VersionFiles.Contents, _ request: PreservationRequest,
+        method: PreservationMethod, at time: Int64
+    ) {
+        self.init(
+            id: id, path: request.path, cause: request.cause, time: time, rights: contents.rights,
+            method: method, device: contents.status.device, inode: contents.status.inode,
+            size: Int(clamping: contents.status.size), closed: request.closed, user: request.user)
+    }
+}
+
+extension QuotaLedger.StoredFile {
+    init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
+}
+
+/// Whether a copy will be recorded.
+package enum CopyNeed: Sendable {
+    case certain
+    /// It may never be needed, so no other version goes for it.
+    case possible
+}
+
+/// Contents that were copied, but may not be on the disk yet.
+package struct UnfinishedCopy: ~Copyable, Sendable {
+    let id: VersionID
+    let time: Int64
+    let contents: VersionFiles.Contents
+    /// The user whose step it was made for.
+    let user: UInt32?
+    let method: PreservationMethod
+    /// The room that is held free for it until it is entered.
+    let reservation: Reservation?
+    let file: OwnedDescriptor
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import LinuxSystem
+import Synchronization
+
+/// What may wait for a mount for ever, where the process must go on: no system call has a time limit.
+enum BoundedWait {
+    static let seconds: UInt64 = 5
+
+    /// Does something on a thread of its own; nil if it takes longer than 5 s.
+    ///
+    /// The thread stays then, and whatever it holds, until the process ends.
+    static func result<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
+        do throws(Errno) {
+            let answer = try Answer<Value>()
+            let thread = try JoinableThread { answer.give(body()) }
+            guard let value = answer.wait(seconds: seconds) else {
+                thread.detach()
+                return nil
+            }
+            thread.join()
+            return value
+        } catch {
+            // Without a second thread there is no bound, but most mounts do answer.
+            return body()
+        }
+    }
+
+    private final class Answer<Value: Sendable>: Sendable {
+        private let signal: WakeEvent
+        private let value = Mutex<Value?>(nil)
+
+        init() throws(Errno) { signal = try WakeEvent() }
+
+        func give(_ answer: Value) {
+            value.withLock { $0 = answer }
+            signal.raise()
+        }
+
+        func wait(seconds: UInt64) -> Value? {
+            let end = MonotonicClock.nanoseconds + seconds * 1_000_000_000
+            while true {
+                if let answer = value.withLock({ $0 }) { return answer }
+                guard MonotonicClock.nanoseconds < end else { return nil }
+                signal.wait(until: end)
+            }
+        }
+    }
+}
+
+extension BoundedWait {
+    /// What a mount has to say; fails if it takes longer than 5 s to say so.
+    static func answer<Value: Sendable>(
+        of mount: MountEntry, to question: @escaping @Sendable () throws(CommandFailure) -> Value
+    ) throws(CommandFailure) -> Value {
+        let found = result { () -> Result<Value, CommandFailure> in
+            do throws(CommandFailure) { return .success(try question()) } catch { return .failure(error) }
+        }
+        guard let found else { throw CommandFailure(silenceOf: mount.mountpoint) }
+        return try found.get()
+    }
+}
+
+extension DaemonClient {
+    /// The process that serves a mount, unless it takes longer than 5 s to say so.
+    static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
+        try BoundedWait.answer(of: mount) { () throws(CommandFailure) in try DaemonClient(to: mount).peer.pid
+        }
+    }
+}
+
+extension DaemonClient {
+    /// A turn may take as long as it takes, but only a daemon that answers gives one.
+    static func checkResponds(_ mount: MountEntry) throws(CommandFailure) {
+        do throws(CommandFailure) {
+            _ = try DaemonClient.pid(of: mount)
+        } catch {
+            // One that has no room for another connection answers, too.
+            guard error.status != .timedOut else { throw error }
+        }
+    }
+}
+
+extension CommandFailure {
+    init(silenceOf mountpoint: [UInt8]) {
+        self.init(
+            .timedOut,
+            "the daemon of '\(mountpoint.printable)' did not answer within \(BoundedWait.seconds) s")
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlProtocol
+import LinuxSystem
+
+let protocolVersion = ProtocolLimits.version
+
+/// A plain blocking connection to the daemon of a mount.
+struct DaemonClient: ~Copyable {
+    let peer: PeerCredentials
+    let server: InitializeResult
+    private var wire: ControlWire
+
+    /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
+    init(to mount: MountEntry) throws(CommandFailure) {
+        let connection = try MountSocket(to: mount)
+        let peer = connection.peer
+        var wire = ControlWire(over: connection.release())
+        server = try wire.call(
+            .initialize(InitializeParameters(client: "truce", version: Truce.version)))
+        self.peer = peer
+        self.wire = wire
+    }
+
+    /// For a command that goes on talking in its own way.
+    consuming func release() -> ControlWire { wire }
+
+    mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
+
+    mutating func why(_ path: [UInt8]) throws(CommandFailure) -> CoordinationSnapshotForm {
+        try wire.call(.why(WhyParameters(path: path)))
+    }
+
+    mutating func snapshot() throws(CommandFailure) -> CoordinationSnapshotForm { try wire.call(.ps) }
+
+    mutating func kept(under path: [UInt8]) throws(CommandFailure) -> VersionListResult {
+        try wire.call(.listVersions(VersionListParameters(path: path)))
+    }
+
+    /// Of what was kept of a path, or below it.
+    mutating func read(
+        _ id: String, of path: [UInt8], at offset: Int64
+    ) throws(CommandFailure) -> VersionReadResult {
+        try wire.call(
+            .readVersion(
+                VersionReadParameters(id: id, offset: offset, length: ProtocolLimits.readBytes, of: path)))
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlClient
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+
+struct ReadCommand: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "read",
+            abstract: "Runs a command while nobody writes a file; programs that show it save it first.",
+            usage: "truce read PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
+    }
+
+    @OptionGroup var arguments: AccessArguments
+
+    func run() { arguments.run(.read()) }
+}
+
+struct WriteCommand: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "write",
+            abstract:
+                "Runs a command while nobody else reads or writes a file; programs that show it save it first.",
+            usage: "truce write PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
+    }
+
+    @OptionGroup var arguments: AccessArguments
+
+    func run() { arguments.run(.write(.forMerging)) }
+}
+
+/// What `read` and `write` are called with.
+struct AccessArguments: ParsableArguments {
+    static let codes = """
+        The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 124 timed out waiting, \
+        125 another failure of truce, 126 the command cannot be executed, 127 it was not found.
+        """
+
+    @Option(
+        help: ArgumentHelp(
+            "Accesses with an equal purpose never wait for each other.", valueName: "text"))
+    var purpose: String?
+
+    @Argument(help: "A path in a mount.", completion: .file())
+    var path: String
+
+    @Argument(parsing: .postTerminator, help: "The command, behind --.")
+    var command: [String] = []
+
+    func validate() throws {
+        guard !command.isEmpty else { throw ValidationError("a COMMAND is missing behind '--'") }
+        if let purpose, !(1...ProtocolLimits.purposeBytes).contains(purpose.utf8.count) {
+            throw ValidationError("--purpose takes from 1 to \(ProtocolLimits.purposeBytes) bytes of text")
+        }
+    }
+
+    func run(_ access: Access) -> Never {
+        let code: Int32
+        do {
+            let mounted = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
+                try MountedPath(RawArgument.bytes(of: path))
+            }
+            let held = try CommandAccess(access, to: mounted, purpose: purpose)
+            code = try held.run(RawArgument.afterTerminator(command))
+        } catch let stop as AccessCommandFailure {
+            LineOutput.say("truce: \(stop.message)", to: STDERR_FILENO)
+            code = stop.code
+        } catch {
+            let sentence = (error as? CommandFailure)?.message ?? "\(error)"
+            LineOutput.say("truce: \(sentence)", to: STDERR_FILENO)
+            code = AccessCommandFailure.otherFailure
+        }
+        Glibc.exit(code)
+    }
+}
+
+/// Why a command was not run, in the codes that env(1) and timeout(1) use.
+struct AccessCommandFailure: Error {
+    static let timedOut: Int32 = 124
+    static let otherFailure: Int32 = 125
+    private static let cannotExecute: Int32 = 126
+    private static let notFound: Int32 = 127
+
+    let code: Int32
+    let message: String
+
+    /// A code of the command that is run must not look like a wrong command line of ours; nil for other subcommands.
+    static func code(ofWrong subcommand: String?) -> Int32? {
+        subcommand == "read" || subcommand == "write" ? otherFailure : nil
+    }
+
+    init(_ failure: ProtocolFailure) {
+        let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
+        code = isTimeout ? Self.timedOut : Self.otherFailure
+        // It names whoever was in the way.
+        message = failure.message.printable
+    }
+
+    init(running command: [UInt8], _ error: Errno) {
+        code = error == .noEntry ? Self.notFound : Self.cannotExecute
+        message = "'\(command.printable)' cannot be run: \(error)"
+    }
+}
+
+/// An access that lasts until this ends.
+private struct CommandAccess: ~Copyable {
+    /// What would end us while a command runs that cannot be left alone.
+    private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
+
+    private let mounted: MountedPath
+    private let access: UInt64
+    /// As it is called now.
+    private let path: [UInt8]
+    private var wire: ControlWire
+
+    /// Waits for its turn; a signal ends that, and with the connection the wait.
+    init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
+        var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
+            try DaemonClient(to: mounted.mount).release()
+        }
+        let parameters = AccessBeginParameters(
+            [IntentForm(mounted.pathInMount, access)], as: purpose.map { .purpose($0) })
+        let result: AccessBeginResult
+        do {
+            result = try wire.ask(.beginAccess(parameters)) { try DaemonClient.checkResponds(mounted.mount) }
+        } catch let failure as ProtocolFailure {
+            throw AccessCommandFailure(failure)
+        } catch {
+            throw CommandFailure(ofCall: error)
+        }
+        guard let path = result.intents.first?.path.bytes else {
+            throw CommandFailure(.failed, "the daemon's answer could not be understood")
+        }
+        self.mounted = mounted
+        self.access = result.access
+        self.path = path
+        self.wire = wire
+    }
+
+    /// The command's exit code, 128 and the number if a signal ended it.
+    consuming func run(_ command: [[UInt8]]) throws -> Int32 {
+        let signals = try SignalDescriptor(Self.signals)
+        let child: Int32
+        do throws(Errno) {
+            child = try start(command, signals)
+        } catch {
+            throw AccessCommandFailure(running: command[0], error)
+        }
+        let isHeld = try attend(child, signals)
+        let code = try OtherProcess.exitCode(of: child)
+        if isHeld { end() }
+        return code
+    }
+
+    private func start(_ command: [[UInt8]], _ signals: borrowing SignalDescriptor) throws(Errno) -> Int32 {
+        let environment = OwnProcess.environment(setting: [("TRUCE_PATH", mounted.absolute(path))])
+        var spawner = ProcessSpawner(commandLine: command, environment: environment)
+        spawner.inheritDescriptors()
+        spawner.restoreSignals(signals)
+        return try spawner.start()
+    }
+
+    /// Until the command ends; false if the access ended before.
+    private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
+        let watch = try OtherProcess.watch(child)
+        var isHeld = true
+        while true {
+            let ready = try Readiness.wait(
+                for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
+            while let signal = signals.next() {
+                // From a terminal the command gets the other two by itself.
+                if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
+            }
+            if ready.contains(watch.rawValue) { return isHeld }
+            if ready.contains(wire.rawValue), !isConnected() {
+                isHeld = false
+                LineOutput.say(
+                    "truce: the daemon is gone, so '\(mounted.absolute(path).printable)' is not held any more",
+                    to: STDERR_FILENO)
+            }
+        }
+    }
+
+    private mutating func isConnected() -> Bool {
+        do throws(Errno) { return try wire.receive() } catch { return false }
+    }
+
+    /// Returns when it is over, so that whoever comes next finds the file free.
+    private mutating func end() {
+        do throws(CommandFailure) {
+            let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
+        } catch {
+            // The end of the connection ends it as well; the command's result is what counts.
+            LineOutput.say("truce: the access was not ended in order: \(error.message)", to: STDERR_FILENO)
+        }
+    }
+}

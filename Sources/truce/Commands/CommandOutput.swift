@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+/// What a command has found out: exactly, for programs, or in lines for people.
+enum CommandOutput {
+    static func print(_ form: some Encodable, asJSON: Bool, lines: () -> [String]) throws {
+        if asJSON {
+            LineOutput.writeExactly(line: try JSONCodec.encode(form), to: STDOUT_FILENO)
+        } else {
+            LineOutput.say(lines(), to: STDOUT_FILENO)
+        }
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlClient
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct DoctorCommand: ParsableCommand {
+    /// No failure, and so none of the codes of failures.
+    private static let problemsFound: Int32 = 5
+
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "doctor",
+            abstract: "Says what is odd about a mount: dead daemons, ways around it, and wrong rules.",
+            discussion: """
+                Exit code 5 if anything is. What goes around a mount in place is older than it, or is reached by \
+                another mount of the same directory: its changes take no turns, and nobody is told of them.
+                """)
+    }
+
+    @Flag(help: "Print everything as one line of JSON.")
+    var json = false
+
+    @Argument(help: "A path in a mount; all your mounts if left out.", completion: .directory)
+    var path: String?
+
+    func run() throws {
+        let mounts =
+            try path.map { path in
+                try Watchdog.withDeadline { [try Self.mount(holding: RawArgument.bytes(of: path))] }
+            } ?? Self.allMounts()
+        var (examinations, problem): ([Examination], CommandFailure?) = ([], nil)
+        for mount in mounts {
+            do throws(CommandFailure) {
+                examinations.append(try Examination(of: mount))
+            } catch {
+                // The other mounts are still worth looking at.
+                guard path == nil else { throw error }
+                LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
+                problem = error
+            }
+        }
+        try CommandOutput.print(["mounts": examinations], asJSON: json) {
+            mounts.isEmpty ? ["Nothing of yours is mounted by truce."] : examinations.flatMap(\.lines)
+        }
+        if let problem { Glibc.exit(problem.status.rawValue) }
+        if examinations.contains(where: \.hasFindings) { Glibc.exit(Self.problemsFound) }
+    }
+
+    /// No path in a dead mount can be looked at, but for that of the mount itself.
+    private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
+        do throws(CommandFailure) {
+            return try MountedPath(path).mount
+        } catch {
+            let table = try MountFinder.table()
+            guard let dead = table.top(at: path), dead.isTruce, DeadMountProbe.isDead(path, in: table) else {
+                throw error
+            }
+            return dead
+        }
+    }
+
+    private static func allMounts() throws(CommandFailure) -> [MountEntry] {
+        let table = try MountFinder.table()
+        var devices: Set<UInt64> = []
+        return table.entries.filter { mount in
+            mount.isTruce && table.top(at: mount.mountpoint) == mount && MountFinder.mayConnect(mount)
+                && devices.insert(mount.device).inserted
+        }
+    }
+}
+
+/// What there is to say of one mount, as `doctor --json` says it.
+private struct Examination: Encodable {
+    struct EarlierUseForm: Encodable {
+        var pid: Int32
+        var program: String
+        var user: UInt32?
+        /// `open`, `mapped`, `working directory` or `root directory`.
+        var use: String
+        var path: String
+        var pathBytes: String?
+        var writes: Bool
+    }
+
+    struct OtherMountForm: Encodable {
+        var path: String
+        var pathBytes: String?
+        /// Somebody in whose mount namespace it is.
+        var pid: Int32?
+        var program: String?
+    }
+
+    var mountpoint: String
+    var source: String
+    var inPlace: Bool
+    var dead: Bool
+    var around: SourceWatchForm?
+    /// The faults in files with rules, which were left out when the mount was made.
+    var rules: [String] = []
+    var opened: [EarlierUseForm] = []
+    var ways: [OtherMountForm] = []
+    /// How many processes may not be looked at, and whether there may be more that are not even listed.
+    var hidden = 0
+    var unlisted = false
+    /// Whether only its user and root may ask the daemon.
+    var denied = false
+
+    init(of mount: MountEntry) throws(CommandFailure) {
+        let table = try MountFinder.table()
+        mountpoint = String(decoding: mount.mountpoint, as: UTF8.self)
+        source = String(decoding: mount.source, as: UTF8.self)
+        inPlace = mount.source == mount.mountpoint
+        let (isDead, status) = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+            if DeadMountProbe.isDead(mount.mountpoint, in: table) { return (true, StatusForm?.none) }
+            do throws(CommandFailure) {
+                return (false, try Self.status(of: mount))
+            } catch {
+                // It may have died meanwhile.
+                guard DeadMountProbe.isDead(mount.mountpoint, in: table) else { throw error }
+                return (true, nil)
+            }
+        }
+        dead = isDead
+        guard !dead else { return }
+        if let status {
+            (inPlace, around) = (status.options.inPlace, status.around)
+            rules = status.rules?.problems ?? []
+        }
+        denied = status == nil
+        if inPlace { try findBypasses(around: mount, in: table, servedBy: status?.pid) }
+    }
+
+    /// Nil if the daemon tells only its own user and root.
+    private static func status(of mount: MountEntry) throws(CommandFailure) -> StatusForm? {
+        var client = try DaemonClient(to: mount)
+        do throws(CommandFailure) {
+            return try client.status()
+        } catch {
+            guard error.status == .denied else { throw error }
+            return nil
+        }
+    }
+
+    /// A daemon that is not known is another user's, and cannot be looked at.
+    private mutating func findBypasses(
+        around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
+    ) throws(CommandFailure) {
+        let place = mountpoint
+        // What a process is doing in a mount that does not answer may keep its memory from being looked at.
+        let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
+            do throws(Errno) {
+                return try MountBypasses(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
+            } catch {
+                throw CommandFailure(.failed, "the ways around '\(place)' cannot be looked for: \(error)")
+            }
+        }
+        opened = found.earlierUses.map { opened in
+            let form = PathForm(opened.path)
+            return EarlierUseForm(
+                pid: opened.pid, program: String(decoding: opened.program, as: UTF8.self), user: opened.user,
+                use: opened.use.rawValue, path: form.path, pathBytes: form.pathBytes, writes: opened.mayWrite)
+        }
+        ways = found.otherMounts.map { way in
+            let form = PathForm(way.path)
+            let program = way.pid.map { _ in String(decoding: way.program, as: UTF8.self) }
+            return OtherMountForm(path: form.path, pathBytes: form.pathBytes, pid: way.pid, program: program)
+        }
+        (hidden, unlisted) = (found.hidden, found.hasUnlistedProcesses)
+    }
+
+    var hasFindings: Bool { !findings.isEmpty }
+}
+
+extension Examination {
+    var lines: [String] {
+        var lines =
+            findings.isEmpty ? [uninspected == nil ? "nothing is odd" : "nothing odd can be seen"] : findings
+        if let around, around.watch != "none" { lines.append(around.text) }
+        if let uninspected { lines.append(uninspected) }
+        return ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"] + lines.map { "  " + $0 }
+    }
+
+    /// What would have been looked at if its caller might.
+    private var uninspected: String? {
+        if denied, !inPlace {
+            return "may not ask its daemon whether changes around the mount are noticed; root can"
+        }
+        guard hidden > 0 || unlisted else { return nil }
+        let processes = unlisted ? "what others run" : "\(hidden) processes of others"
+        return "could not look at \(processes), nor at mounts that only they see; root can"
+    }
+
+    /// In a sentence each.
+    private var findings: [String] {
+        var findings: [String] = []
+        if dead {
+            findings.append(
+                "its daemon has died: 'truce mount' puts a new one in its place, 'truce unmount' takes it away"
+            )
+        }
+        findings += rules
+        findings += opened.map(\.sentence)
+        findings += ways.map(\.sentence)
+        if let around, around.watch == "none" || around.shortage != nil {
+            findings.append(
+                "changes around the mount are \(around.watch == "none" ? "not" : "not all") noticed: "
+                    + (around.shortage ?? "nothing can be watched"))
+        }
+        return findings
+    }
+}
+
+extension Examination.EarlierUseForm {
+    fileprivate var sentence: String {
+        let who = "\(program.printable) (pid \(pid)\(user.map { ", user \($0)" } ?? ""))"
+        let isFile = use == "open" || use == "mapped"
+        let what = isFile ? "\(use) to \(writes ? "write" : "read")" : "as its \(use)"
+        return "\(who) has \(path.printable) \(what), and goes around the mount"
+    }
+}
+
+extension Examination.OtherMountForm {
+    fileprivate var sentence: String {
+        let place = pid.map { " where \((program ?? "").printable) (pid \($0)) runs" } ?? ""
+        return "the files are reached at \(path.printable)\(place), too, and that goes around the mount"
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import Glibc
+import LinuxSystem
+
+/// The bytes that were typed. Swift repairs arguments that are not UTF-8, and a repaired path is another.
+enum RawArgument {
+    static func bytes(of argument: String) throws(CommandFailure) -> [UInt8] {
+        let utf8 = Array(argument.utf8)
+        var found: [[UInt8]] = []
+        for index in 0..<Int(CommandLine.argc) {
+            guard let pointer = CommandLine.unsafeArgv[index] else { continue }
+            let raw = UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map {
+                UInt8(bitPattern: $0)
+            }
+            if raw == utf8 { return raw }
+            if String(decoding: raw, as: UTF8.self) == argument, !found.contains(raw) { found.append(raw) }
+        }
+        guard found.count < 2 else {
+            throw CommandFailure(.usage, "two arguments differ only in bytes that are not UTF-8")
+        }
+        return found.first ?? utf8
+    }
+
+    /// What stands behind `--`: a command line, as it was typed.
+    static func afterTerminator(_ words: [String]) throws(CommandFailure) -> [[UInt8]] {
+        let all = (0..<Int(CommandLine.argc)).compactMap { index in
+            CommandLine.unsafeArgv[index].map { pointer in
+                UnsafeBufferPointer(start: pointer, count: strlen(pointer)).map { UInt8(bitPattern: $0) }
+            }
+        }
+        let typed = all.drop { !$0.elementsEqual("--".utf8) }.dropFirst()
+        guard typed.map({ String(decoding: $0, as: UTF8.self) }) == words else {
+            throw CommandFailure(.usage, "'--' is not the first argument that says '--'")
+        }
+        return Array(typed)
+    }
+
+    /// For the places that can only take text.
+    static func text(of argument: String) throws(CommandFailure) -> String {
+        guard try bytes(of: argument) == Array(argument.utf8) else {
+            throw CommandFailure(.usage, "the path '\(argument)' is not UTF-8, which a mount cannot have")
+        }
+        return argument
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+
+/// Writes a version over a file in a mount: the file stays the same one, and so do its owner, mode, list and attributes.
+///
+/// It is a write as any other that is coordinated. Programs that show the file save it and make way first. What it holds then is
+/// kept before it is written over.
+struct RestoredDocument {
+    private let target: MountedPath
+
+    /// Nil if there is no such file, or it is in no mount of ours.
+    init?(at path: [UInt8]) throws(CommandFailure) {
+        var status = stat()
+        guard path.withPath({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        do throws(ClientFailure) {
+            target = try MountedPath(path)
+        } catch {
+            guard error.status == .notFound else { throw error }
+            return nil
+        }
+    }
+
+    /// `contents` are all there by now, so that nothing fails half-way because of the store.
+    func write(_ contents: borrowing OwnedDescriptor) throws {
+        var wire = try DaemonClient(to: target.mount).release()
+        let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
+        do {
+            let intent = IntentForm(target.pathInMount, .write(.forMerging))
+            let access: AccessBeginResult = try wire.ask(
+                .beginAccess(AccessBeginParameters([intent])), onSilence: isServed)
+            guard let path = access.intents.first?.path.bytes else {
+                throw CommandFailure(.failed, "the daemon's answer could not be understood")
+            }
+            let former: PreserveResult = try wire.ask(
+                .preserveVersion(PreserveParameters(path: path)), onSilence: isServed)
+            let absolute = target.absolute(path)
+            try overwrite(absolute, with: contents)
+            if let id = former.id {
+                LineOutput.say(
+                    "truce: what '\(absolute.printable)' held before is kept as \(id)", to: STDERR_FILENO)
+            }
+            let _: EmptyResult = try wire.ask(.endAccess(AccessEndParameters(access: access.access)))
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(ofCall: error)
+        }
+    }
+
+    private func overwrite(
+        _ path: [UInt8], with contents: borrowing OwnedDescriptor
+    ) throws(CommandFailure) {
+        do throws(Errno) {
+            let descriptor = try retryingOnInterrupt {
+                path.withPath { open($0, O_WRONLY | O_NOFOLLOW | O_CLOEXEC) }
+            }
+            let file = OwnedDescriptor(adopting: descriptor)
+            try contents.rewind()
+            let size = try contents.copyContents(to: file, limit: .max)
+            try file.shorten(to: size)
+            try file.synchronize()
+        } catch {
+            throw CommandFailure(.failed, "'\(path.printable)' cannot be written: \(error)")
+        }
+    }
+}
+
+/// A file of no name, for what is to be complete before it is used.
+struct UnnamedFile: ~Copyable {
+    let descriptor: OwnedDescriptor
+
+    init() throws(CommandFailure) {
+        do throws(Errno) {
+            guard let stream = tmpfile() else { throw .last }
+            defer { fclose(stream) }
+            descriptor = try OwnedDescriptor.duplicating(fileno(stream))
+        } catch {
+            throw CommandFailure(.failed, "no temporary file can be made: \(error)")
+        }
+    }
+
+    func append(_ bytes: [UInt8]) throws(CommandFailure) {
+        do throws(Errno) { try descriptor.writeAll(bytes) } catch {
+            throw CommandFailure(.failed, "a temporary file cannot be written: \(error)")
+        }
+    }
+}

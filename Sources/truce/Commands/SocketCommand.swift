@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlClient
+import ControlProtocol
+import Glibc
+import LinuxSystem
+
+struct SocketCommand: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "socket", abstract: "Prints where the control socket of a mount is.")
+    }
+
+    @Flag(help: "Print it with the mountpoint, as one line of JSON.")
+    var json = false
+
+    @Flag(
+        help:
+            "Print the socket for all whom the mount serves, also for root and the owner, who have one of their own."
+    )
+    var shared = false
+
+    @Argument(help: "A path in the mount.", completion: .file())
+    var path: String
+
+    func run() throws {
+        let (mount, socket) = try Watchdog.withDeadline {
+            let mount = try MountFinder.mount(holding: RawArgument.bytes(of: path))
+            return (mount, try MountSocket.path(of: mount, isShared: shared))
+        }
+        let form = SocketForm(
+            mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
+            socket: String(decoding: socket, as: UTF8.self))
+        // In a pipe or a file it is for a program, which needs every byte as it is.
+        if !json, isatty(STDOUT_FILENO) == 0 {
+            LineOutput.writeExactly(line: socket, to: STDOUT_FILENO)
+        } else {
+            try CommandOutput.print(form, asJSON: json) { [socket.printable] }
+        }
+    }
+}
+
+/// What `truce socket --json` prints.
+private struct SocketForm: Encodable {
+    var mountpoint: String
+    var socket: String
+}

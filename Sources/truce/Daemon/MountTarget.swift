@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import ConfigurationFiles
+import ControlClient
+import ControlServer
+import CoordinationEngine
+import FilesystemServer
+import Glibc
+import LinuxSystem
+import VersionStore
+
+/// What the other rooms are told about a mount.
+extension MountPlan.Target {
+    func configuration(_ socket: borrowing ControlSocket, _ rules: Rules) -> MountConfiguration {
+        var configuration = MountConfiguration()
+        configuration.bounds = options.bounds
+        configuration.allowOther = options.allowOther
+        configuration.readOnly = options.readOnly
+        configuration.nosuid = options.nosuid
+        configuration.nodev = options.nodev
+        configuration.noexec = options.noexec
+        configuration.data = options.data
+        configuration.isInPlace = isInPlace
+        configuration.replacesDeadMount = replacesDeadMount
+        configuration.sourceName = source
+        configuration.socketPath = socket.sharedPath ?? socket.path
+        configuration.ownerSocketPath = socket.path
+        configuration.programs = rules.programs
+        configuration.rules = report(of: rules)
+        return configuration
+    }
+
+    /// The rules for people, and for the control socket.
+    private func report(of rules: Rules) -> RulesReport {
+        var report = RulesReport()
+        report.files = rules.sources.map { RulesReport.File(path: $0.path, problem: $0.problemText) }
+        report.programs = rules.sources.flatMap { source in
+            source.programs.map { RulesReport.Program(rule: $0, source: source.path) }
+        }
+        return report
+    }
+
+    var controlled: ControlledMount {
+        ControlledMount(
+            mountpoint: mountpoint, source: source, user: geteuid(), version: Truce.version,
+            isShared: geteuid() == 0 && options.allowOther)
+    }
+
+    /// The store of kept contents in the source.
+    ///
+    /// A source that cannot be written has one that keeps nothing, and says so.
+    func openStore(
+        in source: borrowing OwnedDescriptor, lockedBy sourceLock: SourceLock,
+        log: @escaping @Sendable (String) -> Void
+    ) throws(CommandFailure) -> VersionStore {
+        let name = self.source.printable
+        var holder: Int32?
+        do throws(StoreError) {
+            return try VersionStore(in: source, limits: options.versionLimits, log: log) {
+                file throws(Errno) in
+                if try sourceLock.acquire(store: file) { return true }
+                holder = LockHolders(of: file).pids.first
+                return false
+            }
+        } catch .foreign(let why) {
+            throw CommandFailure(.failed, "'\(name)/.truce' is not truce's own: \(why)")
+        } catch .inUse {
+            let by = holder.map { " by pid \($0)" } ?? ""
+            throw CommandFailure(
+                .failed, "'\(name)' is already mounted by truce: its store is in use\(by)")
+        } catch .noSpace {
+            throw CommandFailure(.failed, "'\(name)' has no room for the store of kept contents")
+        } catch .io(let errno) {
+            throw CommandFailure(
+                .failed, "the store of kept contents in '\(name)' cannot be opened: \(errno)")
+        } catch {
+            throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
+        }
+    }
+
+    /// What the control socket sees of it.
+    func preservedVersions(
+        of store: VersionStore, in source: borrowing OwnedDescriptor
+    ) throws(Errno) -> any PreservedVersions {
+        PeerVersionStore(store, in: try OwnedDescriptor.duplicating(source.rawValue))
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import FilesystemServer
+import Glibc
+import LinuxSystem
+import VersionStore
+
+/// The store of kept contents, as the control socket sees it: only what the peer may read.
+final class PeerVersionStore: PreservedVersions {
+    private let store: VersionStore
+    /// The root of the source, where the documents are as they are now.
+    private let root: OwnedDescriptor
+
+    init(_ store: VersionStore, in root: consuming OwnedDescriptor) {
+        self.store = store
+        self.root = root
+    }
+
+    func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
+        let all = try mappingStoreErrors { () throws(StoreError) in
+            try store.list(under: path) { Self.isBackup($0, of: path) }
+        }
+        var forms: [VersionForm] = []
+        for entry in all.reversed() where isVisible(of: entry, peer) {
+            var form = VersionForm(entry)
+            let writers = store.writers(of: entry.id)
+            if !writers.isEmpty { form.writers = writers }
+            forms.append(form)
+        }
+        return forms
+    }
+
+    /// Whoever saves by way of a backup removes the former document under the backup's name: what somebody still wrote to it is
+    /// looked for under the document's.
+    private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
+        let slash = UInt8(ascii: "/")
+        let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
+        guard let name, let documentName, path.dropLast(name.count) == document.dropLast(documentName.count)
+        else { return false }
+        return HelperFileName.isBackupName(Array(name), of: Array(documentName))
+    }
+
+    /// Where nobody can look, nobody can say who may: that hides what was kept there, and no other entries.
+    private func isVisible(of entry: VersionRecord, _ peer: Peer) -> Bool {
+        do throws(VersionAccessFailure) { return try mayRead(entry, peer) } catch { return false }
+    }
+
+    func read(
+        _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
+    ) throws(VersionAccessFailure) -> [UInt8] {
+        guard let id = VersionID(id) else { throw .notFound }
+        var contents = try mappingStoreErrors { () throws(StoreError) in try store.find(id) }
+        guard try mayRead(contents.entry, peer) else { throw .denied }
+        if let path, !Self.isVersion(contents.entry.path, of: path) {
+            throw .otherPath(contents.entry.path, than: path)
+        }
+        let file = try mappingStoreErrors { () throws(StoreError) in try store.open(&contents) }
+        guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
+        // No file is as long as that; the kernel calls it a mistake.
+        if offset > Int64.max - Int64(count) { return [] }
+        let count = contents.count(count, from: Int(offset))
+        do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
+            throw .system(error)
+        }
+    }
+
+    /// As ``entries(under:for:)`` lists it.
+    private static func isVersion(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
+        wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
+            || isBackup(path, of: wanted)
+    }
+
+    func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
+        // The daemon's own directory is nobody else's business.
+        guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
+        else { throw .notAFile }
+        guard try mayReach(path, peer) else { throw .denied }
+        do {
+            var closed: [FileRights] = []
+            let file = try open(path) { (directory: borrowing OwnedDescriptor) throws(Errno) in
+                let rights = try FileRights(of: directory)
+                if !rights.isOpenToAll, OwnProcess.user == 0 { closed.append(rights) }
+            }
+            let status = try file.status()
+            guard status.isRegularFile else { throw VersionAccessFailure.notAFile }
+            guard status.size > 0 else { return nil }
+            return try preserve(file, path, closed, for: peer).description
+        } catch let error as VersionAccessFailure {
+            throw error
+        } catch let error as Errno {
+            throw error == .noEntry || error == .notADirectory ? .notAFile : .system(error)
+        } catch {
+            throw .notPreserved("\(error)")
+        }
+    }
+
+    private func preserve(
+        _ file: borrowing OwnedDescriptor, _ path: [UInt8], _ closed: [FileRights], for peer: Peer
+    ) throws(VersionAccessFailure) -> VersionID {
+        do throws(StoreError) {
+            return try store.preserveByCopying(
+                file, path: path, cause: .restoring, closed: closed, by: peer.user)
+        } catch {
+            throw .notPreserved(error.sentence)
+        }
+    }
+
+    private func mayRead(_ entry: VersionRecord, _ peer: Peer) throws(VersionAccessFailure) -> Bool {
+        let reader = Credentials(peer)
+        // What it was kept with costs no look.
+        guard entry.rights.mayRead(reader) else { return false }
+        guard entry.mayBeRead(by: reader, now: try currentRights(of: entry.path)) else { return false }
+        return try mayReach(entry.path, peer)
+    }
+
+    /// Whether somebody may read the file that the contents are in. A link is a file that others may go on using, and close to
+    /// everybody else.
+    private func isOpen(
+        _ file: borrowing OwnedDescriptor, of entry: VersionRecord, to peer: Peer
+    ) throws(VersionAccessFailure) -> Bool {
+        guard entry.method == .link else { return true }
+        do throws(Errno) {
+            return try FileRights(of: file).mayRead(Credentials(peer))
+        } catch {
+            throw .system(error)
+        }
+    }
+
+    /// Whether somebody may look into all the directories that a path leads through, as far as there are any now: what lies in
+    /// one that is closed to them was never theirs to read. Only root's daemon has other peers than root and itself.
+    private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
+        guard geteuid() == 0, peer.user != 0 else { return true }
+        do throws(Errno) {
+            try FileUser(peer).impersonate { () throws(Errno) in _ = try open(path) }
+            return true
+        } catch .noAccess {
+            return false
+        } catch {
+            if error == .noEntry || error == .notADirectory { return true }
+            throw .system(error)
+        }
+    }
+
+    private func open(
+        _ path: [UInt8],
+        passing visit: (borrowing OwnedDescriptor) throws(Errno) -> Void = { _ throws(Errno) in }
+    ) throws(Errno) -> OwnedDescriptor {
+        var file = try OwnedDescriptor.duplicating(root.rawValue)
+        for name in path.split(separator: UInt8(ascii: "/")) {
+            try visit(file)
+            file = try NameBytes(Array(name)).withName { (name) throws(Errno) in try file.path(of: name) }
+        }
+        return file
+    }
+
+    /// Nil if there is no such document any more.
+    private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
+        do throws(Errno) {
+            return try FileRights(of: try open(path))
+        } catch {
+            if error == .noEntry || error == .notADirectory { return nil }
+            throw .system(error)
+        }
+    }
+
+    private func mappingStoreErrors<Value: ~Copyable>(
+        _ body: () throws(StoreError) -> Value
+    ) throws(VersionAccessFailure) -> Value {
+        do throws(StoreError) {
+            return try body()
+        } catch .noSuchEntry {
+            throw .notFound
+        } catch .io(let errno) {
+            throw .system(errno)
+        } catch {
+            throw .denied
+        }
+    }
+}
+
+extension Credentials {
+    init(_ peer: Peer) { self.init(user: peer.user, groups: peer.groups) }
+}
+
+extension FileUser {
+    fileprivate init(_ peer: Peer) {
+        self.init(
+            user: peer.user, group: peer.credentials.group, supplementaryGroups: peer.supplementaryGroups)
+    }
+}
+
+extension VersionForm {
+    fileprivate init(_ entry: VersionRecord) {
+        self.init(
+            id: entry.id.description, path: entry.path, cause: entry.cause.rawValue,
+            time: Double(entry.time) / 1e9, size: Int64(entry.size), user: entry.rights.user,
+            group: entry.rights.group, mode: entry.rights.mode)
+    }
+}
+
+extension StoreError {
+    /// For those whose contents cannot be kept.
+    var sentence: String {
+        switch self {
+        case .noRight: "the daemon has no right to it"
+        case .noSpace: "there is no room on the disk, or the quota is used up"
+        case .overLimit(let limit): "the owner's versions take the \(limit) bytes that they may take"
+        case .tooLarge(let limit): "it is larger than \(limit) bytes"
+        case .readOnly: "the source cannot be written"
+        case .notAFile: "it is no file"
+        case .noSuchEntry, .inUse: "the store is in disorder"
+        case .foreign(let why): why
+        case .io(let errno): "\(errno)"
+        }
+    }
+}

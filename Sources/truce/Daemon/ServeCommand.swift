@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlClient
+import Glibc
+import LinuxSystem
+
+/// What `truce mount` executes itself again as: the daemon, with everything opened and checked beforehand.
+struct ServeCommand: ParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "serve", abstract: "The daemon behind 'truce mount'.", shouldDisplay: false)
+    }
+
+    /// Under these numbers the command passes on what it opened.
+    static let (sourceNumber, lockNumber, readinessNumber): (CInt, CInt, CInt) = (3, 4, 5)
+
+    @Option(name: .customShort("o"))
+    var options: [String] = []
+
+    @Flag(help: "The mount takes the place of a dead one.")
+    var replacing = false
+
+    @Argument var source: String
+    @Argument var mountpoint: String
+
+    func run() throws {
+        for number in [Self.sourceNumber, Self.lockNumber, Self.readinessNumber] {
+            guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0 else {
+                throw CommandFailure(.usage, "'serve' is for 'truce mount' to run, not for people")
+            }
+        }
+        let log = SystemLog.openSystemLog()
+        let readiness = try ReadinessPipe(OwnedDescriptor(adopting: Self.readinessNumber))
+        let daemon = DaemonProcess(
+            mounting: MountPlan.Target(
+                source: source, mountpoint: mountpoint, options: try MountOptions(parsing: options),
+                replacesDeadMount: replacing),
+            log: log)
+        do {
+            try daemon.run(
+                source: OwnedDescriptor(adopting: Self.sourceNumber),
+                lock: OwnedDescriptor(adopting: Self.lockNumber)
+            ) { try readiness.announce() }
+        } catch let failure as CommandFailure {
+            if !readiness.report(failure) { log.write(failure.message) }
+            log.finish(within: DaemonProcess.logFlushTimeout)
+            Glibc.exit(failure.status.rawValue)
+        }
+    }
+}
+
+/// How the daemon tells the command that started it how it went.
+final class ReadinessPipe: Sendable {
+    private let pipe: OwnedDescriptor
+    /// Opened before the mount, which might cover `/dev`.
+    private let nothing: OwnedDescriptor
+
+    init(_ pipe: consuming OwnedDescriptor) throws(CommandFailure) {
+        self.pipe = pipe
+        do throws(Errno) {
+            nothing = OwnedDescriptor(
+                adopting: try retryingOnInterrupt { open("/dev/null", O_RDWR | O_CLOEXEC) })
+        } catch {
+            throw CommandFailure(.failed, "/dev/null cannot be opened: \(error)")
+        }
+    }
+
+    /// One zero byte stands for success; with it the daemon lets go of the terminal.
+    ///
+    /// Nobody listens if the command was interrupted: what it was to mount is not wanted any more.
+    func announce() throws {
+        guard isHeard else { throw CommandFailure(.failed, "whoever asked for this mount is gone") }
+        LineOutput.writeExactly([0], to: pipe.rawValue)
+        for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, pipe.rawValue] {
+            guard dup2(nothing.rawValue, number) >= 0 else { throw Errno.last }
+        }
+    }
+
+    /// A pipe that has a reader still.
+    private var isHeard: Bool {
+        var status = stat()
+        guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
+        var event = pollfd(fd: pipe.rawValue, events: Int16(POLLOUT), revents: 0)
+        return poll(&event, 1, 0) == 1 && event.revents & Int16(POLLERR) == 0
+    }
+
+    /// A code and a sentence; false if nobody listens any more.
+    func report(_ failure: CommandFailure) -> Bool {
+        guard isHeard else { return false }
+        LineOutput.writeExactly(
+            [UInt8(failure.status.rawValue)] + Array(failure.message.utf8), to: pipe.rawValue)
+        return true
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import LinuxSystem
+
+/// The locks of a source and of the store in it. The daemon that holds them serves the source.
+///
+/// A daemon holds them until its process ends, a moment after its mount is gone. So a mount waits for them, unless a
+/// mount of the source is visible: that one stays, and the caller is told at once.
+struct SourceLock {
+    /// How long a mount waits, for both locks together.
+    static let timeout = Duration.seconds(2)
+
+    private enum Outcome {
+        case taken
+        /// By a process that serves no mount, and that may not keep others from mounting.
+        case heldByForeignProcess(String)
+        case refused
+    }
+
+    private let path: String
+    private let mounts: VisibleMounts
+    private let log: SystemLog
+    private let end = MonotonicClock.nanoseconds + UInt64(timeout / .nanoseconds(1))
+
+    init(of source: borrowing OwnedDescriptor, at path: String, log: SystemLog) {
+        self.path = path
+        self.log = log
+        mounts = VisibleMounts(of: source, at: path)
+    }
+
+    /// Takes the lock of the source's root, or throws a sentence that names the holder.
+    func acquire(root: borrowing OwnedDescriptor) throws(CommandFailure) {
+        let outcome: Outcome
+        do throws(Errno) { outcome = try tryAcquire(root) } catch {
+            // Some file systems have no locks; then only the mount table protects against a second daemon.
+            return log.write("the source cannot be locked: \(error)")
+        }
+        switch outcome {
+        case .taken: return
+        case .heldByForeignProcess(let foreignHolder):
+            log.write(
+                "'\(path.printable)' is locked by \(foreignHolder), which keeps nobody from mounting it")
+        case .refused:
+            let holders = LockHolders(of: root)
+            throw CommandFailure(.failed, holders.sentence(on: path, mounts.first(by: holders.users)))
+        }
+    }
+
+    private func tryAcquire(_ root: borrowing OwnedDescriptor) throws(Errno) -> Outcome {
+        guard try !root.tryLock() else { return .taken }
+        let holders = LockHolders(of: root)
+        if let foreignHolder = holders.foreignHolder, mounts.first(by: holders.users) == nil,
+            holders.mount == nil
+        {
+            return .heldByForeignProcess(foreignHolder)
+        }
+        return wait(for: root) ? .taken : .refused
+    }
+
+    /// Takes the lock of the store; says whether it could.
+    func acquire(store file: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        try file.tryLock() || wait(for: file)
+    }
+
+    private func wait(for file: borrowing OwnedDescriptor) -> Bool {
+        let now = MonotonicClock.nanoseconds
+        guard now < end else { return false }
+        let users = LockHolders(of: file).users
+        do throws(Errno) {
+            return try BoundedFileLock.acquire(file, within: .nanoseconds(Int64(end - now))) {
+                mounts.first(by: users) != nil
+            }
+        } catch {
+            log.write("no lock can be waited for: \(error)")
+            return false
+        }
+    }
+}

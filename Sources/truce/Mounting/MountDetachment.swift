@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import Glibc
+import LinuxSystem
+
+/// Takes mounts away: by the system call as root, through `fusermount3` as a user.
+enum MountDetachment {
+    /// Why it did not work.
+    enum Obstacle: Error {
+        case busy
+        case notAllowed
+        /// It was taken away meanwhile, or renamed with a directory above, again and again.
+        case moved
+        case other(String)
+    }
+
+    static func detach(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
+        do throws(Obstacle) {
+            if geteuid() == 0 {
+                try detachAsRoot(mount, lazily: lazily)
+            } else {
+                try detachAsUser(mount.mountpoint, lazily: lazily)
+            }
+        } catch .busy {
+            guard let inner = mountpoint(inside: mount) else { throw .busy }
+            throw .other("'\(inner.printable)' is mounted inside it")
+        }
+    }
+
+    /// What keeps a mount busy without any process that uses it.
+    private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
+        do throws(CommandFailure) {
+            return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint
+        } catch {
+            // Then the processes are named, and nothing else.
+            return nil
+        }
+    }
+
+    /// The mount itself and not what is at its path by now: a user may rename directories on the way to it.
+    private static func detachAsRoot(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
+        do throws(Errno) {
+            if lazily {
+                guard try mount.detach(naming: { _ in }) else { throw .stale }
+            } else {
+                try mount.unmountUnused()
+            }
+        } catch .busy {
+            throw .busy
+        } catch .notPermitted {
+            throw .notAllowed
+        } catch .stale {
+            throw .moved
+        } catch {
+            throw .other("\(error)")
+        }
+    }
+
+    /// By its path, which is walked with the user's rights: only mounts of the user's own can go.
+    static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
+        guard let program = Fusermount.path else { throw .other(Fusermount.absence) }
+        let (code, text): (Int32, String)
+        do throws(Errno) {
+            let options = [Array((lazily ? "-uz" : "-u").utf8), Array("--".utf8), mountpoint]
+            (code, text) = try Fusermount.run(program, options)
+        } catch {
+            throw .other("\(program) could not be run: \(error)")
+        }
+        guard code != 0 else { return }
+        if text.contains("Device or resource busy") { throw .busy }
+        if text.contains("not permitted") || text.contains("not found in") { throw .notAllowed }
+        throw .other(text.split(separator: "\n").map { String($0).printable }.joined(separator: "; "))
+    }
+}
+
+/// The set-user-ID program by which libfuse lets users mount.
+enum Fusermount {
+    static let absence = "fusermount3 is missing; install the package fuse3, or mount as root"
+
+    static var path: String? {
+        let places =
+            ["/usr/bin", "/bin"] + (environmentVariable("PATH") ?? "").split(separator: ":").map(String.init)
+        return places.map { $0 + "/fusermount3" }.first { access($0, X_OK) == 0 }
+    }
+
+    /// Runs it in the C locale, since its words are all it says about why it failed.
+    static func run(_ program: String, _ arguments: [[UInt8]]) throws(Errno) -> (Int32, String) {
+        var spawner = ProcessSpawner(
+            program, arguments: [Array("fusermount3".utf8)] + arguments, environment: ["LC_ALL=C"])
+        let pipe = try Pipe()
+        try spawner.pass(pipe.writeEnd.rawValue, as: STDERR_FILENO)
+        let child = try spawner.start()
+        let text = try pipe.reading().readToEnd()
+        return (try OtherProcess.exitCode(of: child), String(decoding: text, as: UTF8.self))
+    }
+}
+
+/// An environment variable; nil if it is not set.
+func environmentVariable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

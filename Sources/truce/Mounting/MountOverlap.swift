@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlServer
+import Glibc
+import LinuxSystem
+
+/// Mounts that would show the same files twice.
+///
+/// The programs of one would know nothing of those of the other, or one daemon would wait for turns in the other's mount,
+/// or in its own. Paths are compared: what is reached by a bind mount is not found out.
+struct MountOverlap {
+    private let target: MountPlan.Target
+    private let table: MountTable
+
+    init(of target: MountPlan.Target, with table: MountTable) {
+        self.target = target
+        self.table = table
+    }
+
+    func check() throws(CommandFailure) {
+        let (source, mountpoint) = (Array(target.source.utf8), Array(target.mountpoint.utf8))
+        if mountpoint.lies(inside: source) {
+            throw CommandFailure(
+                .failed, "'\(mountpoint.printable)' is inside '\(source.printable)', which it is to show")
+        }
+        try checkSocket(at: mountpoint)
+        // What other users mount is called what they like, and is their own affair.
+        for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
+            guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
+                continue
+            }
+            throw CommandFailure(.failed, sentence)
+        }
+    }
+
+    /// The daemon's socket would be seen through its own mount only, where it is none.
+    private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
+        let places = SocketDirectory.candidates(
+            user: geteuid(), runtimeDirectory: truce.environmentVariable("XDG_RUNTIME_DIR"))
+        guard let place = places.first, Array(place.path.utf8).isPath(atOrBelow: mountpoint) else { return }
+        throw CommandFailure(
+            .failed,
+            "'\(mountpoint.printable)' contains '\(place.path.printable)', where control sockets are; mount directories in it"
+        )
+    }
+
+    private func overlap(of source: [UInt8], at mountpoint: [UInt8], with mount: MountEntry) -> String? {
+        let place = mount.mountpoint.printable
+        if mount.source.lies(inside: source) {
+            return
+                "'\(source.printable)' contains '\(mount.source.printable)', which truce has mounted at '\(place)'"
+        }
+        if mount.mountpoint.lies(inside: source) {
+            return "'\(source.printable)' contains the truce mount at '\(place)'"
+        }
+        // What is mounted in place covers its source: nobody gets there but through the mount.
+        guard mount.source != mount.mountpoint else { return nil }
+        return [source, mountpoint].first { $0.lies(inside: mount.source) }.map {
+            "'\($0.printable)' is inside '\(mount.source.printable)', which truce has mounted at '\(place)'"
+        }
+    }
+
+    /// Nobody serves a dead mount; nor can one be looked at that another mount covers.
+    private func isAlive(_ mount: MountEntry) throws(CommandFailure) -> Bool {
+        guard table.top(at: mount.mountpoint) == mount else { return false }
+        return try !DeadMountReplacement.isDead(mount.mountpoint)
+    }
+}
+
+extension [UInt8] {
+    /// Whether an absolute path leads to something below another one; not to itself.
+    fileprivate func lies(inside directory: [UInt8]) -> Bool {
+        isPath(atOrBelow: directory) && self != directory
+    }
+}

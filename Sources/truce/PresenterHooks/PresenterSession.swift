@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+package import ControlClient
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+
+/// A registered presenter: takes messages, runs commands for them, and answers.
+///
+/// Commands run one at a time, in the order of the messages: the one for a reacquire never overtakes the one for the
+/// relinquishment, nor a save the news of a move. A request whose time runs out before it is its command's turn is
+/// answered with an error and its command does not run.
+///
+/// While a command for a notice runs, requests to relinquish are answered at once: that command may wait for the very access
+/// for which they are made, and what it reads or writes has its own turn. Their commands run later, in their order.
+package final class PresenterSession {
+    /// Whoever runs commands so slowly gets no more messages, and the server closes the connection in the end.
+    private static let longestQueue = 1024
+    private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
+
+    private let mounted: MountedPath
+    private let hooks: PresenterHooks
+    private let isPrinting: Bool
+    private let presenter: UInt64
+    private let signals: SignalDescriptor
+    private var wire: ControlWire
+    private var queue: [HookInvocation] = []
+    private var running: HookProcess?
+    private var unsaved: UnsavedWatch?
+
+    package init(
+        of mounted: MountedPath, over connection: consuming ControlWire, running hooks: PresenterHooks,
+        printing isPrinting: Bool, savedBy server: Int32? = nil,
+        watching unsaved: String? = nil
+    ) throws {
+        var wire = connection
+        let messages = hooks.messages.isEmpty ? PresenterMessages.all : hooks.messages
+        let result: RegisterResult = try wire.call(
+            .register(
+                RegisterParameters(
+                    path: mounted.pathInMount, messages: messages,
+                    savedBy: server.map { ProcessForm(pid: $0) })))
+        signals = try SignalDescriptor(Self.endingSignals)
+        presenter = result.presenter
+        self.mounted = mounted
+        self.hooks = hooks
+        self.isPrinting = isPrinting
+        self.wire = wire
+        self.unsaved = unsaved.map { UnsavedWatch(command: $0, of: mounted) }
+    }
+
+    /// Until a signal asks for the end; fails if the connection ends before.
+    package func run() throws {
+        do {
+            while try step() {}
+        } catch {
+            try unsaved?.end()
+            _ = try endRunning()
+            throw error
+        }
+        try unsaved?.end()
+        // Whoever is removed has consented: only when it has been answered for.
+        if let ended = try endRunning() { try answer(ended.invocation, ended.failure) }
+        let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
+    }
+
+    /// Ends the command that runs. One that was asked for something is not cut off in the middle of saving: it has the time it
+    /// was given, unless another signal comes. Returns what is to be answered for it, if nothing was yet.
+    private func endRunning() throws -> (invocation: HookInvocation, failure: String?)? {
+        guard let hook = running else { return nil }
+        running = nil
+        // A signal that has brought us here was seen, and not taken.
+        while signals.next() != nil {}
+        if hook.invocation.id != nil, let watched = hook.descriptor {
+            let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.invocation.deadline)
+            if ready.contains(watched) { return (hook.invocation, try hook.failure()) }
+        }
+        let wasAnswered = hook.isTerminated
+        try hook.endNow()
+        return wasAnswered ? nil : (hook.invocation, "was ended, since 'truce present' was")
+    }
+
+    /// Waits for whatever comes first and deals with it; false when a signal asks for the end.
+    private func step() throws -> Bool {
+        // Messages may have come together with the reply to the registration.
+        try takeMessages()
+        try startNext()
+        try answerRelinquishmentsEarly()
+        try unsaved?.ask()
+        let ready = try Readiness.wait(for: descriptors, until: nextDeadline)
+        if ready.contains(signals.rawValue) { return false }
+        if let hook = running?.descriptor, ready.contains(hook) { try finishRunning() }
+        if let watched = unsaved?.descriptor, ready.contains(watched) { try noteUnsaved() }
+        if ready.contains(wire.rawValue) { try receive() }
+        try enforceDeadlines()
+        return true
+    }
+
+    private var descriptors: [CInt] {
+        [signals.rawValue] + (queue.count < Self.longestQueue ? [wire.rawValue] : [])
+            + [running?.descriptor, unsaved?.descriptor].compactMap { $0 }
+    }
+
+    private var nextDeadline: UInt64? {
+        (queue.map(\.deadline) + [running?.nextDeadline, unsaved?.nextDeadline]).compactMap { $0 }.min()
+    }
+
+    private func noteUnsaved() throws {
+        if let isUnsaved = try unsaved?.takeChange() { try tellUnsaved(isUnsaved) }
+    }
+
+    private func tellUnsaved(_ isUnsaved: Bool) throws {
+        do {
+            let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
+            try wire.send(NotificationMessage(.unsaved(parameters)))
+        } catch is Errno {
+            throw try endOfConnection()
+        }
+    }
+
+    private func receive() throws(CommandFailure) {
+        do throws(Errno) {
+            guard try wire.receive() else { throw .notConnected }
+        } catch {
+            throw try endOfConnection()
+        }
+    }
+
+    /// Whoever finds out first, when the daemon ends: by a message that does not come, or by an answer that cannot be sent.
+    private func send(_ answer: AnswerMessage) throws {
+        do {
+            try wire.send(answer)
+        } catch is Errno {
+            throw try endOfConnection()
+        }
+    }
+
+    private func endOfConnection() throws(CommandFailure) -> CommandFailure {
+        let place = mounted.mount.mountpoint.printable
+        guard try MountFinder.table().entry(id: mounted.mount.id) != nil else {
+            return CommandFailure(.failed, "the mount at '\(place)' is gone")
+        }
+        return CommandFailure(.failed, "the daemon of '\(place)' has closed the connection")
+    }
+
+    private func takeMessages() throws {
+        while queue.count < Self.longestQueue, let message = try wire.next() {
+            if isPrinting { LineOutput.writeExactly(line: message, to: STDOUT_FILENO) }
+            switch try IncomingMessage(decoding: message) {
+            case .question(let id, let question):
+                if let command = hooks.command(for: PresenterMessages(question.request)) {
+                    queue.append(HookInvocation(question, id, command, in: mounted))
+                } else {
+                    try send(AnswerMessage(to: id))
+                }
+            case .noticeMessage(let noticeMessage):
+                if let command = hooks.command(for: PresenterMessages(noticeMessage.notice)) {
+                    queue.append(HookInvocation(noticeMessage, command, in: mounted))
+                }
+            case .unknown(let method, let id?):
+                try send(AnswerMessage(to: id, failure: .unknownMethod(method)))
+            case .unknown(_, nil), .response, .event: break
+            }
+        }
+    }
+
+    private func startNext() throws {
+        while running == nil, !queue.isEmpty {
+            let invocation = queue.removeFirst()
+            do throws(Errno) {
+                running = try HookProcess(invocation, outputTo: isPrinting ? STDERR_FILENO : STDOUT_FILENO)
+            } catch {
+                try answer(invocation, "cannot be run: \(error)")
+            }
+        }
+    }
+
+    private func answerRelinquishmentsEarly() throws {
+        guard running?.invocation.isForEvent ?? false else { return }
+        for index in queue.indices {
+            if let id = queue[index].takeEarlyAnswer() { try send(AnswerMessage(to: id)) }
+        }
+    }
+
+    private func finishRunning() throws {
+        guard let hook = running else { return }
+        running = nil
+        let failure = try hook.failure()
+        // What was saved is not unsaved any more when others go on; if it is again, the command says so.
+        if hook.invocation.isSave, failure == nil, unsaved?.noteSaved() ?? false { try tellUnsaved(false) }
+        try answer(hook.invocation, failure)
+    }
+
+    private func enforceDeadlines() throws {
+        let now = MonotonicClock.nanoseconds
+        if let hook = running, let moment = hook.nextDeadline, moment <= now {
+            if hook.isTerminated {
+                try hook.finish()
+                running = nil
+            } else {
+                hook.terminate()
+                try answer(hook.invocation, "did not end in time")
+            }
+        }
+        try unsaved?.enforceDeadline(now)
+        for invocation in queue where invocation.isOverdue(now) {
+            try answer(invocation, "could not begin in time: another one still ran")
+        }
+        queue.removeAll { $0.isOverdue(now) }
+    }
+
+    private func answer(_ invocation: HookInvocation, _ failure: String?) throws {
+        let sentence = failure.map { "the command for '\(invocation.message)' \($0)" }
+        if let sentence { LineOutput.say("truce: \(sentence)", to: STDERR_FILENO) }
+        guard let id = invocation.id else { return }
+        try send(AnswerMessage(to: id, failure: sentence.map { ProtocolFailure(code: -32000, message: $0) }))
+    }
+}
+
+extension HookInvocation {
+    fileprivate func isOverdue(_ now: UInt64) -> Bool { deadline.map { $0 <= now } ?? false }
+}

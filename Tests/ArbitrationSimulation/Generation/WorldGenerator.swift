@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// A world that follows from a seed: what programs, editors and people do, in virtual time.
+///
+/// It only ever does what a file system could report, and looks at the ledger to know what is going on. Whatever it
+/// does is a step, so that the same world can be performed again, with some steps left out.
+package struct WorldGenerator: Sendable {
+    /// What is going to happen at some moment.
+    enum ScheduledAction: Sendable {
+        case identify(ClaimID)
+        case reportObservation(ClaimID)
+        case answer(QuestionID, PresenterID, Answer)
+        case progress(QuestionID)
+        case save(QuestionID, PresenterID)
+        case leave(PresenterID)
+        case finish(ClaimID)
+        case withdraw(ClaimID)
+        case nest(ClaimID)
+        case fill(ItemID, Party, pendingSave: ClaimID)
+    }
+
+    /// What a claimant does once it is granted.
+    enum Plan: Sendable {
+        /// Uses the item for a while, and ends.
+        case use
+        /// Does what its parts say, and ends.
+        case act
+        /// Takes a name away in the middle of a save.
+        case vacate(ItemID)
+        /// Fills the name that was vacated.
+        case fill(ItemID, ClaimID)
+        /// Saves, and answers then.
+        case answer(QuestionID, PresenterID)
+        /// Asks for accesses of the same purpose meanwhile.
+        case prepare
+    }
+
+    struct AgendaEntry: Sendable {
+        let moment: Instant
+        let action: ScheduledAction
+    }
+
+    /// How a presenter behaves.
+    enum PresenterBehavior: Sendable, CaseIterable {
+        case good, brisk, slow, silent, failing, working, dying, lying, saving
+    }
+
+    package private(set) var simulationRun: SimulationRun
+    package private(set) var steps: [SimulationStep] = []
+    package let bounds: Bounds
+    package let seed: UInt64
+    var chance: SeededRandom
+    var population: ProgramPopulation
+    var tree = ModelTree()
+    var agenda: [AgendaEntry] = []
+    var plans: [ClaimID: Plan] = [:]
+    var makers: [ClaimID: Party] = [:]
+    var habits: [PresenterID: PresenterBehavior] = [:]
+    var deletedItems: [ItemID: Place] = [:]
+    var directoriesToForget: [ItemID] = []
+    var stamps: [ClaimID: UInt64] = [:]
+    var lastClaim: UInt64 = 0
+    var lastPresenter: UInt64 = 0
+    /// A program that is not identified at once, in percent of the claims.
+    let shyness: Int
+    private let length: Int
+    let crowd: Int
+    private let onStep: (@Sendable (SimulationStep) -> Void)?
+
+    package init(
+        seed: UInt64, isBrief: Bool = false, injectFault: FaultInjection? = nil,
+        onStep: (@Sendable (SimulationStep) -> Void)? = nil
+    ) {
+        var chance = SeededRandom(seed)
+        // One world in fifty is large.
+        let isLarge = seed % 50 == 0 && !isBrief
+        length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
+        crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
+        shyness = chance.one(of: [0, 10, 40]) ?? 0
+        bounds = Self.bounds(&chance)
+        population = ProgramPopulation(families: crowd, &chance)
+        self.seed = seed
+        self.chance = chance
+        self.onStep = onStep
+        simulationRun = SimulationRun(bounds: bounds, injectFault: injectFault)
+    }
+
+    private static func bounds(_ chance: inout SeededRandom) -> Bounds {
+        var bounds = Bounds()
+        func span(_ range: ClosedRange<Int>) -> TimeSpan {
+            .milliseconds(chance.milliseconds(range) / 50 * 50)
+        }
+        bounds.wait = span(500...6_000)
+        bounds.hold = span(300...4_000)
+        bounds.holdAware = span(500...6_000)
+        bounds.idle = span(300...1_000)
+        bounds.readerIdle = span(250...600)
+        bounds.relinquish = span(200...2_000)
+        bounds.save = span(300...3_000)
+        bounds.deletion = span(200...2_000)
+        bounds.progress = span(2_000...10_000)
+        bounds.askAgain = chance.isLucky(50) ? .zero : span(500...2_000)
+        bounds.excused = span(100...2_000)
+        bounds.policy = chance.isLucky(35) ? .fail : .proceed
+        return bounds
+    }
+
+    var model: WorldModel { simulationRun.model }
+    var now: Instant { simulationRun.model.now }
+    package var findings: [Violation] { simulationRun.findings }
+
+    /// Plays the whole world, to its end or to the first promise that was not kept.
+    package mutating func play() {
+        settleLand()
+        for _ in 0..<length where findings.isEmpty { act() }
+        if findings.isEmpty { end() }
+    }
+
+    // MARK: What every step goes through
+
+    mutating func perform(_ step: SimulationStep) {
+        guard findings.isEmpty else { return }
+        steps.append(step)
+        onStep?(step)
+        let effects = simulationRun.perform(step)
+        for effect in effects { react(to: effect) }
+    }
+
+    mutating func tell(_ event: ArbiterEvent) { perform(.event(event)) }
+
+    mutating func schedule(_ action: ScheduledAction, in milliseconds: UInt64) {
+        let moment = now + .milliseconds(milliseconds)
+        let index = agenda.firstIndex { $0.moment > moment } ?? agenda.count
+        agenda.insert(AgendaEntry(moment: moment, action: action), at: index)
+    }
+
+    /// Lets time pass, and everything happen that is due by then.
+    mutating func pass(_ span: TimeSpan) {
+        let end = now + span
+        while findings.isEmpty {
+            doWhatIsDue()
+            let moments = [agenda.first?.moment, simulationRun.model.wake].compactMap { $0 }
+            guard let next = moments.min(), next <= end else { break }
+            perform(.advance(next.since(now)))
+        }
+        if findings.isEmpty, end > now { perform(.advance(end.since(now))) }
+    }
+
+    mutating func doWhatIsDue() {
+        while let next = agenda.first, next.moment <= now, findings.isEmpty {
+            agenda.removeFirst()
+            run(next.action)
+        }
+    }
+
+    // MARK: The beginning and the end
+
+    private mutating func settleLand() {
+        tell(.placed(ModelTree.root, DirectoryInfo(in: nil)))
+        let size = 2 + min(crowd, 60) / 2
+        for _ in 0..<size { makeDirectory() }
+        for _ in 0..<(size + chance.below(4)) { addFile() }
+        for _ in 0..<chance.below(3) { addHardLink() }
+        for _ in 0..<(1 + chance.below(2)) { addLink() }
+        for _ in 0..<(1 + chance.below(4)) { present() }
+    }
+
+    /// Everybody leaves; nothing may be left of them.
+    private mutating func end() {
+        // Who is still asked answers or not, who still holds ends, and all that waits is decided by time alone.
+        for _ in 0..<4 {
+            for claim in simulationRun.model.held { finish(claim.id) }
+            pass(.seconds(25))
+        }
+        for claim in simulationRun.model.held { finish(claim.id) }
+        pass(.seconds(5))
+        for presenter in simulationRun.model.presenterModels.keys.sorted() { tell(.removed(presenter)) }
+        pass(.seconds(1))
+        // Nobody takes back what was asked for while there was somebody.
+        if let last = simulationRun.model.wakes.last, last > now { pass(last.since(now)) }
+        for directory in simulationRun.model.directories.keys.sorted(by: {
+            tree.depth(of: $0) > tree.depth(of: $1)
+        })
+        where tree.nodes[directory] == nil {
+            forgetIfUnused(directory)
+        }
+        while let directory = simulationRun.model.directories.keys.sorted().first(where: { candidate in
+            !simulationRun.model.directories.values.contains { $0.parent == candidate }
+        }), findings.isEmpty {
+            tell(.forgotten(directory))
+        }
+        if findings.isEmpty { simulationRun.checkEnd() }
+    }
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// What anybody knows who reads all events and effects.
+///
+/// Checkers look at it, and at nothing of the arbiter's. It keeps no index and judges nothing.
+struct WorldModel {
+    struct ClaimModel {
+        let request: ClaimRequest
+        /// Where the parts are by now.
+        var parts: [ClaimRequest.Part]
+        /// What these stake.
+        var requiredLocks: [ModelLock] = []
+        let arrived: Instant
+        /// Which event it was.
+        let number: Int
+        /// X6, Y10.
+        var accessPattern: ClaimRequest.AccessPattern
+        var isHeld = false
+        /// D3: it goes before others that wait.
+        var overtakes = false
+        var wasForced = false
+        /// T6.
+        var isOverdue = false
+        /// A deadlock let it go ahead.
+        var isExpired = false
+        var party: Party?
+        var suspension: Suspension?
+        var isClean = false
+        /// Some question's presenter made progress while it waited.
+        var isExtended = false
+        var lastSeen: Observation?
+
+        var id: ClaimID { request.claim }
+        var nature: ClaimRequest.Nature { request.nature }
+        var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
+        var isBatch: Bool { nature == .batch }
+    }
+
+    struct PresenterModel {
+        let presenter: Presenter
+        var item: ItemID?
+        var place: Place
+        /// Which event showed what it shows.
+        var number: Int
+        /// The name it shows was deleted, and nothing has taken its place.
+        var isGone = false
+        /// Forfeits since the last sign of life.
+        var forfeits = 0
+        var hasEverForfeited = false
+        var party: Party { presenter.party }
+
+        func implements(_ notice: PresenterNotice) -> Bool {
+            presenter.messages.contains(PresenterMessages(notice))
+        }
+
+        func implements(_ request: PresenterRequest) -> Bool {
+            presenter.messages.contains(PresenterMessages(request))
+        }
+    }
+
+    let bounds: Bounds
+    var now = Instant(nanoseconds: 0)
+    var claims: [ClaimID: ClaimModel] = [:]
+    var directories: [ItemID: DirectoryInfo] = [:]
+    var presenterModels: [PresenterID: PresenterModel] = [:]
+    /// Asked, and neither answered nor forfeited.
+    var questions: [QuestionID: Question] = [:]
+    /// For which waiting claim each of them was asked, if it can have been one alone.
+    var askers: [QuestionID: ClaimID] = [:]
+    /// The moments asked for and not used up.
+    var wakes = WakeSchedule()
+    /// How many events there have been.
+    var number = 0
+    /// Which of them last changed who is where.
+    var lastStructuralChange = 0
+    /// Items that were deleted and have not come back.
+    var gone: Set<ItemID> = []
+    /// Items that got a name since all was quiet.
+    var newcomers: Set<ItemID> = []
+
+    init(bounds: Bounds) { self.bounds = bounds }
+
+    var waiting: [ClaimModel] { claims.values.filter { !$0.isHeld }.sorted { $0.id < $1.id } }
+    var held: [ClaimModel] { claims.values.filter(\.isHeld).sorted { $0.id < $1.id } }
+    var wake: Instant? { wakes.next }
+    var isQuiet: Bool { claims.isEmpty && questions.isEmpty && wake == nil }
+}
+
+/// What events change.
+extension WorldModel {
+    mutating func note(_ event: ArbiterEvent, at now: Instant) {
+        self.now = max(self.now, now)
+        number += 1
+        noteLife(event)
+        switch event {
+        case .claimed(let request):
+            let entry = ClaimModel(
+                request: request, parts: request.parts, arrived: self.now, number: number,
+                accessPattern: request.accessPattern)
+            let requiredLocks = requiredLocks(entry)
+            claims[request.claim] = entry
+            claims[request.claim]?.requiredLocks = requiredLocks
+        case .identified(let id, let party): if claims[id]?.party == nil { claims[id]?.party = party }
+        case .observed(let id, let observation): claims[id]?.lastSeen = observation
+        // Who waits is refused in answer, and forgotten with that.
+        case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
+        case .forced(let id): claims[id]?.wasForced = true
+        case .overdue(let id): claims[id]?.isOverdue = true
+        case .locked(let id): if claims[id]?.nature == .handle { claims[id]?.accessPattern.insert(.locks) }
+        case .vacated(let document, let orphan): moveHandles(document, to: orphan)
+        case .replaced(let document, let incoming, let orphan): replace(document, incoming, orphan)
+        case .placed(let item, let directory): directories[item] = directory
+        case .forgotten(let item): directories[item] = nil
+        case .relinked(let link, let item, let place): relink(link, to: item, place)
+        case .presented(let presenter):
+            presenterModels[presenter.id] = PresenterModel(
+                presenter: presenter, item: presenter.item, place: presenter.place, number: number)
+        case .shown(let id, let item, let place):
+            presenterModels[id]?.item = item
+            presenterModels[id]?.place = place
+            presenterModels[id]?.number = number
+        case .removed(let id):
+            presenterModels[id] = nil
+            for question in questions.values where question.presenter == id { close(question.id) }
+        case .answered(let id, let presenter, _):
+            presenterModels[presenter]?.forfeits = 0
+            if questions[id]?.presenter == presenter { close(id) }
+        case .progressed(let id): progress(id)
+        case .hurried(let id, let span): hurry(id, to: span)
+        case .moved(let item, let move, _, _): self.move(item, move)
+        case .tick: wakes.pass(self.now)
+        case .withdrawn, .paused, .resumed, .muted, .unmuted, .changed, .written, .created, .deleted, .lost:
+            break
+        }
+        switch event {
+        case .placed, .forgotten, .moved, .vacated, .replaced, .relinked:
+            lastStructuralChange = number
+            let requiredLocks = claims.mapValues { self.requiredLocks($0) }
+            for (id, requiredLocks) in requiredLocks { claims[id]?.requiredLocks = requiredLocks }
+        default: break
+        }
+    }
+
+    private mutating func noteLife(_ event: ArbiterEvent) {
+        if isQuiet { newcomers = [] }
+        switch event {
+        case .created(let item, _, _, _), .moved(let item, _, _, _), .replaced(let item, _, _):
+            newcomers.insert(item)
+        default: break
+        }
+        switch event {
+        case .created(let item, _, _, _), .replaced(let item, _, _):
+            gone.remove(item)
+            for (id, presenterModel) in presenterModels where presenterModel.item == item {
+                presenterModels[id]?.isGone = false
+            }
+        // One of several names may be left.
+        case .deleted(let item, let place, _, _):
+            if place.link == nil { gone.insert(item) }
+            lose(item, place)
+        case .lost(let item, let place, _):
+            gone.insert(item)
+            lose(item, place)
+        // N9: it was not deleted, then.
+        case .moved(let item, let move, _, _):
+            gone.remove(item)
+            for (id, presenterModel) in presenterModels where presenterModel.item == item {
+                if [move.from, move.to].contains(where: presenterModel.place.isSameName) {
+                    presenterModels[id]?.isGone = false
+                }
+            }
+        default: break
+        }
+    }
+
+    private mutating func lose(_ item: ItemID, _ place: Place) {
+        for (id, presenterModel) in presenterModels
+        where presenterModel.item == item && presenterModel.place.isSameName(as: place) {
+            presenterModels[id]?.isGone = true
+        }
+    }
+
+    private mutating func hurry(_ id: QuestionID, to span: TimeSpan) {
+        guard let question = questions[id] else { return }
+        questions[id]?.deadline = min(question.deadline, max(now, question.asked + span))
+    }
+
+    private mutating func progress(_ id: QuestionID) {
+        guard let question = questions[id] else { return }
+        let extended = min(now + span(for: question.request), question.asked + bounds.progress)
+        if extended > question.deadline { questions[id]?.deadline = extended }
+        let presenterModel = presenterModels[question.presenter]
+        for (claim, entry) in claims where !entry.isHeld {
+            // Or it was concerned, when it asked.
+            let isConcerned = presenterModel.map { concerns($0, entry) } ?? false
+            if isConcerned || lastStructuralChange >= entry.number { claims[claim]?.isExtended = true }
+        }
+    }
+
+    /// P4.
+    func span(for request: PresenterRequest) -> TimeSpan {
+        switch request {
+        case .relinquishToReader, .relinquishToWriter: bounds.relinquish
+        case .save: bounds.save
+        case .accommodateDeletion, .accommodateSubitemDeletion: bounds.deletion
+        }
+    }
+
+    private mutating func changeParts(
+        _ body: (ClaimModel, ClaimRequest.Part) -> (ItemID, Place)?
+    ) {
+        for id in claims.keys {
+            guard let entry = claims[id] else { continue }
+            claims[id]?.parts = entry.parts.map { part in
+                guard let (item, place) = body(entry, part) else { return part }
+                return ClaimRequest.Part(item, part.access, at: place, via: part.via)
+            }
+        }
+    }
+
+    /// R1.
+    private mutating func moveHandles(_ document: ItemID, to orphan: ItemID) {
+        changeParts { entry, part in
+            entry.isHeld && entry.nature == .handle && part.item == document ? (orphan, Place()) : nil
+        }
+    }
+
+    /// R2, P11.
+    private mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
+        if let orphan { moveHandles(document, to: orphan) }
+        changeParts { _, part in part.item == incoming ? (document, part.place) : nil }
+        for id in presenterModels.keys where presenterModels[id]?.item == incoming {
+            presenterModels[id]?.item = document
+        }
+    }
+
+    /// S7.
+    private mutating func relink(_ link: ItemID, to item: ItemID, _ place: Place) {
+        changeParts { entry, part in
+            !entry.isHeld && part.via == link && !part.access.isWrite ? (item, place) : nil
+        }
+    }
+
+    /// S5, S6.
+    private mutating func move(_ item: ItemID, _ move: Move) {
+        directories[item]?.parent = move.to.directory
+        let isDirectory = directories[item] != nil
+        changeParts { entry, part in
+            guard part.item == item, part.place.isSameName(as: move.from),
+                part.place.directory == move.from.directory || isDirectory
+            else { return nil }
+            let isMaker = entry.isHeld && entry.nature == .handle
+            if part.access == .write(.forReplacing), !isMaker {
+                return move.placeholder.map { ($0, move.from) }
+            }
+            return (item, move.to)
+        }
+        for (id, presenterModel) in presenterModels
+        where presenterModel.item == item && presenterModel.place.isSameName(as: move.from) {
+            presenterModels[id]?.place = move.to
+        }
+    }
+}
+
+/// What effects change.
+extension WorldModel {
+    private mutating func close(_ id: QuestionID) {
+        questions[id] = nil
+        askers[id] = nil
+    }
+
+    /// The one claim that can have wanted an answer.
+    func asker(of question: Question) -> ClaimID? {
+        guard let presenterModel = presenterModels[question.presenter] else { return nil }
+        // What is lost already is put to presenters for nobody.
+        let lost = question.subitem ?? presenterModel.item
+        if question.request.isDeletion, lost.map(gone.contains) ?? true { return nil }
+        let candidates = claims.values.filter { claim in
+            !claim.isHeld && claim.nature != .pendingSave
+                && (claim.party.map { Self.areOneProgram($0, question.cause.party) } ?? true)
+                && (concerns(presenterModel, claim) || lastStructuralChange >= claim.number)
+        }
+        guard candidates.count == 1, let only = candidates.first, only.party == question.cause.party,
+            lastStructuralChange < only.number, presenterModel.number < only.number
+        else { return nil }
+        return only.id
+    }
+
+    mutating func note(_ effect: Effect) {
+        switch effect {
+        case .grant(let id, _): claims[id]?.isHeld = true
+        case .refuse(let id, _): claims[id] = nil
+        case .suspend(let id, let suspension):
+            claims[id]?.suspension = suspension
+            guard suspension == .yielded || suspension == .held else { break }
+            switch claims[id]?.lastSeen {
+            case .clean where suspension == .yielded: claims[id]?.isClean = true
+            case .unchanged: claims[id]?.isClean = true
+            default: break
+            }
+        case .deadlock(let deadlock):
+            if deadlock.resolution == .overtakes { claims[deadlock.claim]?.overtakes = true }
+            if deadlock.resolution == .proceeds { claims[deadlock.claim]?.isExpired = true }
+        case .ask(let question):
+            questions[question.id] = question
+            askers[question.id] = asker(of: question)
+        case .forfeit(let question, _):
+            close(question.id)
+            presenterModels[question.presenter]?.forfeits += 1
+            presenterModels[question.presenter]?.hasEverForfeited = true
+        case .wake(let moment): wakes.ask(for: moment)
+        // P1: its presenters are chosen anew.
+        case .retarget(let id, _, _): askers = askers.filter { $1 != id }
+        case .identify, .observe, .tell: break
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+/// Which of the numbered scenarios and pitfalls of file coordination the scenario files show.
+///
+/// The files cite them in their comments, a scenario with where it is published: `Semantics H8 [H-FC11], F19`.
+@Suite("Conformance")
+struct ConformanceTests {
+    /// The scenarios that are not about who may have an item when, and why.
+    static let elsewhere = table(
+        """
+        | 20 | a purpose that is set twice is an error of the library, which the arbiter never hears of |
+        | 24 | to make an archive of a directory, and to remove it, takes a file system |
+        | 58 | versions are the version store's, and their messages come with it |
+        | 59 | versions are the version store's, and their messages come with it |
+        | 60 | versions are the version store's, and their messages come with it |
+        | 64 | the arbiter sees no URLs; the library refuses those that are no files |
+        | 65 | the arbiter lives and dies with the daemon; its clients notice that it is gone |
+        | 66 | when a document is dirty its class decides, in the library |
+        | 67 | to revert, or to keep both sides, its class decides as well |
+        | 70 | a matter of speed, which benchmarks show |
+        """)
+    static let scenarios = 1...70
+    /// Those of the pitfalls that an arbiter can fall into, or spare others.
+    static let pitfalls = [1, 2, 3, 5, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 25, 26]
+
+    @Test("each scenario is shown by a file, or has a reason why it is not", arguments: scenarios)
+    func scenarioIsShownOrExplained(number: Int) {
+        let isShown = Self.cited("H").contains(number)
+        if let reason = Self.elsewhere[number] {
+            #expect(!isShown, "scenario \(number) is shown, and so there is no reason: \(reason)")
+        } else {
+            #expect(isShown, "no file shows scenario \(number)")
+        }
+    }
+
+    @Test("each pitfall of an arbiter is shown by a file", arguments: pitfalls)
+    func pitfallIsShown(number: Int) {
+        #expect(Self.cited("F").contains(number), "no file shows pitfall \(number)")
+    }
+
+    @Test func nothingElseIsCited() {
+        let unknown = Self.cited("H").subtracting(Self.scenarios)
+        #expect(unknown.isEmpty)
+        let shown = Self.cited("H").count
+        print(
+            "scenarios: \(shown) shown by \(ScenarioTests.names.count) files, \(Self.elsewhere.count) elsewhere"
+        )
+    }
+
+    @Test func eachCitedScenarioSaysWhereItIsPublished() {
+        for (name, comment) in Self.comments {
+            for word in Self.words(of: comment) where Self.number(word, "H") != nil {
+                let parts = comment.split(separator: word, maxSplits: 1)
+                #expect(parts.last?.hasPrefix(" [") ?? false, "\(name): \(word) has no source")
+            }
+        }
+    }
+
+    /// The comment lines of all files, each with the name of its file.
+    private static let comments: [(name: String, text: String)] = ScenarioTests.names.flatMap { name in
+        let text = readFile("\(ScenarioTests.directory)/\(name).scenario") ?? ""
+        return text.split(separator: "\n").filter { $0.hasPrefix("#") }.map { (name, String($0)) }
+    }
+
+    private static func cited(_ letter: Character) -> Set<Int> {
+        Set(comments.flatMap { words(of: $0.text).compactMap { number($0, letter) } })
+    }
+
+    private static func words(of text: String) -> [Substring] {
+        text.split { !$0.isLetter && !$0.isNumber }
+    }
+
+    private static func number(_ word: Substring, _ letter: Character) -> Int? {
+        word.first == letter ? Int(word.dropFirst()) : nil
+    }
+
+    private static func table(_ text: String) -> [Int: String] {
+        var rows: [Int: String] = [:]
+        for line in text.split(separator: "\n") {
+            let cells = line.split(separator: "|").map { $0.drop { $0 == " " } }
+            guard let number = cells.first.flatMap({ Int($0.filter(\.isNumber)) }) else { continue }
+            rows[number] = String(cells[1])
+        }
+        return rows
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// Every access beside every other, as the two published tables have it (rules S1 to S3, G2, G3, Q1).
+@Suite("Matrix")
+struct MatrixTests {
+    /// Semantics B.3: the row's access was there first.
+    static let sameUnit = #"""
+        | first \\ second | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
+        |---|---|---|---|---|---|---|---|---|---|---|---|
+        | **r** | . | . | . | . | . | W | W | W | W | W | W |
+        | **r-nc** | . | . | . | . | . | W | W | W | W | W | W |
+        | **r-ln** | . | . | . | . | . | W | W | W | W | W | W |
+        | **r-md** | . | . | . | . | . | W | W | W | W | W | W |
+        | **r-up** | . | . | . | . | . | s | s | s | s | s | s |
+        | **w** | W | W | W | W | W | W | W | W | W | W | W |
+        | **w-mg** | W | W | W | W | W | W | W | W | W | W | W |
+        | **w-md** | W | W | W | W | W | W | W | W | W | W | W |
+        | **w-mv** | W | W | W | W | W | W | W | W | W | W | W |
+        | **w-rp** | W | W | W | W | W | W | W | W | W | W | W |
+        | **w-dl** | W | W | W | W | W | W | W | W | W | W | W |
+        """#
+
+    /// Semantics B.4: the row's access is to a plain directory, the column's to something below it.
+    static let directoryAbove = #"""
+        | on directory X \\ on contained Y | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
+        |---|---|---|---|---|---|---|---|---|---|---|---|
+        | **r** | . | . | . | . | . | . | . | . | . | . | . |
+        | **r-nc** | . | . | . | . | . | . | . | . | . | . | . |
+        | **r-ln** | . | . | . | . | . | . | . | . | . | . | . |
+        | **r-md** | . | . | . | . | . | . | . | . | . | . | . |
+        | **r-up** | . | . | . | . | . | . | . | . | . | . | . |
+        | **w** | . | . | . | . | . | . | . | . | . | . | . |
+        | **w-mg** | . | . | . | . | . | . | . | . | . | . | . |
+        | **w-md** | . | . | . | . | . | . | . | . | . | . | . |
+        | **w-mv** | X | X | X | X | X | X | X | X | X | X | X |
+        | **w-rp** | X | X | X | X | X | X | X | X | X | X | X |
+        | **w-dl** | X | X | X | X | X | X | X | X | X | X | X |
+        """#
+
+    @Test("what one file is to its user", arguments: Pairing.ofOneUnit)
+    func oneUnitMatrix(pairing: Pairing) throws {
+        try play(Self.sameUnit, pairing, .aware)
+    }
+
+    @Test("open handles of unmodified programs", arguments: Pairing.ofOneUnit)
+    func handleMatrix(pairing: Pairing) throws {
+        try play(Self.sameUnit, pairing, .handle) { $0.row.hasPrefix("w") }
+    }
+
+    @Test("a plain directory and what is below it", arguments: Pairing.ofDirectories)
+    func directoryMatrix(pairing: Pairing) throws {
+        try play(Self.directoryAbove, pairing, .aware)
+    }
+
+    /// Plays each cell: the second against a first that holds and against one that waits itself, and turned round.
+    ///
+    /// In B.3 the row always comes first, and to turn it round is to have its access on the other item; in B.4 the
+    /// row is always the directory's, and to turn it round is to have what is below come first.
+    private func play(
+        _ table: String, _ pairing: Pairing, _ nature: ClaimRequest.Nature,
+        where isWanted: (Matrix.Cell) -> Bool = { _ in true }
+    ) throws {
+        let matrix = try Matrix(parsing: table)
+        #expect(matrix.cells.count == 121)
+        var played = 0
+        var wrong: [String] = []
+        for cell in matrix.cells.filter(isWanted) {
+            let row = try #require(Matrix.accesses[cell.row])
+            let column = try #require(Matrix.accesses[cell.column])
+            #expect(cell.verdict != .waitsForSnapshot || row == .read(.forUploading))
+            let straight = (pairing.one.part(row), pairing.other.part(column))
+            let turnedRound =
+                pairing.isDirectoryAbove
+                ? (straight.1, straight.0) : (pairing.other.part(row), pairing.one.part(column))
+            for (first, second) in [straight, turnedRound] {
+                for isQueued in [false, true] {
+                    let outcome = ConflictTrial(nature, first, second, isQueued: isQueued).outcome()
+                    if outcome != (cell.verdict == .runs ? .besideEachOther : .afterEachOther) {
+                        wrong.append(
+                            "\(cell.row) and \(cell.column), \(first.item) first, queued: \(isQueued)")
+                    }
+                    played += 1
+                }
+            }
+        }
+        #expect(wrong.isEmpty)
+        print("matrix, \(pairing.testDescription), \(nature): \(played) encounters")
+    }
+}

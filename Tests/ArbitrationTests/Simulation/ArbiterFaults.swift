@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArbitrationSimulation
+import Coordination
+import Testing
+
+/// What an arbiter with a fault would say, and which checker must complain of it, in which words.
+struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConvertible {
+    let name: String
+    let checker: String
+    let problemText: String
+    let injectFault: FaultInjection
+
+    var description: String { name }
+    var testDescription: String { "\(name): \(problemText)" }
+
+    private init(
+        _ name: String, _ checker: String, _ problemText: String, _ injectFault: @escaping FaultInjection
+    ) {
+        (self.name, self.checker, self.problemText, self.injectFault) = (
+            name, checker, problemText, injectFault
+        )
+    }
+
+    static let all = ofNotices + ofPresenters + ofWaiting + ofGrants
+
+    private static let ofNotices = [
+        ArbiterFault("nobody hears of changes", "NoticeChecker", "is let in before it is told") {
+            if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] }
+        },
+        ArbiterFault("nobody hears of what is in a folder", "NameViewChecker", "does not know that") {
+            if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] }
+        },
+        ArbiterFault("nobody hears that something in a folder is gone", "NameViewChecker", "believes that") {
+            if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
+                notice.cause.access == .write(.forDeleting)
+            {
+                []
+            } else {
+                [$0]
+            }
+        },
+        ArbiterFault(
+            "nobody hears that something in a folder has changed", "NameViewChecker", "has other contents"
+        ) {
+            if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
+                notice.cause.access != .write(.forDeleting)
+            {
+                []
+            } else {
+                [$0]
+            }
+        },
+        ArbiterFault("what is in a folder is told of again", "NameViewChecker", "where nothing happened") {
+            effect in
+            guard case .tell(let told) = effect, let subitem = told.subitem else { return [effect] }
+            let other = Notice.Subitem(ItemID(subitem.item.rawValue + 1_000), at: subitem.place)
+            return [
+                effect,
+                .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
+            ]
+        },
+        ArbiterFault("nobody hears of moves", "NoticeChecker", "is let in before it is told: moved") {
+            if case .tell(let notice) = $0, notice.kind == .didMove { [] } else { [$0] }
+        },
+        ArbiterFault("a change is told of again and again", "NoticeChecker", "which did not happen") {
+            if case .tell = $0 { [$0, $0] } else { [$0] }
+        },
+        ArbiterFault("somebody else is named as the cause", "NoticeChecker", "which did not happen") {
+            effect in
+            guard case .tell(let told) = effect, told.kind != .reacquire else { return [effect] }
+            let cause = Cause(.nobody, told.cause.access)
+            return [
+                .tell(Notice(told.kind, of: told.subitem, to: told.presenter, in: told.accessSession, cause))
+            ]
+        },
+        ArbiterFault("all is told twice", "AccessSessionChecker", "is told twice in") {
+            if case .tell = $0 { [$0, $0] } else { [$0] }
+        },
+        ArbiterFault("nobody is let in again", "AccessSessionChecker", "was never let in again") {
+            if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
+        },
+    ]
+
+    private static let ofPresenters = [
+        ArbiterFault("questions are not forfeited", "QuestionChecker", "is open beyond its deadline") {
+            if case .forfeit = $0 { [] } else { [$0] }
+        },
+        ArbiterFault("all is asked twice", "QuestionChecker", "twice for") { effect in
+            guard case .ask(let question) = effect else { return [effect] }
+            let again = Question(
+                id: QuestionID(question.id.rawValue + 1_000_000), presenter: question.presenter,
+                accessSession: AccessSessionID(question.accessSession.rawValue + 1_000_000),
+                request: question.request,
+                subitem: question.subitem, cause: question.cause, asked: question.asked,
+                deadline: question.deadline)
+            return [effect, .ask(again)]
+        },
+        ArbiterFault("whoever is asked about is granted unasked", "ConsentChecker", "was not asked") {
+            effect in
+            guard case .identify(let claim) = effect else { return [effect] }
+            return [effect, .grant(claim, Grant(basis: .waited))]
+        },
+        ArbiterFault("who did not agree is not listed", "ConsentChecker", "does not list") { effect in
+            guard case .grant(let claim, let grant) = effect else { return [effect] }
+            return [.grant(claim, Grant(basis: grant.basis, preempted: grant.preempted))]
+        },
+    ]
+
+    private static let ofWaiting = [
+        ArbiterFault("waits do not run out", "WaitChecker", "waits beyond its bound") {
+            if case .refuse(_, .busy) = $0 { [] } else { [$0] }
+        },
+        ArbiterFault("those who wait are forgotten", "QueueChecker", "waits for nobody") {
+            if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] }
+        },
+        ArbiterFault("nobody is suspended by time", "ContentionChecker", "keeps others out for longer") {
+            if case .suspend(_, .held) = $0 { [] } else { [$0] }
+        },
+        ArbiterFault("everybody is asked about twice", "ContentionChecker", "is asked about twice") {
+            if case .identify = $0 { [$0, $0] } else { [$0] }
+        },
+        ArbiterFault("cycles are told backwards", "DeadlockChecker", "does not wait for") { effect in
+            guard case .deadlock(let told) = effect else { return [effect] }
+            return [.deadlock(Deadlock(cycle: told.cycle.reversed(), told.resolution, told.claim))]
+        },
+        ArbiterFault("nothing is done about cycles", "DeadlockChecker", "a deadlock is left") {
+            if case .refuse(_, .deadlock) = $0 { [] } else { [$0] }
+        },
+    ]
+
+    private static let ofGrants = [
+        ArbiterFault("who is gone over is not listed", "GrantChecker", "does not list") { effect in
+            guard case .grant(let claim, let grant) = effect else { return [effect] }
+            return [.grant(claim, Grant(basis: grant.basis, unanswered: grant.unanswered))]
+        },
+        ArbiterFault("whoever waits is granted", "GrantChecker", "stands in its way") { effect in
+            guard case .identify(let claim) = effect else { return [effect] }
+            return [effect, .grant(claim, Grant(basis: .waited))]
+        },
+    ]
+}

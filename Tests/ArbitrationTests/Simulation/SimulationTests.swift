@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArbitrationSimulation
+import Coordination
+import Testing
+
+/// Whole worlds in virtual time, with checkers beside them; Scripts/simulate plays many more.
+@Suite("Simulation")
+struct SimulationTests {
+    static let seeds = 1...200 as ClosedRange<UInt64>
+
+    @Test("every promise is kept in every world, and each kind of thing happens")
+    func allSeedsKeepEveryPromise() {
+        var totals = SimulationCounts()
+        for seed in Self.seeds {
+            var player = WorldGenerator(seed: seed, isBrief: true)
+            player.play()
+            totals.add(player.simulationRun.totals)
+            guard let finding = player.findings.first else { continue }
+            var shrinking = FailureShrinker(bounds: player.bounds, checker: finding.checker, tries: 500)
+            let steps = shrinking.shrink(player.steps)
+            let scenario = ([CommandWriter.text(player.bounds)] + steps.map(CommandWriter.text)).joined(
+                separator: "\n")
+            Issue.record("seed \(seed): \(finding)\n\(scenario)")
+            return
+        }
+        print("simulated worlds, seeds \(Self.seeds):\n\(totals)")
+        // A world in which hardly anything happens shows nothing.
+        for kind in Self.kinds { #expect(totals[kind] > 0, "\(kind) never happened") }
+    }
+
+    /// What these worlds must have seen at least once.
+    static let kinds = [
+        "deadlock: passes", "deadlock: suspends", "deadlock: refuses", "demotion", "forfeit",
+        "claim: batch", "claim: episode", "claim: nameChange", "claim: aware", "claim of many parts",
+        "claim within another", "claim made to answer", "claim through a symbolic link",
+        "claim by a hard link", "grant in a package", "grant over others", "grant over presenters",
+        "grant: proceeded", "refuse: busy", "refuse: withdrawn", "refuse: presenterFailed",
+        "refuse: deadlock", "retarget", "suspend: yielded", "suspend: stoodStill", "suspend: idle",
+        "suspend: unchanged",
+        "suspend: held", "suspend: deadlocked", "ask: save", "ask: accommodateDeletion",
+        "ask: accommodateSubitemDeletion", "tell: subitemDidAppear", "tell: subitemDidChange",
+        "tell: subitemDidMove", "tell: didMove", "tell: didChange", "tell: reacquire",
+        "presenter shown later", "presenter of nothing yet", "presenter of package", "presenter of folder",
+        "fact: package mark changed", "fact: directory moved", "fact: directory forgotten",
+        "fact: relinked", "fact: replaced", "fact: lost", "fact: late tick", "fact: progress",
+        "answer: late, twice or to nothing",
+    ]
+
+    @Test("each checker complains of a fault", arguments: ArbiterFault.all)
+    func checkerReportsFault(fault: ArbiterFault) {
+        var heard: Set<String> = []
+        for seed in Self.seeds {
+            var player = WorldGenerator(seed: seed, isBrief: true, injectFault: fault.injectFault)
+            player.play()
+            for finding in player.findings where finding.checker == fault.checker {
+                if finding.what.contains(fault.problemText) { return }
+                heard.insert(finding.what)
+            }
+        }
+        Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
+    }
+
+    /// A presenter that has relinquished to a program which has its item.
+    private func relinquished(injectFault: @escaping FaultInjection) -> SimulationRun {
+        let (item, presenter) = (ItemID(7), PresenterID(1))
+        let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+        var simulationRun = SimulationRun(bounds: Bounds(), injectFault: injectFault)
+        simulationRun.perform(
+            .event(.presented(Presenter(presenter, of: item, at: Place(), by: editor, .all))))
+        simulationRun.perform(.claim(Self.writing(1, item), by: Self.program(100)))
+        simulationRun.perform(.event(.answered(QuestionID(1), by: presenter, .done)))
+        return simulationRun
+    }
+
+    private static func writing(_ number: UInt64, _ item: ItemID) -> ClaimRequest {
+        ClaimRequest(ClaimID(number), .handle, ClaimRequest.Part(item, .write(.updating)))
+    }
+
+    private static func program(_ number: Int32) -> Party {
+        Party(process: ProcessID(number: number, started: 1), ancestors: [])
+    }
+
+    @Test("a presenter that is let in while somebody is at work is complained of")
+    func checkerReportsEarlyReacquire() {
+        var simulationRun = relinquished { effect in
+            guard case .observe(ClaimID(1)) = effect else { return [effect] }
+            let cause = Cause(Self.program(100), .write(.updating))
+            return [effect, .tell(Notice(.reacquire, to: PresenterID(1), in: AccessSessionID(1), cause))]
+        }
+        simulationRun.perform(.claim(Self.writing(2, ItemID(7)), by: Self.program(200)))
+        #expect(simulationRun.findings.isEmpty)
+        simulationRun.perform(.advance(.milliseconds(20)))
+        let findings = simulationRun.findings.map(\.description)
+        #expect(findings.contains { $0.contains("AccessSessionChecker: p1 is let in while #1 is at work") })
+    }
+
+    @Test("a presenter that is kept out for ever is complained of while others go on")
+    func checkerReportsMissingReacquire() {
+        var simulationRun = relinquished {
+            if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
+        }
+        simulationRun.perform(.claim(Self.writing(2, ItemID(8)), by: Self.program(200)))
+        simulationRun.perform(.event(.ended(ClaimID(1))))
+        simulationRun.perform(.late(.seconds(60)))
+        #expect(simulationRun.findings.isEmpty)
+        simulationRun.perform(.late(.seconds(600)))
+        let findings = simulationRun.findings.map(\.description)
+        #expect(findings.contains { $0.contains("AccessSessionChecker: p1 has not been let in again") })
+    }
+
+    @Test("what is left when all is over is complained of")
+    func checkerReportsLeftovers() {
+        var simulationRun = SimulationRun(bounds: Bounds())
+        simulationRun.perform(.event(.placed(ItemID(1), DirectoryInfo(in: nil))))
+        #expect(simulationRun.findings.isEmpty)
+        simulationRun.checkEnd()
+        #expect(simulationRun.findings.first?.checker == "RestChecker")
+    }
+
+    @Test("a failing world is shortened to what matters, and still fails")
+    func failureIsShrunk() throws {
+        let fault = ArbiterFault.all[0]
+        var player = WorldGenerator(seed: 3, isBrief: true, injectFault: fault.injectFault)
+        player.play()
+        let finding = try #require(player.findings.first)
+        var shrinking = FailureShrinker(
+            bounds: player.bounds, checker: finding.checker, tries: 300, injectFault: fault.injectFault)
+        let steps = shrinking.shrink(player.steps)
+        #expect(steps.count < player.steps.count / 2)
+        var simulationRun = SimulationRun(bounds: player.bounds, injectFault: fault.injectFault)
+        for step in steps { simulationRun.perform(step) }
+        #expect(simulationRun.findings.first?.checker == finding.checker)
+        // The scenario language has words for every step.
+        var world = ScenarioInterpreter()
+        for step in steps { #expect(world.run(CommandWriter.text(step)) != "cannot read this command") }
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import ArbitrationSimulation
+import Coordination
+import Testing
+
+/// What the arbiter remembers: no more than it must, and nothing when all is over.
+@Suite("Remainders")
+struct CleanupTests {
+    /// Rule I4: the indexes of parties let go of each claim, however it came and went.
+    @Test func nothingIsLeftOfClaimsThatAreOver() {
+        var harness = ArbiterHarness()
+        let parties = [
+            Party.process(100), .process(101, below: 100), .process(200, below: 1),
+            .process(300, purpose: "a"),
+        ]
+        for (index, party) in parties.enumerated() {
+            harness.claim(UInt64(index), .write(.updating), 1, by: party, as: index == 3 ? .aware : .handle)
+        }
+        harness.tell(.withdrawn(ClaimID(2)))
+        for index in parties.indices { harness.tell(.ended(ClaimID(UInt64(index)))) }
+        harness.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        harness.tick(at: harness.now + Bounds().wait)
+        #expect(harness.arbiter.isAtRest)
+        #expect(harness.arbiter.remembered == 0)
+    }
+
+    /// Rule I5: nothing is left of presenters either.
+    @Test func nothingIsLeftOfPresentersThatAreGone() {
+        var harness = ArbiterHarness()
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
+        harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
+        harness.present(1, 2, in: 1, by: .process(50))
+        harness.present(2, 20, in: 2, by: .process(51))
+        harness.present(3, nil, by: .process(52))
+        harness.claim(1, .read(), 20, in: 2, by: .process(100))
+        #expect(!harness.asked.isEmpty)
+        harness.tell(.shown(PresenterID(3), ItemID(21), at: Place(in: ItemID(2))))
+        for number in 1...3 as ClosedRange<UInt64> { harness.tell(.removed(PresenterID(number))) }
+        harness.tell(.ended(ClaimID(1)))
+        for item in [2, 1] as [UInt64] { harness.tell(.forgotten(ItemID(item))) }
+        harness.tick(at: harness.now + Bounds().wait)
+        #expect(harness.arbiter.isAtRest)
+        #expect(harness.arbiter.remembered == 0)
+    }
+
+    /// Rule P12: so many files of a silent presenter are remembered to have been kept, and then each is kept once more.
+    @Test func unaskedWriteMarksAreBounded() {
+        let most = 4096 as UInt64
+        var bounds = Bounds()
+        (bounds.relinquish, bounds.excused) = (.milliseconds(1), .seconds(3600))
+        var harness = ArbiterHarness(bounds)
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil, isPackage: true)))
+        harness.present(1, 1, by: .process(50))
+        var claims = 0 as UInt64
+        func writes(_ file: UInt64) -> Bool {
+            claims += 1
+            harness.claim(claims, .write(.updating), file, in: 1, by: .process(100))
+            // The first is asked about, and forfeited.
+            if harness.granted.isEmpty { harness.tick(at: harness.now + .milliseconds(1)) }
+            let isListed = harness.effects.contains {
+                if case .grant(_, let grant) = $0 { !grant.unanswered.isEmpty } else { false }
+            }
+            harness.tell(
+                .changed(
+                    ItemID(file), at: Place(in: ItemID(1)), Cause(.process(100), .write(.updating)),
+                    under: ClaimID(claims), stamp: claims))
+            harness.tell(.ended(ClaimID(claims)))
+            return isListed
+        }
+        for file in 10..<(10 + most) { #expect(writes(file)) }
+        #expect(!writes(10))
+        #expect(!writes(9 + most))
+        #expect(writes(10 + most))
+        #expect(writes(10))
+    }
+
+    /// Rule I4: those who leave before anybody knew them leave nothing behind, nor do those who waited within an access.
+    @Test func nothingIsLeftOfWithdrawnClaims() {
+        var harness = ArbiterHarness()
+        harness.present(1, 1, by: .process(50))
+        harness.claim(1, .write(.updating), 1)
+        harness.tell(.withdrawn(ClaimID(1)))
+        harness.tell(.removed(PresenterID(1)))
+        harness.claim(2, .write(.updating), 2, as: .aware)
+        var nested = ClaimRequest(ClaimID(3), .aware, ClaimRequest.Part(ItemID(2), .write(.updating)))
+        nested.within = [ClaimID(2)]
+        harness.tell(.claimed(nested))
+        harness.tell(.withdrawn(ClaimID(3)))
+        harness.tell(.ended(ClaimID(2)))
+        harness.tick(at: Instant(nanoseconds: 0) + Bounds().holdAware)
+        #expect(harness.arbiter.isAtRest)
+        #expect(harness.arbiter.remembered == 0)
+    }
+
+    /// Rule I4: nothing is left of who waited while its program held something, and so might have been in a cycle.
+    @Test func nothingIsLeftOfCycleCandidates() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1, by: .process(100))
+        harness.claim(2, .write(.updating), 2, by: .process(200))
+        harness.claim(3, .write(.updating), 2, by: .process(100))
+        #expect(harness.arbiter.blocker(of: ClaimID(3)) == ClaimID(2))
+        for number in [3, 2, 1] as [UInt64] { harness.tell(.ended(ClaimID(number))) }
+        harness.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        #expect(harness.arbiter.isAtRest)
+        #expect(harness.arbiter.remembered == 0)
+    }
+
+    /// Rules I4, B1: nothing is left of batches and of claims made to answer, of which there may be several.
+    @Test func nothingIsLeftOfBatchesAndAnswers() {
+        var harness = ArbiterHarness()
+        harness.present(1, 1, by: .process(50))
+        harness.claim(1, .write(.updating), 1, by: .process(100, purpose: "a"), as: .batch)
+        let question = harness.asked[0]
+        for number in 2...3 as ClosedRange<UInt64> {
+            var save = ClaimRequest(
+                ClaimID(number), .aware, ClaimRequest.Part(ItemID(number), .write(.updating)))
+            save.answering = question
+            harness.tell(.claimed(save))
+        }
+        for number in [2, 3, 1] as [UInt64] { harness.tell(.ended(ClaimID(number))) }
+        harness.tell(.removed(PresenterID(1)))
+        harness.tick(at: Instant(nanoseconds: 0) + Bounds().wait)
+        #expect(harness.arbiter.isAtRest)
+        #expect(harness.arbiter.remembered == 0)
+    }
+
+    /// Rule T3: alarms of those who have gone do not pile up, and those of the others come when they should.
+    @Test func staleTimersDoNotPileUp() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1)
+        // Somebody goes on waiting, or all that is stale would come up and be dropped.
+        harness.claim(2, .write(.updating), 1)
+        var most = 0
+        for number in 3...2_000 as ClosedRange<UInt64> {
+            harness.now = harness.now + .milliseconds(1)
+            harness.claim(number, .write(.updating), 1)
+            harness.tell(.withdrawn(ClaimID(number)))
+            most = max(most, harness.arbiter.remembered)
+        }
+        #expect(most < 100, "\(most) records of one claim at a time")
+    }
+
+    /// Rule T3: nobody takes back what was asked for, so it must not be asked for again and again.
+    @Test func wakesDoNotPileUp() {
+        var harness = ArbiterHarness()
+        // Who waits for an aware access needs nothing before its deadline.
+        harness.claim(1, .write(.updating), 1, as: .aware)
+        harness.claim(2, .read(), 1)
+        var most = 0
+        for round in 1...200 as ClosedRange<UInt64> {
+            let (holder, blockedClaim) = (2 * round + 1, 2 * round + 2)
+            // A first look is needed earlier; when its moment has come, all is over.
+            harness.claim(holder, .write(.updating), 2)
+            harness.claim(blockedClaim, .read(), 2)
+            for number in [holder, blockedClaim] { harness.tell(.ended(ClaimID(number))) }
+            most = max(most, harness.wakes.count)
+            if let wake = harness.wakes.next { harness.tick(at: wake) }
+        }
+        #expect(most <= 2, "\(most) wakes for one deadline and one look at a time")
+        while harness.granted.isEmpty, let wake = harness.wakes.next { harness.tick(at: wake) }
+        #expect(harness.granted == [ClaimID(2)])
+        #expect(harness.now == Instant(nanoseconds: 0) + Bounds().wait)
+    }
+
+    /// Rules T3, P4: whatever was dropped between them, each request's time runs out when it should.
+    @Test func timersStayOrderedAfterRemovals() {
+        var bounds = Bounds()
+        (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
+        (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
+        // Of each kind some in turn, so that the alarms come in no order.
+        let kinds: [(PresenterMessages, Access)] = [
+            (.save, .read()), (.accommodateDeletion, .write(.forDeleting)), (.relinquishToReader, .read()),
+            (.accommodateDeletion, .write(.forDeleting)),
+        ]
+        var harness = ArbiterHarness(bounds)
+        var open: [Question] = []
+        for number in 1...300 as ClosedRange<UInt64> {
+            harness.now = harness.now + .milliseconds(1)
+            let (messages, access) = kinds[Int(number * number / 3) % kinds.count]
+            harness.present(number, number, by: .process(Int32(number)), messages)
+            harness.claim(number, access, number, by: .process(Int32(1_000 + number)))
+            open += harness.effects.compactMap { if case .ask(let question) = $0 { question } else { nil } }
+        }
+        #expect(open.count == 300)
+        let left = open.filter { $0.id.rawValue * $0.id.rawValue % 11 == 3 }
+        for question in open where !left.contains(question) {
+            harness.tell(.answered(question.id, by: question.presenter, .done))
+            harness.tell(.ended(ClaimID(question.presenter.rawValue)))
+        }
+        // When the turns of those who have gone are over, most of the alarms are of nobody.
+        harness.tick(at: harness.now + .milliseconds(200))
+        var forfeited: [QuestionID] = []
+        while let wake = harness.wakes.next {
+            harness.tick(at: wake)
+            for case .forfeit(let question, _) in harness.effects {
+                #expect(question.deadline == harness.now)
+                forfeited.append(question.id)
+            }
+        }
+        #expect(left.count > 20 && Set(forfeited) == Set(left.map(\.id)))
+    }
+
+    /// Rule T4: a moment that lies before the last one counts as that one.
+    @Test func timeNeverRunsBackwards() {
+        var harness = ArbiterHarness()
+        harness.now = Instant(nanoseconds: 0) + .seconds(100)
+        harness.claim(1, .write(.updating), 1, as: .aware)
+        harness.now = Instant(nanoseconds: 0) + .seconds(50)
+        harness.claim(2, .read(), 1)
+        #expect(harness.wake == Instant(nanoseconds: 0) + .seconds(100) + Bounds().wait)
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import ArbitrationSimulation
+import Coordination
+import Testing
+
+/// Rule D5: what the claims of one user take does not keep another user's deadlocks from being found.
+@Suite("Turns in the search for cycles")
+struct CycleSearchFairnessTests {
+    /// As if two programs were a crowd, with few steps.
+    private static var limits: WorkLimits {
+        var limits = WorkLimits()
+        (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 4_000, 100)
+        return limits
+    }
+
+    private static var conversation: ArbiterHarness {
+        var bounds = Bounds()
+        (bounds.hold, bounds.firstObservationDelay) = (.seconds(600), .seconds(600))
+        var harness = ArbiterHarness(bounds, limits)
+        harness.now = Instant(nanoseconds: 1)
+        return harness
+    }
+
+    private static func party(_ process: UInt64, of user: UInt32) -> Party {
+        var party = Party.process(Int32(process))
+        party.user = user
+        return party
+    }
+
+    /// Programs of a user, each of which holds a file and waits for the next one's; the last for the first one's, if they are a ring.
+    private static func chain(
+        _ harness: inout ArbiterHarness, _ programs: UInt64, from number: UInt64, of user: UInt32,
+        isRing: Bool
+    ) {
+        for place in 0..<programs {
+            harness.claim(
+                number + place, .write(.updating), number + place, by: party(number + place, of: user))
+        }
+        for place in 0..<(isRing ? programs : programs - 1) {
+            harness.claim(
+                number + programs + place, .write(.updating), number + (place + 1) % programs,
+                by: party(number + place, of: user))
+        }
+    }
+
+    /// How many deadlocks are found at each whole second.
+    private static func found(_ harness: inout ArbiterHarness, seconds: ClosedRange<UInt64>) -> [Int] {
+        seconds.map { second in
+            harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
+            return harness.effects.count { if case .deadlock = $0 { true } else { false } }
+        }
+    }
+
+    /// A ring that needs more steps than a claim has at first: beside many chains that use up these, and beside few that need more
+    /// than there is.
+    @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
+    func largeCycleBesideOtherUsersChains(chains: UInt64, programs: UInt64) {
+        var harness = Self.conversation
+        for chain in 0..<chains {
+            Self.chain(&harness, programs, from: 1_000 * (chain + 1), of: 1, isRing: false)
+        }
+        Self.chain(&harness, 16, from: 900_000, of: 2, isRing: true)
+        #expect(Self.found(&harness, seconds: 1...4).reduce(0, +) == 1)
+        #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
+    }
+
+    /// Claims of one user that take all their steps do not come before the first one of another user.
+    @Test func smallCycleBesideOtherUsersChains() {
+        var harness = Self.conversation
+        for chain in 0..<60 as Range<UInt64> {
+            Self.chain(&harness, 15, from: 1_000 * (chain + 1), of: 1, isRing: false)
+        }
+        Self.chain(&harness, 2, from: 900_000, of: 2, isRing: true)
+        #expect(Self.found(&harness, seconds: 1...1) == [1])
+    }
+
+    /// Where not all can be looked at, each of the deadlocks that were found is ended, and not the first alone.
+    @Test func allFoundCyclesAreResolved() {
+        var harness = Self.conversation
+        for pair in 0..<10 as Range<UInt64> {
+            Self.chain(&harness, 2, from: 10 * (pair + 1), of: 1, isRing: true)
+        }
+        Self.chain(&harness, 500, from: 1_000, of: 1, isRing: false)
+        #expect(Self.found(&harness, seconds: 1...1) == [10])
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// What is too long for a scenario file.
+@Suite("Many items")
+struct NameLimitTests {
+    /// Rule N8: turns of very many presenters know of as many names together as those of a few.
+    @Test func nameLimitAmongManyPresenters() {
+        var (most, told) = (0, 0)
+        var arbiter = Arbiter(bounds: Bounds())
+        var effects: [Effect] = []
+        let (directory, start) = (ItemID(1), Instant(nanoseconds: 0))
+        let count = 4096
+        arbiter.handle(.placed(directory, DirectoryInfo(in: nil)), at: start, into: &effects)
+        for number in 1...count {
+            let party = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+            let presenter = Presenter(PresenterID(UInt64(number)), of: directory, by: party, .all)
+            arbiter.handle(.presented(presenter), at: start, into: &effects)
+        }
+        let archiver = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
+        for number in 100..<120 as Range<UInt64> {
+            effects = []
+            arbiter.handle(
+                .created(ItemID(number), at: Place(in: directory), by: archiver, under: nil), at: start,
+                into: &effects)
+            told += effects.count { if case .tell = $0 { true } else { false } }
+            most = max(most, Int(number - 99) * count - told)
+        }
+        // Eight each.
+        #expect(most == 32_768 - count)
+        #expect(told == 16 * count)
+    }
+
+    /// Rule N8: what is not told yet of a turn is bounded.
+    @Test func nameLimitOfOneSession() {
+        var arbiter = Arbiter(bounds: Bounds())
+        var effects: [Effect] = []
+        let directory = ItemID(1)
+        let start = Instant(nanoseconds: 0)
+        let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
+        let archiver = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
+        arbiter.handle(.placed(directory, DirectoryInfo(in: nil)), at: start, into: &effects)
+        let presenter = Presenter(PresenterID(1), of: directory, by: editor, .all)
+        arbiter.handle(.presented(presenter), at: start, into: &effects)
+
+        func create(_ numbers: Range<UInt64>) -> [ItemID] {
+            effects = []
+            for number in numbers {
+                let place = Place(in: directory)
+                arbiter.handle(
+                    .created(ItemID(number), at: place, by: archiver, under: nil), at: start, into: &effects)
+            }
+            return told()
+        }
+        func told() -> [ItemID] {
+            effects.compactMap { effect in
+                guard case .tell(let notice) = effect, notice.kind == .subitemDidAppear else { return nil }
+                return notice.subitem?.item
+            }
+        }
+        #expect(create(100..<355).isEmpty)
+        #expect(create(355..<356) == (100..<356).map { ItemID($0) })
+        // The same turn goes on, and tells the rest when it ends.
+        #expect(create(356..<359).isEmpty)
+        effects = []
+        arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)
+        #expect(told() == [356, 357, 358].map { ItemID($0) })
+    }
+}
+
+@Suite("A dictionary whose entries are gone")
+struct SparseDictionaryTests {
+    private final class HashCount {
+        var hashes = 0
+    }
+
+    private struct Key: Hashable {
+        let number: Int
+        let count: HashCount
+
+        static func == (one: Key, other: Key) -> Bool { one.number == other.number }
+
+        func hash(into hasher: inout Hasher) {
+            count.hashes += 1
+            hasher.combine(number)
+        }
+    }
+
+    @Test("gives back its room, and all removals cost a few hashes each")
+    func sparseDictionaryShrinks() {
+        let (entries, remaining) = (16_384, 100)
+        let count = HashCount()
+        var dictionary: [Key: Int] = [:]
+        for number in 0..<entries { dictionary[Key(number: number, count: count)] = number }
+        let (full, added) = (dictionary.capacity, count.hashes)
+        for number in remaining..<entries {
+            dictionary[Key(number: number, count: count)] = nil
+            dictionary.shrinkIfSparse()
+        }
+        #expect(dictionary.count == remaining)
+        #expect(dictionary.values.sorted() == Array(0..<remaining))
+        #expect(dictionary.capacity < full / 8)
+        #expect(count.hashes - added < 4 * entries)
+    }
+}

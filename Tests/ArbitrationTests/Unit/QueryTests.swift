@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+import Testing
+
+/// What the engine and people ask the arbiter, without changing anything.
+@Suite("Queries")
+struct QueryTests {
+    private let editor = Party.process(50)
+    private let child = Party.process(51, below: 50)
+    private let stranger = Party.process(100)
+
+    /// Rule Q1: who waits in the way is named, and of a queue the last one.
+    @Test func blockerOfWaitingClaim() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1)
+        harness.claim(2, .write(.updating), 1)
+        harness.claim(3, .read(), 1)
+        #expect(harness.arbiter.blocker(of: ClaimID(1)) == nil)
+        #expect(harness.arbiter.blocker(of: ClaimID(2)) == ClaimID(1))
+        #expect(harness.arbiter.blocker(of: ClaimID(3)) == ClaimID(2))
+        #expect(harness.arbiter.claims(on: ItemID(1)) == [ClaimID(1), ClaimID(2), ClaimID(3)])
+        #expect(harness.arbiter.claims(on: ItemID(2)).isEmpty)
+    }
+
+    /// Rule P5: what a program does within an access of its own is that access's doing, for those who are told.
+    @Test func enclosingWriteOfChildren() {
+        var harness = ArbiterHarness()
+        let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
+        harness.tell(.placed(root, DirectoryInfo(in: nil)))
+        harness.tell(.placed(folder, DirectoryInfo(in: root)))
+        func around(_ party: Party, _ item: ItemID, in directory: ItemID) -> ClaimID? {
+            harness.arbiter.write(around: party, of: item, at: Place(in: directory))?.claim
+        }
+        func begin(_ claim: UInt64, _ item: ItemID, _ access: Access, purpose: String, in directory: ItemID) {
+            var party = editor
+            party.purpose = Purpose(purpose)
+            let part = ClaimRequest.Part(item, access, at: Place(in: directory))
+            harness.tell(.claimed(ClaimRequest(ClaimID(claim), .aware, part, nil)))
+            harness.tell(.identified(ClaimID(claim), party))
+        }
+        #expect(around(editor, file, in: folder) == nil)
+        begin(1, file, .read(), purpose: "a", in: folder)
+        #expect(around(editor, file, in: folder) == nil)
+        begin(2, other, .write(.updating), purpose: "a", in: root)
+        // Beside what it writes, as long as there is one purpose.
+        #expect(around(editor, file, in: folder) == ClaimID(2))
+        #expect(around(child, file, in: folder) == ClaimID(2))
+        #expect(around(stranger, file, in: folder) == nil)
+        var aware = editor
+        aware.purpose = Purpose("b")
+        #expect(around(aware, file, in: folder) == nil)
+        begin(3, folder, .write(.forMoving), purpose: "a", in: root)
+        #expect(around(editor, other, in: root) == ClaimID(2))
+        #expect(around(editor, ItemID(9), in: folder) == ClaimID(3))
+        #expect(around(editor, ItemID(9), in: root) == ClaimID(3))
+        harness.tell(.ended(ClaimID(3)))
+        begin(4, ItemID(5), .write(.updating), purpose: "c", in: root)
+        #expect(around(editor, ItemID(5), in: root) == ClaimID(4))
+        #expect(around(editor, other, in: root) == ClaimID(2))
+        #expect(around(editor, ItemID(9), in: root) == nil)
+        // Who updates a directory writes nothing in it.
+        begin(6, folder, .write(.updating), purpose: "e", in: root)
+        #expect(around(editor, folder, in: root) == ClaimID(6))
+        #expect(around(editor, file, in: folder) == nil)
+        // Whoever still waits has done nothing.
+        begin(5, other, .write(.updating), purpose: "d", in: root)
+        #expect(around(editor, other, in: root) == ClaimID(2))
+    }
+
+    /// Rule P5: of several the latest, in whatever order they are gone through.
+    @Test func enclosingWriteIsTheLatest() {
+        var harness = ArbiterHarness()
+        let aware = Party.process(50, purpose: "a")
+        for number in UInt64(1)...12 {
+            harness.claim(number, .write(.updating), number, by: aware, as: .aware)
+            let found = harness.arbiter.write(around: editor, of: ItemID(99), at: Place())
+            #expect(found?.claim == ClaimID(number))
+        }
+    }
+
+    /// Rule P5: a package is written as one file.
+    @Test func enclosingWriteInPackage() {
+        var harness = ArbiterHarness()
+        let (root, package) = (ItemID(1), ItemID(2))
+        harness.tell(.placed(root, DirectoryInfo(in: nil)))
+        harness.tell(.placed(package, DirectoryInfo(in: root, isPackage: true)))
+        for (claim, purpose, item) in [(UInt64(1), "a", ItemID(3)), (2, "b", ItemID(4))] {
+            var party = editor
+            party.purpose = Purpose(purpose)
+            let directory = item == ItemID(3) ? package : root
+            let part = ClaimRequest.Part(item, .write(.updating), at: Place(in: directory))
+            harness.tell(.claimed(ClaimRequest(ClaimID(claim), .aware, part, nil)))
+            harness.tell(.identified(ClaimID(claim), party))
+        }
+        let found = harness.arbiter.write(around: editor, of: ItemID(9), at: Place(in: package))
+        #expect(found?.claim == ClaimID(1))
+        #expect(found?.by.purpose == Purpose("a"))
+        #expect(harness.arbiter.write(around: editor, of: ItemID(9), at: Place(in: root)) == nil)
+    }
+
+    /// Rule Y8: a suspended writer is overruled once a stranger writes beside it, and not before.
+    @Test func activeWriterSupersedesSuspended() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1, by: editor)
+        #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
+        harness.claim(2, .write(.updating), 1, by: stranger)
+        #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
+        harness.tell(.observed(ClaimID(1), .clean))
+        #expect(harness.granted == [ClaimID(2)])
+        #expect(harness.arbiter.isSuperseded(ClaimID(1)) && !harness.arbiter.isSuperseded(ClaimID(2)))
+        #expect(harness.arbiter.hasYieldedClean(ClaimID(1)) && !harness.arbiter.hasYieldedClean(ClaimID(2)))
+        #expect(harness.arbiter.suspension(of: ClaimID(1)) == .yielded)
+        #expect(harness.arbiter.suspension(of: ClaimID(2)) == nil)
+        #expect(harness.arbiter.suspendedWriter(beside: ClaimID(2)) == ClaimID(1))
+        harness.tell(.ended(ClaimID(2)))
+        #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
+    }
+
+    /// Rule Y8: one who was given the item later stays overruling when a reader has let it be suspended, too.
+    @Test func laterWriterKeepsSuperseding() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1, by: editor)
+        harness.claim(2, .write(.updating), 1, by: stranger)
+        harness.tell(.observed(ClaimID(1), .clean))
+        #expect(harness.granted == [ClaimID(2)])
+        harness.claim(3, .read(), 1, by: .process(70))
+        harness.tell(.observed(ClaimID(2), .dirty(stamp: 1)))
+        harness.now = harness.now + Bounds().idle
+        harness.tell(.observed(ClaimID(2), .dirty(stamp: 1)))
+        #expect(harness.granted == [ClaimID(3)])
+        #expect(harness.arbiter.suspension(of: ClaimID(2)) == .idle)
+        #expect(harness.arbiter.isSuperseded(ClaimID(1)) && !harness.arbiter.isSuperseded(ClaimID(2)))
+    }
+
+    /// Rule Y8: what has not changed the file is not gone over.
+    @Test func cleanYieldDoesNotSupersede() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1, by: editor)
+        harness.claim(2, .write(.updating), 1, by: stranger)
+        harness.tell(.observed(ClaimID(1), .clean))
+        harness.claim(3, .read(), 1, by: .process(70))
+        harness.tell(.observed(ClaimID(2), .clean))
+        #expect(harness.granted == [ClaimID(3)])
+        #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
+    }
+
+    /// Rules Y8 and T2: who is let through over a writer that is not suspended leaves contents, and takes its.
+    @Test func preemptedWriterIsSuperseded() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.updating), 1, by: editor)
+        harness.claim(2, .write(.updating), 1, by: stranger)
+        harness.tell(.forced(ClaimID(2)))
+        #expect(harness.granted == [ClaimID(2)])
+        #expect(harness.arbiter.suspension(of: ClaimID(1)) == nil)
+        #expect(harness.arbiter.suspendedWriter(beside: ClaimID(2)) == ClaimID(1))
+        #expect(harness.arbiter.suspendedWriter(beside: ClaimID(1)) == nil)
+        #expect(harness.arbiter.isSuperseded(ClaimID(1)) && !harness.arbiter.isSuperseded(ClaimID(2)))
+        harness.tell(.ended(ClaimID(2)))
+        #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
+    }
+
+    /// Rule Y8: of the writers beside several parts the oldest is named, whichever part it is beside.
+    @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
+    func oldestSuspendedWriterOfAllParts(items: [UInt64]) {
+        var harness = ArbiterHarness()
+        for number in 1...2 as ClosedRange<UInt64> {
+            harness.claim(number, .write(.updating), items[Int(number) - 1], by: .process(Int32(number)))
+        }
+        let parts = (1...2).map { ClaimRequest.Part(ItemID($0), .write(.updating)) }
+        harness.tell(.claimed(ClaimRequest(ClaimID(3), .handle, parts[0], parts[1])))
+        harness.tell(.identified(ClaimID(3), stranger))
+        for number in 1...2 as ClosedRange<UInt64> { harness.tell(.observed(ClaimID(number), .clean)) }
+        #expect(harness.granted == [ClaimID(3)])
+        #expect(harness.arbiter.suspendedWriter(beside: ClaimID(3)) == ClaimID(1))
+        #expect(harness.arbiter.suspendedWriters(beside: ClaimID(3), atMost: 3) == [ClaimID(1), ClaimID(2)])
+        #expect(harness.arbiter.suspendedWriters(beside: ClaimID(3), atMost: 1).count == 1)
+    }
+
+    /// Rule P6: who works for a presenter that owes an answer about an item, and who does not.
+    @Test func owedAnswers() {
+        var harness = ArbiterHarness()
+        #expect(!harness.arbiter.hasAwareClients)
+        harness.present(1, 1, by: editor)
+        harness.present(2, 2, by: .process(60))
+        #expect(harness.arbiter.hasAwareClients)
+        #expect(harness.arbiter.isPresented(ItemID(1)) && !harness.arbiter.isPresented(ItemID(3)))
+        #expect(harness.arbiter.presenters(of: ItemID(1)) == [PresenterID(1)])
+        #expect(!harness.arbiter.owesAnswer(editor, about: ItemID(1)))
+        harness.claim(1, .read(), 1, by: stranger)
+        let question = harness.asked
+        #expect(question.count == 1)
+        #expect(harness.arbiter.openQuestions(for: ClaimID(1)).map(\.id) == question)
+        #expect(harness.arbiter.openQuestions(of: PresenterID(1)).map(\.id) == question)
+        #expect(harness.arbiter.openQuestions(of: PresenterID(2)).isEmpty)
+        #expect(harness.arbiter.owesAnswer(editor, about: ItemID(1)))
+        #expect(harness.arbiter.owesAnswer(child, about: ItemID(1)))
+        #expect(!harness.arbiter.owesAnswer(stranger, about: ItemID(1)))
+        #expect(!harness.arbiter.owesAnswer(.process(60), about: ItemID(2)))
+        #expect(!harness.arbiter.owesAnswer(editor, about: ItemID(2)))
+        #expect(!harness.arbiter.isDemoted(PresenterID(1)))
+    }
+
+    /// Rule P6: a debtor of one item owes nothing about another that it shows as well.
+    @Test func owedAnswersByItem() {
+        var harness = ArbiterHarness()
+        harness.present(1, 1, by: editor)
+        harness.present(2, 2, by: editor)
+        harness.present(3, 1, by: .process(60))
+        harness.claim(1, .read(), 2, by: stranger)
+        #expect(harness.asked.count == 1)
+        #expect(harness.arbiter.owesAnswer(editor, about: ItemID(2)))
+        #expect(!harness.arbiter.owesAnswer(editor, about: ItemID(1)))
+        harness.claim(2, .write(.updating), 1, by: .process(101))
+        #expect(harness.asked.count == 2)
+        #expect(harness.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == harness.asked)
+    }
+
+    /// Rules N1, N3: what has to be closed before an aware access can end as its presenters expect.
+    @Test func handlesWithinAccess() {
+        var harness = ArbiterHarness()
+        let aware = Party.process(50, purpose: "a")
+        harness.claim(1, .write(.updating), 1, by: editor)
+        harness.claim(2, .write(.updating), 1, by: aware, as: .aware)
+        harness.claim(3, .write(.updating), 1, by: editor)
+        #expect(harness.granted == [ClaimID(3)])
+        // Nobody would be told.
+        #expect(harness.arbiter.handles(within: ClaimID(2)).isEmpty)
+        harness.present(1, 9, by: stranger)
+        harness.claim(4, .write(.updating), 1, by: child)
+        harness.claim(5, .read(), 1, by: editor)
+        harness.claim(6, .write(.updating), 8, by: editor)
+        #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(3), ClaimID(4)])
+        #expect(harness.arbiter.handles(within: ClaimID(3)).isEmpty)
+        #expect(harness.arbiter.handles(within: ClaimID(10)).isEmpty)
+        harness.tell(.ended(ClaimID(3)))
+        #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
+    }
+
+    /// Rule N3: a handle on another part of a package keeps its turn open as well.
+    @Test func handlesInAccessSession() {
+        var harness = ArbiterHarness()
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
+        harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
+        harness.present(1, 2, by: stranger)
+        harness.claim(1, .write(.updating), 20, in: 2, by: .process(50, purpose: "a"), as: .aware)
+        for question in harness.asked { harness.tell(.answered(question, by: PresenterID(1), .done)) }
+        harness.claim(2, .write(.updating), 21, in: 2, by: editor)
+        #expect(harness.granted == [ClaimID(2)])
+        #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
+    }
+
+    /// Rule S6: of what name a number must be made when an item is moved.
+    @Test func itemAwaitingReplacement() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .write(.forReplacing), 1)
+        #expect(!harness.arbiter.awaitsReplacement(ItemID(1)))
+        harness.claim(2, .write(.updating), 2, as: .aware)
+        harness.claim(3, .write(.forReplacing), 3, as: .aware)
+        harness.claim(4, .write(.forReplacing), 4)
+        #expect((1...4).map { harness.arbiter.awaitsReplacement(ItemID($0)) } == [false, false, true, false])
+        harness.tell(.ended(ClaimID(3)))
+        #expect(!harness.arbiter.awaitsReplacement(ItemID(3)))
+    }
+
+    /// Whoever claims over the socket is somebody to attend to.
+    @Test func awareClaimIsActiveClient() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .read(), 1, as: .aware)
+        #expect(harness.arbiter.hasAwareClients)
+        harness.tell(.ended(ClaimID(1)))
+        #expect(!harness.arbiter.hasAwareClients && harness.arbiter.isAtRest)
+    }
+
+    /// Rules S2, S3: on what two claims meet, and what they are on.
+    @Test func conflictInPackage() {
+        var harness = ArbiterHarness()
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
+        harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
+        harness.claim(1, .write(.updating), 20, in: 2)
+        harness.claim(2, .read(), 21, in: 2)
+        harness.claim(3, .write(.updating), 2, in: 1)
+        harness.claim(4, .write(.forMoving), 1, as: .aware)
+        harness.claim(5, .read(), 30, in: 1)
+        let arbiter = harness.arbiter
+        #expect(arbiter.conflict(of: ClaimID(2), with: ClaimID(1)) == .package(ItemID(2)))
+        #expect(arbiter.conflict(of: ClaimID(3), with: ClaimID(1)) == .package(ItemID(2)))
+        #expect(arbiter.conflict(of: ClaimID(4), with: ClaimID(1)) == .contents(of: ItemID(1)))
+        #expect(arbiter.conflict(of: ClaimID(5), with: ClaimID(1)) == nil)
+        #expect(arbiter.conflict(of: ClaimID(5), with: ClaimID(2)) == nil)
+        #expect(arbiter.conflict(of: ClaimID(9), with: ClaimID(1)) == nil)
+        #expect(arbiter.items(of: ClaimID(3)) == [ItemID(2)])
+        #expect(arbiter.claims(on: ItemID(2)) == [ClaimID(1), ClaimID(2), ClaimID(3)])
+        #expect(arbiter.claims(on: ItemID(1)) == (1...5).map { ClaimID($0) })
+    }
+
+    /// Rule S1: those who are on one item meet there.
+    @Test func conflictOnOneItem() {
+        var harness = ArbiterHarness()
+        harness.claim(1, .read(), 1)
+        harness.claim(2, .write(.updating), 1)
+        harness.claim(3, .read(), 1)
+        #expect(harness.arbiter.conflict(of: ClaimID(2), with: ClaimID(1)) == .item(ItemID(1)))
+        #expect(harness.arbiter.conflict(of: ClaimID(1), with: ClaimID(2)) == .item(ItemID(1)))
+        #expect(harness.arbiter.conflict(of: ClaimID(1), with: ClaimID(3)) == nil)
+    }
+
+    /// Rule D1: what hangs on what, and which claims answer which question.
+    @Test func dependenciesOfHolder() {
+        var harness = ArbiterHarness()
+        harness.present(1, 1, by: editor)
+        harness.claim(1, .write(.updating), 2, by: .process(70, purpose: "a"), as: .aware)
+        harness.claim(2, .read(), 1, by: stranger)
+        let question = harness.asked[0]
+        var save = ClaimRequest(ClaimID(3), .aware, ClaimRequest.Part(ItemID(2), .write(.updating)))
+        save.answering = question
+        harness.tell(.claimed(save))
+        #expect(harness.arbiter.answerers(of: question) == [ClaimID(3)])
+        #expect(harness.arbiter.waited(by: ClaimID(1)).isEmpty)
+        #expect(harness.arbiter.waited(by: ClaimID(3)).isEmpty)
+        harness.tell(.identified(ClaimID(3), .process(50, purpose: "b")))
+        var nested = ClaimRequest(ClaimID(4), .aware, ClaimRequest.Part(ItemID(2), .read()))
+        nested.within = [ClaimID(1)]
+        harness.tell(.claimed(nested))
+        #expect(harness.arbiter.waited(by: ClaimID(1)).isEmpty)
+        harness.tell(.identified(ClaimID(4), .process(71, purpose: "c")))
+        #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
+    }
+
+    /// Rule T1: what a refused claim waited for is known until the next event.
+    @Test func lastWaitOfRefusedClaim() {
+        var bounds = Bounds()
+        bounds.policy = .fail
+        var harness = ArbiterHarness(bounds)
+        harness.claim(1, .write(.updating), 1, as: .aware)
+        harness.claim(2, .write(.updating), 1)
+        harness.tick(at: Instant(nanoseconds: 0) + bounds.wait)
+        #expect(harness.effects.contains(.refuse(ClaimID(2), .busy)))
+        #expect(harness.arbiter.lastWait(of: ClaimID(2))?.blocker == ClaimID(1))
+        #expect(harness.arbiter.lastWait(of: ClaimID(2))?.questions.isEmpty ?? false)
+        #expect(harness.arbiter.lastWait(of: ClaimID(1)) == nil)
+        harness.tell(.tick)
+        #expect(harness.arbiter.lastWait(of: ClaimID(2)) == nil)
+    }
+
+    /// Rule N6: presenters of an item, of what is above it and of what is below it would hear of it.
+    @Test func listenersOfItem() {
+        var harness = ArbiterHarness()
+        let nowhere = Place()
+        #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(1), at: nowhere))
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
+        harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1))))
+        harness.tell(.placed(ItemID(3), DirectoryInfo(in: ItemID(2))))
+        harness.present(1, 2, in: 1, by: editor)
+        #expect(harness.arbiter.hasInterestedPresenter(of: ItemID(2), at: Place(in: ItemID(1))))
+        #expect(harness.arbiter.hasInterestedPresenter(of: ItemID(1), at: nowhere))
+        #expect(harness.arbiter.hasInterestedPresenter(of: ItemID(30), at: Place(in: ItemID(3))))
+        #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(10), at: Place(in: ItemID(1))))
+    }
+
+    /// Rules P18, P26: whom a deletion would be put to, of those above.
+    @Test func presentersAskedAbove() {
+        var harness = ArbiterHarness()
+        harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
+        harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1))))
+        let (old, new) = (Place(in: ItemID(2), link: LinkID(1)), Place(in: ItemID(2), link: LinkID(2)))
+        let isAsked = { (harness: ArbiterHarness, place: Place, party: Party) in
+            harness.arbiter.mustAskPresentersAbove(aboutDeletionOf: ItemID(30), at: place, by: party)
+        }
+        #expect(!isAsked(harness, old, stranger))
+        harness.present(1, 1, by: editor, [.subitemDidChange])
+        #expect(!isAsked(harness, old, stranger))
+        harness.present(2, 1, by: editor, [.subitemDidAppear, .accommodateSubitemDeletion])
+        #expect(isAsked(harness, old, stranger))
+        // P5.
+        #expect(!isAsked(harness, old, editor) && !isAsked(harness, old, child))
+        harness.tell(.created(ItemID(30), at: new, by: stranger, under: nil))
+        #expect(!isAsked(harness, new, stranger) && isAsked(harness, old, stranger))
+        harness.tick(at: harness.now + .seconds(1))
+        #expect(isAsked(harness, new, stranger))
+    }
+}

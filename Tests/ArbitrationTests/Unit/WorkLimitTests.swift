@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import ArbitrationSimulation
+import Coordination
+import Testing
+
+/// Rules that hold only when very many claims wait.
+@Suite("Crowds")
+struct WorkLimitTests {
+    private static let wanted: UInt64 = 1
+
+    /// One holds the item, and so many threads of some processes wait for it.
+    private static func crowd(_ waiters: UInt64, of processes: UInt64, _ bounds: Bounds = Bounds())
+        -> ArbiterHarness
+    {
+        var harness = ArbiterHarness(bounds)
+        harness.claim(1, .write(.updating), wanted, by: .process(10))
+        for number in 2..<(2 + waiters) {
+            harness.claim(number, .write(.updating), wanted, by: thread(number, of: number % processes))
+        }
+        return harness
+    }
+
+    private static func thread(_ number: UInt64, of process: UInt64) -> Party {
+        var party = Party.process(Int32(100 + process))
+        party.thread = Int32(number)
+        return party
+    }
+
+    private static var patient: Bounds {
+        var bounds = Bounds()
+        (bounds.hold, bounds.firstObservationDelay) = (.seconds(600), .seconds(600))
+        return bounds
+    }
+
+    /// Rule T5: of all whose time runs out at once a part goes ahead with each tick, and the next tick is asked for at once.
+    @Test func timersPerTickAreBounded() {
+        var harness = Self.crowd(1_000, of: 3, Self.patient)
+        var ticks: [Int] = []
+        harness.now = harness.now + .seconds(20)
+        repeat {
+            harness.tick(at: harness.now)
+            ticks.append(harness.granted.count)
+        } while harness.wakes.next.map { $0 <= harness.now } ?? false
+        #expect(ticks == [512, 488])
+    }
+
+    /// Rule G5: a grant lists so many of those that it passes, and says that there are more.
+    @Test func preemptedListIsBounded() {
+        let most = WorkLimits().preempted
+        var harness = Self.crowd(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
+        harness.tick(at: harness.now + .seconds(20))
+        let grants = harness.effects.compactMap { if case .grant(_, let grant) = $0 { grant } else { nil } }
+        #expect(grants.count == most + 2)
+        // The first passes the holder alone, each other one more.
+        #expect(grants[most - 1].preempted.map(\.claim) == (1...most).map { ClaimID(UInt64($0)) })
+        #expect(!grants[most - 1].preemptsMore)
+        #expect(grants[most].preempted == grants[most - 1].preempted)
+        #expect(grants[most].preemptsMore)
+    }
+
+    /// Rules D1, D5: threads of one program that hold nothing hang on nobody, so nothing is looked at for cycles, however many
+    /// wait, and when their time runs out.
+    @Test func threadsWithoutHoldsAreNotExamined() {
+        var harness = Self.crowd(900, of: 3, Self.patient)
+        harness.now = harness.now + .seconds(20)
+        repeat { harness.tick(at: harness.now) } while harness.wakes.next.map { $0 <= harness.now } ?? false
+        for number in 2...901 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
+        #expect(harness.arbiter.searchSteps == 0)
+    }
+
+    /// Rules D2, D5: a deadlock is found at once while 64 programs wait, though they have a thousand threads; and at the next
+    /// whole second while more do.
+    @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
+    func deadlockDelayAmongManyPrograms(others: UInt64, isAtOnce: Bool) {
+        var harness = Self.crowd(1_000, of: others, Self.patient)
+        harness.now = Instant(nanoseconds: 1_300_000_000)
+        harness.claim(5_001, .write(.updating), 7, by: .process(50))
+        harness.claim(5_002, .write(.updating), 8, by: .process(51))
+        harness.claim(5_003, .write(.updating), 8, by: .process(50))
+        harness.claim(5_004, .write(.updating), 7, by: .process(51))
+        func isFound() -> Bool {
+            harness.effects.contains { if case .deadlock = $0 { true } else { false } }
+        }
+        #expect(isFound() == isAtOnce)
+        if isAtOnce { return }
+        harness.tick(at: Instant(nanoseconds: 1_999_999_999))
+        #expect(!isFound())
+        harness.tick(at: Instant(nanoseconds: 2_000_000_000))
+        #expect(isFound())
+    }
+
+    /// Two programs, each of which holds a file and waits for the other's.
+    private static func entangle(_ harness: inout ArbiterHarness, from number: UInt64) {
+        harness.claim(number, .write(.updating), number, by: .process(50))
+        harness.claim(number + 1, .write(.updating), number + 1, by: .process(51))
+        harness.claim(number + 2, .write(.updating), number + 1, by: .process(50))
+        harness.claim(number + 3, .write(.updating), number, by: .process(51))
+    }
+
+    /// In how many whole seconds a deadlock is found.
+    private static func secondsUntilFound(_ harness: inout ArbiterHarness, atMost most: UInt64) -> UInt64? {
+        for second in 1...most {
+            harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
+            if harness.effects.contains(where: { if case .deadlock = $0 { true } else { false } }) {
+                return second
+            }
+        }
+        return nil
+    }
+
+    /// Rule D5: a program holds its own file ten thousand times, and a thousand programs that it has started wait. Two others wait
+    /// for each other, and that is found within a second.
+    @Test func familyDoesNotStarveSearch() {
+        var harness = ArbiterHarness(Self.patient)
+        harness.now = Instant(nanoseconds: 1)
+        let holds: UInt64 = 10_000
+        for number in 1...holds { harness.claim(number, .read(), Self.wanted, by: .process(10)) }
+        // A stranger has that file as well, and a thousand others.
+        harness.claim(holds + 1, .read(), Self.wanted, by: .process(11))
+        for number in 0..<1_000 as Range<UInt64> {
+            harness.claim(20_000 + number, .write(.updating), 20_000 + number, by: .process(11))
+        }
+        let before = harness.arbiter.examinedClaims
+        for number in 0..<1_000 as Range<UInt64> {
+            let item = number == 500 ? Self.wanted : 20_000 + number
+            harness.claim(
+                30_000 + number, .write(.updating), item, by: .process(Int32(1_000 + number), below: 10))
+        }
+        Self.entangle(&harness, from: 40_000)
+        #expect((harness.arbiter.examinedClaims - before) / 1_000 < 200)
+        #expect(Self.secondsUntilFound(&harness, atMost: 1) == 1)
+        #expect(harness.arbiter.searchSteps < 2 * WorkLimits().steps)
+        // What one event of the family takes does not grow with it.
+        let later = harness.arbiter.examinedClaims
+        for number in 1...500 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
+        #expect((harness.arbiter.examinedClaims - later) / 500 < 50)
+    }
+
+    /// Rule D5: a search that may not look at all goes on in the next second where it was, and keeps what it has found.
+    @Test func searchResumesWhereItStopped() {
+        var crowd = WorkLimits()
+        (crowd.programs, crowd.steps, crowd.stepsPerRoot) = (1, 300, 50)
+        var harness = ArbiterHarness(Self.patient, crowd)
+        harness.now = Instant(nanoseconds: 1)
+        // Each holds a file and waits for the next one's.
+        for number in 1...200 as ClosedRange<UInt64> {
+            harness.claim(number, .write(.updating), number, by: .process(Int32(1_000 + number)))
+        }
+        for number in 1..<200 as Range<UInt64> {
+            harness.claim(1_000 + number, .write(.updating), number + 1, by: .process(Int32(1_000 + number)))
+        }
+        Self.entangle(&harness, from: 5_000)
+        let found = Self.secondsUntilFound(&harness, atMost: 8)
+        #expect(found != nil)
+        #expect(harness.arbiter.searchSteps < 2 * crowd.steps)
+    }
+
+    /// Rule Q5: who reads passes the writers that it keeps out, but not in a crowded queue; and it goes on when that is crowded no
+    /// longer, which is when half of them have gone.
+    @Test func overlongQueueIsNotOvertakenByReaders() {
+        var harness = ArbiterHarness(Self.patient)
+        harness.claim(1, .read(), Self.wanted, by: .process(10))
+        for number in 2..<258 as Range<UInt64> {
+            harness.claim(number, .write(.updating), Self.wanted, by: Self.thread(number, of: number % 3))
+        }
+        harness.claim(258, .read(), Self.wanted, by: .process(10))
+        #expect(harness.granted.isEmpty)
+        for number in 2..<130 as Range<UInt64> { harness.tell(.withdrawn(ClaimID(number))) }
+        #expect(harness.granted.isEmpty)
+        harness.tell(.withdrawn(ClaimID(130)))
+        #expect(harness.granted == [ClaimID(258)])
+        harness.claim(259, .read(), Self.wanted, by: .process(10))
+        #expect(harness.granted == [ClaimID(259)])
+    }
+
+    /// Rule Q5: at the edge of a crowd an event looks at no more than elsewhere, on the average of a few.
+    @Test func overlongQueueHysteresis() {
+        var harness = Self.crowd(256, of: 3, Self.patient)
+        let before = harness.arbiter.examinedClaims
+        for number in 1_000..<1_100 as Range<UInt64> {
+            harness.claim(number, .write(.updating), Self.wanted, by: Self.thread(number, of: number % 3))
+            harness.tell(.withdrawn(ClaimID(number)))
+        }
+        #expect((harness.arbiter.examinedClaims - before) / 200 < 50)
+    }
+
+    /// What one event looks at beside so many holders.
+    private struct Cost {
+        var (coming, going, ending) = (0, 0, 0)
+    }
+
+    /// So many readers hold one item, of so many programs; a writer comes, and is cancelled.
+    private static func cost(of holders: UInt64, in processes: UInt64) -> Cost {
+        var harness = ArbiterHarness(patient)
+        for number in 1...holders {
+            harness.tell(
+                .claimed(ClaimRequest(ClaimID(number), .handle, ClaimRequest.Part(ItemID(wanted), .read()))))
+        }
+        var (cost, known) = (Cost(), Set<ClaimID>())
+        func spent(_ body: () -> Void) -> Int {
+            let before = harness.arbiter.examinedClaims
+            body()
+            return harness.arbiter.examinedClaims - before
+        }
+        for number in (holders + 1)...(holders + 10) {
+            cost.coming += spent {
+                harness.claim(number, .write(.updating), wanted, by: .process(5))
+                for case .identify(let id) in harness.effects where known.insert(id).inserted {
+                    harness.tell(.identified(id, .process(Int32(100 + id.rawValue % processes))))
+                }
+            }
+            cost.going += spent { harness.tell(.withdrawn(ClaimID(number))) }
+        }
+        harness.claim(holders + 11, .write(.updating), wanted, by: .process(5))
+        for number in 1...10 as ClosedRange<UInt64> {
+            cost.ending += spent { harness.tell(.ended(ClaimID(number))) }
+        }
+        return cost
+    }
+
+    /// Rule Y11: of ten thousand who hold an item an event looks at no more than four times as many as of a hundred.
+    @Test(arguments: [1, 3, 20_000] as [UInt64])
+    func eventCostIsIndependentOfHolders(processes: UInt64) {
+        let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
+        #expect(many.coming <= 4 * few.coming)
+        #expect(many.going <= 4 * few.going)
+        #expect(many.ending <= 4 * max(few.ending, 10))
+    }
+
+    /// Rule Y11: so many are contested at once, the next when one of them goes; and all have the time of the first.
+    @Test func contentionSlotsInTurn() {
+        var harness = ArbiterHarness(Bounds())
+        let most = UInt64(WorkLimits().holders)
+        for number in 1...(most + 10) { harness.claim(number, .read(), Self.wanted) }
+        harness.claim(1_000, .write(.updating), Self.wanted, by: .process(5))
+        func asked() -> [ClaimID] {
+            harness.effects.compactMap { if case .identify(let id) = $0 { id } else { nil } }.sorted()
+        }
+        harness.tell(.withdrawn(ClaimID(1_000)))
+        harness.claim(1_001, .write(.updating), Self.wanted)
+        #expect(asked() == [ClaimID(1_001)])
+        harness.now = harness.now + .seconds(2)
+        harness.tell(.ended(ClaimID(7)))
+        #expect(asked() == [ClaimID(most + 1)])
+        // At the end of the first one's time all are suspended, those too that were not contested before.
+        harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
+        let held = harness.effects.count { if case .suspend(_, .held) = $0 { true } else { false } }
+        #expect(held == Int(most) + 9)
+    }
+
+    /// Rules Y4, Y11: each reader is seen to stand still in a contest of its own, so a writer waits that long for each 64 of them.
+    @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
+    func idleReaderSuspensionInTurn(readers: UInt64, turns: UInt64) {
+        let bounds = Bounds()
+        var harness = ArbiterHarness(bounds)
+        for number in 1...readers { harness.claim(number, .read(), Self.wanted) }
+        harness.claim(1_000, .write(.updating), Self.wanted, by: .process(5))
+        while harness.granted.isEmpty, let next = harness.wakes.next {
+            harness.tick(at: next)
+            for case .observe(let id) in harness.effects where harness.granted.isEmpty {
+                harness.tell(.observed(id, .reading(position: 0)))
+            }
+        }
+        let once = bounds.readerIdle.nanoseconds + bounds.firstObservationDelay.nanoseconds
+        #expect(harness.granted == [ClaimID(1_000)])
+        #expect(harness.now == Instant(nanoseconds: once * turns))
+    }
+
+    /// Rule Q5: a writer's program passes all that it keeps out, however many those are.
+    @Test func overlongQueueIsOvertakenByHoldingProgram() {
+        var harness = Self.crowd(300, of: 3, Self.patient)
+        harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))
+        #expect(harness.granted == [ClaimID(5_000)])
+    }
+}

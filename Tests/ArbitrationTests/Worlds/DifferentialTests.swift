@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Testing
+
+/// Runs longer than all of them could be played, drawn from seeds.
+@Suite("Differential")
+struct DifferentialTests {
+    static let seeds: ClosedRange<UInt64> = 1...5_000
+    static let crowds: UInt64 = 1_500
+
+    @Test("the arbiter agrees with the naive one in worlds drawn from seeds")
+    func agreesInRandomWorlds() {
+        print("random runs of 60 steps, seeds \(Self.seeds)")
+        for seed in Self.seeds {
+            var world = RandomWorld(seed: seed)
+            if let disagreement = world.play(steps: 60) {
+                Issue.record("seed \(seed)\n\(disagreement)")
+                return
+            }
+        }
+    }
+
+    /// Rules D5, Q5, G5 and Y11, as if two were a crowd.
+    @Test("they agree in small crowds as well")
+    func agreesWithLowLimits() {
+        var limits = WorkLimits()
+        (limits.programs, limits.preempted) = (1, 1)
+        for seed in 1...Self.crowds {
+            (limits.holders, limits.queue) = (1 + Int(seed % 3), 1 + Int(seed / 3 % 2))
+            var world = RandomWorld(seed: seed, limits: limits)
+            if let disagreement = world.play(steps: 60) {
+                Issue.record("seed \(seed)\n\(disagreement)")
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import NaiveArbitration
+
+/// What may happen next in a small world.
+struct Menu: Sendable {
+    /// A kind of claim that may be made.
+    struct ClaimTemplate: Sendable {
+        let nature: ClaimRequest.Nature
+        let parts: [ClaimRequest.Part]
+        /// Nil: the menu's parties in turn, or nobody until somebody says who it is.
+        var party: Party?
+        var accessPattern: ClaimRequest.AccessPattern = []
+        /// Made within whatever its party holds.
+        var isNested = false
+        /// Made to answer the question that was asked last.
+        var isAnswer = false
+
+        init(
+            _ nature: ClaimRequest.Nature, _ parts: ClaimRequest.Part..., by party: Party? = nil,
+            isNested: Bool = false,
+            isAnswer: Bool = false, accessPattern: ClaimRequest.AccessPattern = []
+        ) {
+            self.accessPattern = accessPattern
+            self.nature = nature
+            self.parts = parts
+            self.party = party
+            self.isNested = isNested
+            self.isAnswer = isAnswer
+        }
+    }
+
+    /// From when on not all claims are looked at.
+    var limits = WorkLimits()
+    /// The rules it is about, and how it goes.
+    let name: String
+    var setup: [ArbiterEvent] = []
+    var claims: [ClaimTemplate] = []
+    /// More claims than these are not made.
+    var most: UInt64 = 99
+    var parties: [Party] = []
+    /// Claims are identified the moment they are asked about, those without a party by the menu's in turn.
+    var isIdentifiedAtOnce = false
+    var observations: [Observation] = []
+    var answers: [Answer] = []
+    /// Answers to questions that are over come as well.
+    var hasLateAnswers = false
+    var hasProgress = false
+    /// Presenters are given less time.
+    var hasHurry = false
+    var canForce = false
+    var canEndWait = false
+    /// Handles turn out to be of programs that lock the file.
+    var canLock = false
+    /// Changes of contents under claims that are held and write.
+    var stamps: [UInt64] = []
+    /// Stamps with which claims that go on have written (N12).
+    var goingOn: [UInt64] = []
+    var removals: [PresenterID] = []
+    var spans: [TimeSpan] = []
+    /// Facts that may come at any time, each once in a run.
+    var facts: [ArbiterEvent] = []
+    var bounds = Menu.shortBounds
+    /// Claims and facts say where an item is now, not where it was when the menu was made.
+    var followsMoves = false
+    let depth: Int
+
+    static var shortBounds: Bounds {
+        var bounds = Bounds()
+        (bounds.wait, bounds.hold, bounds.holdAware) = (
+            .milliseconds(90), .milliseconds(60), .milliseconds(70)
+        )
+        (bounds.idle, bounds.readerIdle, bounds.firstObservationDelay) = (
+            .milliseconds(40), .milliseconds(20), .milliseconds(10)
+        )
+        bounds.unchangedGrace = .milliseconds(25)
+        (bounds.relinquish, bounds.save) = (.milliseconds(30), .milliseconds(50))
+        (bounds.deletion, bounds.progress) = (.milliseconds(35), .milliseconds(80))
+        (bounds.askAgain, bounds.trailing, bounds.excused) = (
+            .milliseconds(45), .milliseconds(15), .milliseconds(65)
+        )
+        bounds.steps = .milliseconds(25)
+        return bounds
+    }
+}
+
+/// One step of a run.
+enum WorldStep: Sendable {
+    case claim(Menu.ClaimTemplate)
+    case fact(Int)
+    case event(ArbiterEvent)
+    case pass(TimeSpan)
+}
+
+/// A beginning of a run.
+struct ComparisonRun {
+    var comparison: Comparison
+    /// Which of the menu's facts have not come yet.
+    var left: [Int]
+    /// Where items are that were moved.
+    private var places: [ItemID: Place] = [:]
+
+    init(_ menu: Menu) {
+        comparison = Comparison(bounds: menu.bounds, limits: menu.limits)
+        left = Array(menu.facts.indices)
+    }
+
+    /// Takes a step, and returns what the two disagree about.
+    mutating func take(_ step: WorldStep, of menu: Menu) -> String? {
+        switch step {
+        case .claim(let form): return claim(form, menu)
+        case .fact(let index):
+            left.removeAll { $0 == index }
+            return comparison.tell(menu.followsMoves ? whereItIs(menu.facts[index]) : menu.facts[index])
+        case .event(let event): return comparison.tell(event)
+        case .pass(let span):
+            comparison.pass(span)
+            return comparison.tell(.tick)
+        }
+    }
+
+    private mutating func claim(_ form: Menu.ClaimTemplate, _ menu: Menu) -> String? {
+        let id = ClaimID(comparison.made)
+        let parts = form.parts.map { part in
+            ClaimRequest.Part(part.item, part.access, at: places[part.item] ?? part.place, via: part.via)
+        }
+        var request = ClaimRequest(
+            id, form.nature, parts[0], Array(parts.dropFirst()), accessPattern: form.accessPattern)
+        let turn = menu.parties.isEmpty ? nil : menu.parties[Int(id.rawValue) % menu.parties.count]
+        let party = form.party ?? (menu.isIdentifiedAtOnce ? turn : nil)
+        if form.isNested {
+            let own = comparison.naive.claims.filter { claim in
+                claim.isHeld && claim.request.nature != .nameChange && comparison.makers[claim.id] == party
+            }
+            request.within = own.map(\.id)
+        }
+        if form.isAnswer { request.answering = comparison.naive.questions.last?.id }
+        return comparison.claim(request, by: party)
+    }
+
+    /// A fact, with the places where things are now.
+    private mutating func whereItIs(_ fact: ArbiterEvent) -> ArbiterEvent {
+        let now = { [places] (item: ItemID, place: Place) in places[item] ?? place }
+        switch fact {
+        case .created(let item, let place, let party, let claim):
+            return .created(item, at: now(item, place), by: party, under: claim)
+        case .deleted(let item, let place, let party, let claim):
+            return .deleted(item, at: now(item, place), by: party, under: claim)
+        case .lost(let item, let place, let party): return .lost(item, at: now(item, place), by: party)
+        case .changed(let item, let place, let cause, let claim, let stamp):
+            return .changed(item, at: now(item, place), cause, under: claim, stamp: stamp)
+        case .written(let item, let place, let cause, let claim, let stamp):
+            return .written(item, at: now(item, place), cause, under: claim, stamp: stamp)
+        case .moved(let item, let move, let party, let claim):
+            let from = now(item, move.from)
+            places[item] = move.to
+            var move = move
+            move.from = from
+            return .moved(item, move, by: party, under: claim)
+        default: return fact
+        }
+    }
+
+    /// All steps that may come next.
+    func steps(of menu: Menu) -> [WorldStep] {
+        var steps: [WorldStep] = comparison.made < menu.most ? menu.claims.map { .claim($0) } : []
+        for claim in comparison.naive.claims { steps += self.steps(of: claim, menu).map { .event($0) } }
+        for question in comparison.naive.questions {
+            steps += menu.answers.map { .event(.answered(question.id, by: question.presenter, $0)) }
+            if menu.hasProgress { steps.append(.event(.progressed(question.id))) }
+            if menu.hasHurry { steps.append(.event(.hurried(question.id, .milliseconds(20)))) }
+        }
+        if menu.hasLateAnswers, let past = comparison.past {
+            steps.append(.event(.answered(past.id, by: past.presenter, .done)))
+        }
+        for presenter in menu.removals
+        where comparison.naive.presenters.contains(where: { $0.id == presenter }) {
+            steps.append(.event(.removed(presenter)))
+        }
+        steps += menu.spans.map { .pass($0) }
+        steps += left.map { .fact($0) }
+        return steps
+    }
+
+    private func steps(of claim: NaiveClaim, _ menu: Menu) -> [ArbiterEvent] {
+        var events: [ArbiterEvent] = [.ended(claim.id)]
+        if menu.canForce, !claim.isHeld { events.append(.forced(claim.id)) }
+        if menu.canEndWait, !claim.isHeld { events.append(.overdue(claim.id)) }
+        if menu.canLock, claim.request.nature == .handle { events.append(.locked(claim.id)) }
+        if claim.party == nil, comparison.makers[claim.id] == nil {
+            events += menu.parties.map { .identified(claim.id, $0) }
+        }
+        if claim.contendedSince != nil, claim.request.nature == .handle {
+            events += menu.observations.map { .observed(claim.id, $0) }
+        }
+        if claim.isHeld, let part = claim.parts.first(where: { $0.access.isWrite }) {
+            let party = claim.party ?? comparison.makers[claim.id] ?? .nobody
+            events += menu.stamps.map {
+                .changed(part.item, at: part.place, Cause(party, part.access), under: claim.id, stamp: $0)
+            }
+            events += menu.goingOn.map {
+                .written(part.item, at: part.place, Cause(party, part.access), under: claim.id, stamp: $0)
+            }
+        }
+        return events
+    }
+}
+
+/// All runs of a small world.
+struct Exploration {
+    let menu: Menu
+    private(set) var runs = 0
+    private(set) var steps = 0
+    /// One of each kind.
+    private(set) var disagreements: [String: String] = [:]
+    private var failed = 0
+
+    init(_ menu: Menu) { self.menu = menu }
+
+    mutating func explore() {
+        var run = ComparisonRun(menu)
+        for event in menu.setup {
+            if let disagreement = run.comparison.tell(event) { note(disagreement) }
+        }
+        explore(run, depth: menu.depth)
+    }
+
+    /// Both arbiters are values, so each beginning that runs have in common is played once.
+    private mutating func explore(_ run: ComparisonRun, depth: Int) {
+        guard depth > 0, failed < 200 else {
+            runs += 1
+            return
+        }
+        for step in run.steps(of: menu) {
+            var next = run
+            steps += 1
+            if let disagreement = next.take(step, of: menu) {
+                note(disagreement)
+            } else {
+                explore(next, depth: depth - 1)
+            }
+        }
+    }
+
+    /// Keeps the shortest of those that end alike but for the numbers.
+    private mutating func note(_ disagreement: String) {
+        failed += 1
+        let end = disagreement.split(separator: "\n").suffix(2).joined()
+        let kind = end.filter { !$0.isNumber }
+        if disagreements[kind].map({ $0.count > disagreement.count }) ?? true {
+            disagreements[kind] = disagreement
+        }
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One claim that nobody else is near, and its end: nearly all that ever happens.
+enum UncontestedMeasurement {
+    private static let operations = 10_000
+    /// Of each round: a processor that is shared with others may be half as fast for a second.
+    private static let slices = 20
+
+    static func measure(rounds: Int) throws {
+        var worlds: [(name: String, world: EngineFixture, figures: RoundTimings)] = []
+        for (tree, depth) in [("flat", 1), ("8 deep", 8)] {
+            for elsewhere in [0, 1_000, 100_000] {
+                let world = try EngineFixture(elsewhere: elsewhere, depth: depth)
+                worlds.append(
+                    ("\(tree), \(elsewhere) presenters and claims elsewhere", world, RoundTimings()))
+            }
+        }
+        for _ in 0..<rounds {
+            for (index, cost) in round(worlds.map(\.world)).enumerated() {
+                worlds[index].figures.add(cost, for: operations * slices)
+            }
+        }
+        print("One uncontested claim and its end, processor time: median [least..most] of \(rounds) rounds")
+        for (name, _, figures) in worlds {
+            line("  " + name, "\(figures.text), \(figures.ratio(to: worlds[0].figures)) of the first")
+        }
+    }
+
+    /// In turn and in small slices, so that whatever slows the machine down slows all of them.
+    private static func round(_ worlds: [EngineFixture]) -> [UInt64] {
+        var costs = [UInt64](repeating: 0, count: worlds.count)
+        for _ in 0..<slices {
+            for (index, world) in worlds.enumerated() {
+                world.claimAndEnd(times: operations / 10)
+                costs[index] += RoundTimings.cost { world.claimAndEnd(times: operations) }
+            }
+        }
+        return costs
+    }
+}

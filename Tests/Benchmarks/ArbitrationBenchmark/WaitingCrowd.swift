@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+import Arbitration
+import Coordination
+
+/// What one event costs while very many wait for one item.
+///
+/// A writer keeps the item. The others arrive, are identified, and wait. Then one event after another is measured.
+struct WaitingCrowd {
+    static let sizes = [100, 1_000, 10_000, 100_000]
+    /// How many events of a kind are measured where there are more.
+    private static let sample = 100
+    private static let item: UInt64 = 1
+
+    /// Whose the claims are.
+    enum Shape: String, CaseIterable {
+        case processes = "different processes"
+        case threads = "threads of one process"
+        case three = "threads of three processes"
+        case holding = "threads of three processes, each of which holds a file that another one waits for"
+    }
+
+    private let shape: Shape
+    private let count: Int
+    private var arbiter: Arbiter
+    private var effects: [Effect] = []
+    private var now = Instant(nanoseconds: 1)
+    private var next: UInt64 = 1
+
+    /// Prints microseconds for each event, and how many claims it looks at. Returns whether it looks at no more than four times as
+    /// many in the largest crowd as in the smallest.
+    @discardableResult
+    static func measure(sizes: [Int] = sizes) -> Bool {
+        var isFlat = true
+        for shape in Shape.allCases {
+            print("Waiters on one item, \(shape.rawValue): microseconds for an event, and claims looked at")
+            let rows = CrowdRows(sizes.map { WaitingCrowd(shape, $0).figures() })
+            if !rows.show() { isFlat = false }
+        }
+        for shape in HoldingCrowd.Shape.allCases {
+            print("\(shape.rawValue): microseconds for an event, and claims looked at")
+            let rows = CrowdRows(sizes.map { HoldingCrowd(shape, $0).figures() })
+            if !rows.show() { isFlat = false }
+        }
+        return isFlat
+    }
+
+    private init(_ shape: Shape, _ count: Int) {
+        self.shape = shape
+        self.count = count
+        var bounds = Bounds()
+        (bounds.wait, bounds.hold, bounds.firstObservationDelay) = (
+            .seconds(15), .seconds(600), .seconds(600)
+        )
+        (bounds.idle, bounds.readerIdle) = (.seconds(600), .seconds(600))
+        arbiter = Arbiter(bounds: bounds)
+    }
+
+    private func figures() -> [(name: String, figure: CrowdFigure)] {
+        var crowd = self
+        crowd.gather()
+        var figures = [("to arrive and be identified", crowd.arrivals())]
+        figures.append(("to be cancelled", crowd.cancellations()))
+        figures.append(("another item's claim and end", crowd.others()))
+        var other = crowd
+        figures.append(("to be granted in turn, and end", crowd.turns()))
+        figures.append(("to run out of time", other.timeouts()))
+        figures.append(("to end, last come first", other.ends()))
+        return figures
+    }
+
+    private mutating func gather() {
+        claim(Self.item, .write(.updating), by: party(0))
+        for _ in 0..<count { arrive() }
+    }
+
+    private mutating func arrivals() -> CrowdFigure {
+        time(Self.sample) { crowd in for _ in 0..<Self.sample { crowd.arrive() } }
+    }
+
+    /// From everywhere in the queue.
+    private mutating func cancellations() -> CrowdFigure {
+        let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
+        let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }
+        return time(Self.sample) { crowd in
+            for claim in chosen { crowd.tell(.withdrawn(claim)) }
+        }
+    }
+
+    private mutating func others() -> CrowdFigure {
+        time(Self.sample) { crowd in
+            for _ in 0..<Self.sample {
+                let id = crowd.claim(1 << 40, .write(.updating), by: nil)
+                crowd.tell(.ended(id))
+            }
+        }
+    }
+
+    private mutating func turns() -> CrowdFigure {
+        let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
+        var ended = 0
+        let span = time(waiting) { crowd in
+            crowd.tell(.ended(crowd.holder))
+            while let effect = crowd.effects.popLast() {
+                guard case .grant(let claim, _) = effect else { continue }
+                ended += 1
+                crowd.arbiter.handle(.ended(claim), at: crowd.now, into: &crowd.effects)
+            }
+        }
+        precondition(ended == waiting, "each has had a turn")
+        return span
+    }
+
+    private mutating func timeouts() -> CrowdFigure {
+        let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
+        now = now + .seconds(20)
+        var granted = 0
+        let span = time(waiting) { crowd in
+            var isMore = true
+            while isMore {
+                crowd.tell(.tick)
+                isMore = false
+                for effect in crowd.effects {
+                    if case .grant = effect { granted += 1 }
+                    if case .wake(let moment) = effect, moment <= crowd.now { isMore = true }
+                }
+            }
+        }
+        // Those who wait for other files have as well.
+        precondition(granted >= waiting, "each has gone ahead")
+        return span
+    }
+
+    private mutating func ends() -> CrowdFigure {
+        let held = arbiter.claims(on: ItemID(Self.item))
+        return time(held.count) { crowd in
+            for claim in held.reversed() { crowd.tell(.ended(claim)) }
+        }
+    }
+
+    private mutating func time(_ events: Int, _ body: (inout WaitingCrowd) -> Void) -> CrowdFigure {
+        CrowdFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }, body)
+    }
+
+    private var holder: ClaimID { ClaimID(1) }
+
+    /// One more waits, and in the last shape its thread holds a file that a thread of the next process waits for.
+    private mutating func arrive() {
+        let number = next
+        let party = party(number)
+        if shape == .holding {
+            let file = (1 << 20) + number
+            claim(file, .write(.updating), by: party)
+            claim(file, .write(.updating), by: self.party(number + 1, thread: Int32(number) + 1 << 24))
+        }
+        claim(Self.item, .write(.updating), by: party)
+    }
+
+    private func party(_ number: UInt64, thread: Int32? = nil) -> Party {
+        let process: Int32 =
+            switch shape {
+            case _ where number == 0: 1
+            case .processes: Int32(number) + 10
+            case .threads: 10
+            case .three, .holding: Int32(number % 3) + 10
+            }
+        var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
+        party.thread = thread ?? Int32(number) + 1
+        return party
+    }
+
+    @discardableResult
+    private mutating func claim(_ item: UInt64, _ access: Access, by party: Party?) -> ClaimID {
+        let id = ClaimID(next)
+        next += 1
+        tell(.claimed(ClaimRequest(id, .handle, ClaimRequest.Part(ItemID(item), access))))
+        guard let party else { return id }
+        tell(.identified(id, party))
+        return id
+    }
+
+    private mutating func tell(_ event: ArbiterEvent) {
+        effects.removeAll(keepingCapacity: true)
+        arbiter.handle(event, at: now, into: &effects)
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+import Testing
+import truce
+
+/// Issue 2, evidence 9: "Wrong command lines […] give one clear sentence on stderr and the documented exit
+/// code."
+struct CommandLineTests {
+    struct Outcome {
+        var code: Int32
+        var output: String
+        var errors: String
+    }
+
+    /// The binary lies beside the test's own.
+    static func run(_ arguments: [String], environment: [String] = ["PATH=/usr/bin:/bin"]) throws -> Outcome {
+        let own = try #require(readLink("/proc/self/exe"))
+        let slash = try #require(own.lastIndex(of: UInt8(ascii: "/")))
+        let program = String(decoding: own[...slash], as: UTF8.self) + "truce"
+        var spawner = ProcessSpawner(
+            program, arguments: (["truce"] + arguments).map { Array($0.utf8) }, environment: environment)
+        let output = try Pipe()
+        let errors = try Pipe()
+        try spawner.pass(output.writeEnd.rawValue, as: STDOUT_FILENO)
+        try spawner.pass(errors.writeEnd.rawValue, as: STDERR_FILENO)
+        let child = try spawner.start()
+        let outputText = String(decoding: try output.reading().readToEnd(), as: UTF8.self)
+        let errorText = String(decoding: try errors.reading().readToEnd(), as: UTF8.self)
+        return Outcome(code: try OtherProcess.exitCode(of: child), output: outputText, errors: errorText)
+    }
+
+    static let wrong: [([String], Int32, String)] = [
+        (["mount"], 2, "source"),
+        (["mount", "/no/such/directory"], 3, "'/no/such/directory'"),
+        (["mount", "/etc/passwd"], 1, "not a directory"),
+        (["mount", "/etc", "/no/such/place"], 3, "'/no/such/place'"),
+        (["mount", "/etc", "/etc/passwd"], 1, "not a directory"),
+        (["mount", "/etc", "-o", "bogus"], 2, "'bogus'"),
+        (["mount", "/etc", "-owait=soon"], 2, "'soon'"),
+        (["mount", "/etc", "--bogus"], 2, "--bogus"),
+        (["mount", "/etc", "/etc", "/etc"], 2, "/etc"),
+        (["unmount"], 2, "directory"),
+        (["unmount", "/no/such/directory"], 3, "'/no/such/directory'"),
+        (["unmount", "/etc"], 3, "not mounted by truce"),
+        (["status", "/no/such/directory"], 3, "'/no/such/directory'"),
+        (["status", "/etc"], 3, "'/etc'"),
+        (["status", "--json", "/etc"], 3, "'/etc'"),
+        (["kept"], 2, "path"),
+        (["kept", "/etc"], 3, "'/etc'"),
+        (["kept", "/etc", "--restore", "../x", "/dev/null"], 2, "'../x'"),
+        (["kept", "/etc", "--restore", "0123"], 2, "TO"),
+        (["kept", "/etc", "/etc"], 2, "--restore"),
+        (["serve", "/etc", "/etc"], 2, "serve"),
+        (["socket"], 2, "path"),
+        (["socket", "/etc"], 3, "'/etc'"),
+        (["why"], 2, "path"),
+        (["why", "/etc/no/such"], 3, "'/etc/no/such'"),
+        (["why", "/etc", "--bogus"], 2, "--bogus"),
+        (["ps", "/etc"], 3, "'/etc'"),
+        (["ps", "/etc", "/etc"], 2, "/etc"),
+        (["present", "/etc"], 2, "--json"),
+        (["present", "--json"], 2, "path"),
+        (["present", "--json", "/etc"], 3, "'/etc'"),
+        (["present", "--on-save", "true", "/etc"], 3, "'/etc'"),
+        (["present", "--on-save"], 2, "--on-save"),
+        // As with env(1): 2 could be the command's own.
+        (["read"], 125, "path"),
+        (["read", "/etc"], 125, "COMMAND"),
+        (["read", "/etc", "true"], 125, "COMMAND"),
+        (["read", "/etc", "--"], 125, "COMMAND"),
+        (["read", "/etc", "--", "true"], 125, "'/etc'"),
+        (["write", "/no/such/directory/file", "--", "true"], 125, "'/no/such/directory/file'"),
+        (["write", "/etc", "--purpose", "", "--", "true"], 125, "--purpose"),
+        (["frobnicate"], 2, "frobnicate"),
+    ]
+
+    @Test("a wrong command line gets one sentence and its code", arguments: wrong)
+    func saysWhatIsWrong(arguments: [String], code: Int32, mentioned: String) throws {
+        let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
+        // Without the device every mount fails at that; the sentence about it has its own test.
+        if arguments.first == "mount", code != 2, !hasDevice { return }
+        let outcome = try Self.run(arguments)
+        #expect(outcome.code == code, "\(outcome.errors)")
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.errors.hasPrefix("truce: "))
+        #expect(outcome.errors.hasSuffix("\n"))
+        #expect(outcome.errors.filter { $0 == "\n" }.count == 1)
+        #expect(outcome.errors.contains(mentioned), "\(outcome.errors)")
+    }
+
+    @Test("--version names tool, protocol, library and kernel ABI")
+    func version() throws {
+        let outcome = try Self.run(["--version"])
+        #expect(outcome.code == 0)
+        let words = outcome.output.split(separator: "\n").compactMap {
+            $0.split(separator: " ").first.map(String.init)
+        }
+        #expect(words == ["truce", "protocol", "libfuse", "FUSE"])
+    }
+
+    @Test(
+        "help goes to stdout with code 0",
+        arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
+    func help(arguments: [String]) throws {
+        let outcome = try Self.run(arguments)
+        #expect(outcome.code == 0)
+        #expect(outcome.output.contains("USAGE"))
+        #expect(outcome.errors.isEmpty)
+    }
+}

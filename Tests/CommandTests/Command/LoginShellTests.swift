@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import TestSupport
+import Testing
+
+/// The two commands of README as an ordinary user of Debian calls them, whose `PATH` has no `/usr/sbin`.
+@Suite struct LoginShellTests {
+    @Test("From a user's login shell nothing is missing of what the two commands of README need")
+    func nothingIsMissing() throws {
+        let place = try scriptsForEveryUser()
+        defer { Self.remove(place) }
+        let outcome = try Script(
+            """
+            user=()
+            if ((EUID == 0)); then user=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
+            swift=$(dirname "$(command -v swift)")
+            "${user[@]}" env -i HOME="$1" bash --login -c '
+                set -eu
+                cd
+                PATH=$PATH:$1:$HOME/bin
+                ./Scripts/start --demo --system --check
+                ./Scripts/test --check' bash "$swift" 2>&1
+            """
+        ).attempt(place)
+        #expect(outcome.isSuccess)
+        #expect(
+            outcome.text.split(separator: "\n").filter { $0 == "Nothing is missing." }.count == 2,
+            "\(outcome.text)")
+    }
+
+    /// The scripts where every user can read them, beside a `sudo` that does nothing: what is there needs no root.
+    private func scriptsForEveryUser() throws -> String {
+        let repository = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        return try Script(
+            """
+            cd "$(mktemp -d)"
+            cp -R "$1/Scripts" .
+            mkdir bin
+            printf '#!/bin/sh\\nexit 1\\n' >bin/sudo
+            chmod -R a+rX .
+            chmod 755 bin/sudo
+            pwd -P
+            """
+        ).run(repository.path).text.trimmingCharacters(in: .newlines)
+    }
+
+    private static func remove(_ place: String) {
+        do {
+            try Script("rm -r \"$1\"").run(place)
+        } catch {
+            Issue.record("\(place) stays: \(error)")
+        }
+    }
+}

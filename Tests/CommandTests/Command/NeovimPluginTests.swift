@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+@Suite("The Neovim plug-in")
+struct NeovimPluginTests {
+    /// This file is in a folder of a target in `Tests`.
+    private static let driver =
+        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        + "/Workers/nvim-plugin/run.lua"
+
+    /// Each of its own tests prints a line, and says why if it fails.
+    @Test("it answers, follows and finds its daemon again, in a terminal", .timeLimit(.minutes(6)))
+    func againstFakeDaemon() throws {
+        let tests = try Program("nvim").attempt(
+            "--headless", "--clean", "-u", "NONE", "-S", Self.driver, within: .seconds(300))
+        let lines = tests.text.split(separator: "\n")
+        let passed = lines.filter { $0.hasPrefix("ok ") }
+        let failed = lines.filter { !$0.hasPrefix("ok ") }.joined(separator: "\n")
+        #expect(tests.isSuccess && passed.count > 50, "\(failed)\n\(tests.errorText.suffix(2000))")
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import Coordination
+import Testing
+
+/// Protocol.md, Guests: how often they connect.
+struct ConnectionRateTests {
+    private let start = Instant(nanoseconds: 1_000_000_000)
+
+    @Test("a user makes some connections at once, and then so many a second; another user's do not count")
+    func limitsConnectionsOfUser() {
+        var rate = ConnectionRate(
+            ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 100, perSecond: 100))
+        for _ in 0..<5 { #expect(rate.admit(7, at: start) == .admitted) }
+        #expect(rate.admit(7, at: start) == .tooManyOfUser)
+        #expect(rate.admit(8, at: start) == .admitted)
+        // One comes back every 100 ms; those that were sent away cost nothing.
+        for _ in 0..<50 { #expect(rate.admit(7, at: start + .milliseconds(99)) == .tooManyOfUser) }
+        #expect(rate.admit(7, at: start + .milliseconds(100)) == .admitted)
+        #expect(rate.admit(7, at: start + .milliseconds(100)) == .tooManyOfUser)
+        // And no more than those.
+        for _ in 0..<5 { #expect(rate.admit(7, at: start + .seconds(100)) == .admitted) }
+        #expect(rate.admit(7, at: start + .seconds(100)) == .tooManyOfUser)
+        #expect(rate.refusal(.tooManyOfUser)?.message.contains("10 times a second") == true)
+        #expect(rate.refusal(.admitted) == nil)
+    }
+
+    @Test("a user with very many numbers has no more than all guests together, and takes no memory for each")
+    func limitsConnectionsOfAllGuests() {
+        var rate = ConnectionRate(
+            ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 2000, perSecond: 2000))
+        let admitted = (UInt32(100)..<100_000).count { rate.admit($0, at: start) == .admitted }
+        #expect(admitted == 2000)
+        #expect(rate.admit(7, at: start) == .tooManyOfGuests)
+        #expect(rate.admit(7, at: start + .milliseconds(1)) == .admitted)
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Testing
+
+/// On a real socket with stand-ins for the mount and the store.
+///
+/// Serialised: they count connections of one user.
+@Suite(.serialized)
+struct ControlServerTests {
+    @Test("initialize, then status and kept contents; one line each")
+    func initializeStatusAndVersions() throws {
+        try withServer { server in
+            let client = try server.connect()
+            try client.initialize()
+            #expect(
+                try client.ask(#"{"jsonrpc":"2.0","id":"s","method":"status"}"#).contains(#""granted":7"#))
+            let read = try client.ask(
+                RawClient.read("0123456789abcdef", at: 1, count: 3)
+            )
+            let result = try ResponseMessage<VersionReadResult>(decoding: Array(read.utf8)).outcome.get()
+            #expect(result.bytes == Array("ept".utf8))
+            #expect(!result.isAtEnd)
+            let denied = try client.ask(
+                RawClient.read("ffffffffffffffff", at: 1, count: 3)
+            )
+            #expect(denied.contains("-32004"))
+        }
+    }
+
+    @Test("nothing is served before initialize, and initialize only once and only for our version")
+    func initializeComesFirstAndOnce() throws {
+        try withServer { server in
+            let client = try server.connect()
+            for method in ["status", "present"] {
+                let request = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)"}"#
+                #expect(try client.ask(request).contains("-32002"))
+            }
+            let future =
+                #"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":{"min":2,"max":3}}}"#
+            #expect(try client.ask(future).contains("-32003"))
+            try client.initialize()
+            #expect(try client.ask(#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#).contains("-32600"))
+            #expect(try client.ask(#"{"jsonrpc":"2.0","id":1,"method":"present"}"#).contains("-32601"))
+        }
+    }
+
+    @Test("garbage gets an error and the connection goes on; notifications and stray answers get nothing")
+    func garbageKeepsConnection() throws {
+        try withServer { server in
+            let client = try server.connect()
+            #expect(try client.ask("nonsense").contains("-32700"))
+            #expect(try client.ask(String(repeating: "[", count: 100_000)).contains("-32700"))
+            #expect(try client.ask("[]").contains("-32600"))
+            try client.send(#"{"jsonrpc":"2.0","method":"status"}"# + "\n")
+            try client.send(#"{"jsonrpc":"2.0","id":9,"result":{}}"# + "\n")
+            try client.initialize()
+        }
+    }
+
+    @Test("Content-Length framing is answered in kind")
+    func framing() throws {
+        try withServer { server in
+            let client = try server.connect()
+            let message = #"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#
+            try client.send("Content-Length: \(message.utf8.count)\r\n\r\n\(message)")
+            let answer = String(decoding: try client.socket.receive(), as: UTF8.self)
+            #expect(answer.hasPrefix("Content-Length: "))
+            #expect(answer.contains("\r\n\r\n{"))
+        }
+    }
+
+    @Test("a message of more than 1 MiB is refused, the connection closed and the reason logged")
+    func oversizedMessageCloses() throws {
+        let log = try withServer { server in
+            let client = try server.connect()
+            // The server may hang up before everything is sent.
+            do { try client.send(String(repeating: "x", count: (1 << 20) + 1)) } catch {}
+            let answer = String(decoding: try client.receiveToEnd(), as: UTF8.self)
+            #expect(answer.contains("-32600"))
+            #expect(answer.contains("1048576"))
+        }
+        #expect(log.contains { $0.contains("1048576") })
+    }
+
+    @Test("a client that ends its side at once still gets every answer")
+    func halfClosedClientGetsReplies() throws {
+        try withServer { server in
+            let client = try server.connect()
+            let read =
+                RawClient.read("0123456789abcdef", at: 0, count: 9)
+            try client.send(#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"# + "\n" + read + "\n")
+            #expect(shutdown(client.socket.rawValue, CInt(SHUT_WR)) == 0)
+            let lines = String(decoding: try client.receiveToEnd(), as: UTF8.self).split(separator: "\n")
+            #expect(lines.count == 2)
+        }
+    }
+
+    @Test(
+        "a client that ends its side in the middle of a message is told so, and the reason logged",
+        arguments: [
+            "{", #"{"jsonrpc":"2.0","id":1,"method":"status"}"#, "Content-Le", "Content-Length: 9\r\n\r\n{}",
+        ])
+    func truncated(text: String) throws {
+        let log = try withServer { server in
+            let client = try server.connect()
+            try client.send(text)
+            #expect(shutdown(client.socket.rawValue, CInt(SHUT_WR)) == 0)
+            let answer = String(decoding: try client.receiveToEnd(), as: UTF8.self)
+            #expect(answer.contains("-32600"))
+            #expect(answer.contains("cut off"))
+        }
+        #expect(log.contains { $0.contains("closed: the last message is cut off") })
+    }
+
+    @Test("more requests at once than may be outstanding all get their answers")
+    func manyAtOnce() throws {
+        try withServer { server in
+            let client = try server.connect()
+            let count = ProtocolLimits.outstandingRequests * 5
+            var text = #"{"jsonrpc":"2.0","id":0,"method":"initialize"}"# + "\n"
+            for id in 1...count {
+                text += #"{"jsonrpc":"2.0","id":\#(id),"method":"kept/list"}"# + "\n"
+            }
+            try client.send(text)
+            #expect(shutdown(client.socket.rawValue, CInt(SHUT_WR)) == 0)
+            let lines = String(decoding: try client.receiveToEnd(), as: UTF8.self).split(separator: "\n")
+            #expect(lines.count == count + 1)
+        }
+    }
+
+    @Test("64 connections per user; one more is told so, and a closed one makes room")
+    func connectionLimit() throws {
+        try withServer { server in
+            var clients: [RawClient] = []
+            for _ in 0..<ProtocolLimits.connectionsPerUser {
+                let client = try server.connect()
+                try client.initialize()
+                clients.append(client)
+            }
+            let refused = try server.connect()
+            #expect(String(decoding: try refused.receiveToEnd(), as: UTF8.self).contains("-32005"))
+            // Its end is seen once everything it was owed has been sent.
+            shutdown(clients[0].socket.rawValue, CInt(SHUT_WR))
+            _ = try clients[0].receiveToEnd()
+            clients.removeFirst()
+            #expect(try server.becomesUsable())
+        }
+    }
+
+    @Test("the socket of a dead daemon is replaced, that of a live one is not")
+    func deadSocketIsReplaced() throws {
+        let directory = try TemporaryDirectory()
+        let first = try directory.makeSocket()
+        let second = try directory.makeSocket()
+        #expect(first.path != second.path)
+        let (firstPath, secondPath) = (first.path, second.path)
+        try second.remove()
+        #expect(access(secondPath, F_OK) != 0)
+        // The listener is closed and the name stays, as after a SIGKILL.
+        try directory.abandon(first)
+        #expect(access(firstPath, F_OK) == 0)
+        let third = try directory.makeSocket()
+        #expect(third.path == firstPath)
+        try third.remove()
+    }
+
+    @Test("Protocol: /run/truce for root; $XDG_RUNTIME_DIR, /run/user/UID, /tmp/truce-UID for users")
+    func socketDirectoriesByUser() {
+        let user = SocketDirectory.candidates(user: 1000, runtimeDirectory: "/x")
+        #expect(user.map(\.path) == ["/x/truce", "/run/user/1000/truce", "/tmp/truce-1000"])
+        #expect(user.allSatisfy { $0.mode == 0o700 && $0.socketMode == 0o600 })
+        #expect(
+            SocketDirectory.candidates(user: 1000, runtimeDirectory: "x").map(\.path).first
+                == "/run/user/1000/truce")
+        let root = SocketDirectory.candidates(user: 0, runtimeDirectory: nil)
+        #expect(root.first?.path == "/run/truce")
+        #expect(root.first?.mode == 0o755)
+        #expect(root.first?.socketMode == 0o666)
+    }
+
+    @Test("a directory that others can change, or a link, is not used")
+    func unsafeDirectories() throws {
+        let directory = try TemporaryDirectory()
+        // 0700 wanted, so 0755 is too open.
+        #expect(mkdir(directory.socketDirectory, 0o755) == 0)
+        // Another test may make a socket just now, under a mask that counts for the whole process.
+        #expect(chmod(directory.socketDirectory, 0o755) == 0)
+        let first = try directory.makeSocket()
+        #expect(!first.path.hasPrefix(directory.path + "/"))
+        try first.remove()
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Testing
+
+/// The inputs that Scripts/fuzz begins with, sent to a server: nothing remains of any, and nobody else waits for long.
+struct HostileStreamTests {
+    @Test("Streams that are hostile, cut off, or one behind the other cost another client nothing")
+    func hostileStreamsCostOthersNothing() throws {
+        let tests = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let corpus = tests.appendingPathComponent("Fuzz/Corpus")
+        let names = try FileManager.default.contentsOfDirectory(atPath: corpus.path).sorted()
+        #expect(names.count >= 40)
+        let stage = HostileStage()
+        var all: [UInt8] = []
+        for name in names {
+            let bytes = Array(try Data(contentsOf: corpus.appendingPathComponent(name)))
+            all += bytes
+            for stream in [bytes, Array(bytes.dropLast()), Array(bytes.prefix(bytes.count / 2))] {
+                do {
+                    try stage.play(stream)
+                } catch {
+                    Issue.record("\(name), \(stream.count) bytes: \(error)")
+                }
+            }
+        }
+        try stage.play(all)
+        try stage.end()
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Synchronization
+import Testing
+
+/// What an engine knows of presenters the moment they come.
+@Suite("Presenters that come")
+struct PresenterRegistrationTests {
+    /// A document that becomes part of another one just after it was asked which it is.
+    private final class PassingDocument: TrackedDocument {
+        private let isAsked = Atomic<Bool>(false)
+        var item: ItemID {
+            isAsked.exchange(true, ordering: .sequentiallyConsistent) ? ItemID(2) : ItemID(1)
+        }
+        var place: Place { Place() }
+        var path: [UInt8] { Array("notes.md".utf8) }
+        func release() {}
+    }
+
+    @Test("a document that has become another one meanwhile is presented as that one")
+    func replacedDocumentIsPresented() throws {
+        let engine = Engine(
+            bounds: Bounds(), timers: try EngineThreads.timers.get(),
+            workers: try EngineThreads.workers.get(), log: { _ in })
+        let presenter = engine.present(
+            PassingDocument(), by: .nobody, implementing: .all, in: Mailbox(wake: {}))
+        #expect(!engine.isPresented(ItemID(1)))
+        #expect(engine.isPresented(ItemID(2)))
+        engine.remove(presenter)
+        #expect(!engine.hasAwareClients)
+    }
+}

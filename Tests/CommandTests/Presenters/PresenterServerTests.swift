@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+import Testing
+
+import func TestSupport.eventually
+
+/// Protocol.md, requests and notices to a client: on a real socket with a real engine, and files that are not there.
+@Suite(.serialized)
+struct PresenterServerTests {
+    /// The second time, on a connection that is known; what is far away takes another thread.
+    @Test(
+        "a reader makes the presenter relinquish and save, and is then let in; the end is told",
+        arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
+    func readerMakesPresenterSave(path: String, again: Bool) throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let presenter = try editor.register(path)
+            let reader = try AwareProgram(server)
+            if again { try reader.end(try reader.reply(to: try reader.begin("b", .read()))) }
+            let begin = try reader.begin(path, .read())
+            let first = try editor.answer(.relinquishToReader).parameters
+            #expect(first.presenter == presenter)
+            #expect(first.path == path)
+            #expect(first.cause.operation == "read")
+            #expect(first.cause.program.hasPrefix("program-"))
+            #expect(first.cause.user == 7)
+            #expect(first.deadline > 4000 && first.deadline <= 5000)
+            #expect(try editor.answer(.save).parameters.turn == first.turn)
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            #expect(access.intents == [IntentForm(Array(path.utf8), .read())])
+            try reader.end(access)
+            let noticeMessage = try editor.nextNotice()
+            #expect(noticeMessage.notice == .reacquire)
+            #expect(noticeMessage.parameters.turn == first.turn)
+            #expect(noticeMessage.parameters.sequence == 1)
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("presenters are asked at once: whoever has not answered keeps nobody else from being asked")
+    func presentersAreAskedTogether() throws {
+        try withServer { server in
+            let editors = try (0..<10).map { _ in
+                let editor = try AwareProgram(server)
+                _ = try editor.register("a", [.relinquishToReader])
+                return editor
+            }
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            let asked = try editors.map { try $0.nextQuestion().id }
+            for (editor, question) in zip(editors, asked).reversed() {
+                #expect(try reader.unread() == [])
+                try editor.write(AnswerMessage(to: question))
+            }
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+        }
+    }
+
+    @Test("what is not implemented is not sent and counts as consent")
+    func unimplementedCountsAsConsent() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.didChange])
+            let reader = try AwareProgram(server)
+            let access: AccessBeginResult = try reader.reply(to: try reader.begin("a", .read()))
+            try reader.end(access)
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("a presenter's error fails an aware access, with its words and its name")
+    func presenterErrorRefusesAccess() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a")
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            try editor.answer(.relinquishToReader)
+            try editor.answer(.save, refusing: "the disk\nis full")
+            let failure = try #require(try reader.failure(of: begin))
+            #expect(failure.code == -32007)
+            #expect(failure.message.contains("the disk is full"))
+            #expect(failure.data?.holders?.count == 1)
+            #expect(failure.data?.holders?.first?.program.hasPrefix("program-") == true)
+            #expect(try editor.nextNotice().notice == .reacquire)
+        }
+    }
+
+    @Test("an answer that is owed counts as given when the connection closes")
+    func closingCountsAsConsent() throws {
+        try withServer { server in
+            let reader = try AwareProgram(server)
+            let begin: MessageID
+            do {
+                let editor = try AwareProgram(server)
+                _ = try editor.register("a")
+                begin = try reader.begin("a", .write(.forDeleting))
+                _ = try editor.nextQuestion()
+            }
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+        }
+    }
+
+    @Test("a removed presenter owes nothing and hears nothing; its number is no presenter's any more")
+    func removedPresenterOwesNothing() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let presenter = try editor.register("a")
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            _ = try editor.nextQuestion()
+            let _: EmptyResult = try editor.call(.remove(RemoveParameters(presenter: presenter)))
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+            #expect(try editor.unread() == [])
+            #expect(try editor.failure(of: .remove(RemoveParameters(presenter: presenter)))?.code == -32004)
+            let other = try AwareProgram(server)
+            let foreign = try other.register("b")
+            #expect(try editor.failure(of: .remove(RemoveParameters(presenter: foreign)))?.code == -32004)
+        }
+    }
+
+    @Test("answers to nothing, given twice or far too late change nothing, and are logged once")
+    func strayAnswers() throws {
+        var bounds = Bounds()
+        bounds.relinquish = .milliseconds(50)
+        bounds.save = .milliseconds(50)
+        let log = try withServer(bounds: bounds) { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.relinquishToReader, .reacquire])
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            let (late, _) = try editor.nextQuestion()
+            // The reader goes ahead when the time has run out.
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try editor.write(AnswerMessage(to: late))
+            try editor.write(AnswerMessage(to: late))
+            try editor.write(AnswerMessage(to: .number(4711)))
+            try editor.write(AnswerMessage(to: .text("x"), failure: ProtocolFailure(code: 1, message: "no")))
+            try editor.write(NotificationMessage(.progress(.number(4711))))
+            try editor.client.send(#"{"jsonrpc":"2.0","id":null,"error":null}"# + "\n")
+            try editor.client.send(#"{"jsonrpc":"2.0","id":[1],"error":7}"# + "\n")
+            try reader.end(access)
+            #expect(try editor.nextNotice().notice == .reacquire)
+        }
+        #expect(log.filter { $0.contains("nobody asked") }.count == 1)
+    }
+
+    @Test("progress gives a presenter more time than it had")
+    func progress() throws {
+        var bounds = Bounds()
+        bounds.save = .milliseconds(400)
+        try withServer(bounds: bounds) { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.save])
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            let (id, _) = try editor.nextQuestion()
+            let began = Engine.now
+            while Engine.now.since(began) < .milliseconds(600) {
+                try editor.write(NotificationMessage(.progress(id)))
+                // Each round is answered, so that the time passes with work.
+                #expect(try editor.unread() == [])
+            }
+            try editor.write(AnswerMessage(to: id, failure: ProtocolFailure(code: 1, message: "after all")))
+            #expect(try reader.failure(of: begin)?.code == -32007)
+        }
+    }
+
+    @Test("a presenter has unsaved changes while it says so, if it can save them and is there")
+    func unsaved() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            let (able, unable) = (try editor.register("a", [.save]), try editor.register("b", [.didChange]))
+            let (item, other) = (server.documents.document("a").item, server.documents.document("b").item)
+            func tell(_ presenter: UInt64, _ isUnsaved: Bool, by program: AwareProgram) throws {
+                let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
+                try program.write(NotificationMessage(.unsaved(parameters)))
+                // In order: what comes later is answered later.
+                let _: CoordinationSnapshotForm = try program.call(.ps)
+            }
+            #expect(!server.engine.isAnythingUnsaved)
+            let stranger = try AwareProgram(server)
+            try tell(able, true, by: stranger)
+            try tell(unable, true, by: editor)
+            #expect(!server.engine.isAnythingUnsaved)
+            try tell(able, true, by: editor)
+            try tell(able, true, by: editor)
+            #expect(server.engine.isUnsaved(item) && !server.engine.isUnsaved(other))
+            let snapshot: CoordinationSnapshotForm = try editor.call(.ps)
+            #expect(snapshot.presenters.map(\.isUnsaved) == [true, false])
+            try tell(able, false, by: editor)
+            #expect(!server.engine.isAnythingUnsaved)
+            try tell(able, true, by: editor)
+            let _: EmptyResult = try editor.call(.remove(RemoveParameters(presenter: able)))
+            #expect(!server.engine.isAnythingUnsaved)
+            do {
+                let leaving = try AwareProgram(server)
+                try tell(try leaving.register("a", [.save]), true, by: leaving)
+                #expect(server.engine.isUnsaved(item))
+            }
+            try eventually(within: .seconds(10), "the end of the connection") {
+                !server.engine.isAnythingUnsaved
+            }
+        }
+    }
+
+    @Test("a move is told with both names; one that led back, not at all")
+    func moveIsToldWithBothNames() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.didMove])
+            let document = server.documents.document("a")
+            document.move(to: "b/c")
+            server.engine.noteMove(of: document.item, Move(), by: .nobody)
+            let noticeMessage = try editor.nextNotice().parameters
+            #expect((noticeMessage.path, noticeMessage.newPath) == ("a", "b/c"))
+            #expect(noticeMessage.cause.pid == 0)
+            server.engine.noteMove(of: document.item, Move(), by: .nobody)
+            document.move(to: "d")
+            document.move(to: "b/c")
+            server.engine.noteMove(
+                of: document.item, Move(),
+                by: Party(process: ProcessID(number: 1, started: 1), ancestors: []))
+            try eventually(within: .seconds(10), "the turns to end") {
+                server.engine.journal.entries.filter { $0.step == .told }.count >= 2
+            }
+            #expect(try editor.unread() == [])
+        }
+    }
+
+    @Test("paths, limits and numbers of registrations are checked")
+    func registrationsAreChecked() throws {
+        try withServer { server in
+            let editor = try AwareProgram(server)
+            func code(_ path: String) throws -> Int? {
+                try editor.failure(of: .register(RegisterParameters(path: Array(path.utf8), messages: [])))?
+                    .code
+            }
+            #expect(try code("missing/a") == -32004)
+            #expect(try code("closed/a") == -32001)
+            #expect(try code(".truce/x") == -32001)
+            #expect(try code("../x") == -32602)
+            #expect(try code("a\0b") == -32602)
+            for _ in 0..<ProtocolLimits.presenters { _ = try editor.register("a", []) }
+            #expect(try code("a") == -32005)
+        }
+    }
+
+    @Test("messages for presenters go on while 64 accesses of the same connection wait")
+    func answeringWhileWaiting() throws {
+        try withServer { server in
+            let holder = try AwareProgram(server)
+            let held: AccessBeginResult = try holder.reply(to: try holder.begin("x", .write(.updating)))
+            let editor = try AwareProgram(server)
+            _ = try editor.register("a", [.relinquishToReader])
+            let waiting = try (0..<ProtocolLimits.accesses).map { _ in try editor.begin("x", .read()) }
+            let queued = try editor.send(.ps)
+            let reader = try AwareProgram(server)
+            let begin = try reader.begin("a", .read())
+            try editor.answer(.relinquishToReader)
+            let access: AccessBeginResult = try reader.reply(to: begin)
+            try reader.end(access)
+            try editor.write(NotificationMessage(.cancel(waiting[3])))
+            #expect(try editor.failure(of: waiting[3])?.code == -32800)
+            let _: CoordinationSnapshotForm = try editor.reply(to: queued)
+            try holder.end(held)
+            for (index, id) in waiting.enumerated() where index != 3 {
+                let _: AccessBeginResult = try editor.reply(to: id)
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlClient
+import ControlProtocol
+import Coordination
+import Glibc
+import LinuxSystem
+import Synchronization
+import Testing
+import truce
+
+/// `truce present` against a server that is played here.
+struct PresenterSessionTests {
+    @Test("a command that succeeds is an answer, and knows what it was run for")
+    func commandSuccessIsAnswer() throws {
+        let stage = try SessionFixture(
+            for: .save, "env | grep ^TRUCE_ | sort >\"$(dirname \"$TRUCE_PATH\")/out\"")
+        try stage.ask(.save, id: 7, deadline: 5000)
+        #expect(try stage.receive() == AnswerMessage(to: .number(7)).encoding)
+        let out = String(decoding: try readAll(stage.directory + "/out"), as: UTF8.self)
+        #expect(
+            out == """
+                TRUCE_CAUSE_OPERATION=read
+                TRUCE_CAUSE_PID=12
+                TRUCE_CAUSE_PROGRAM=a program
+                TRUCE_MESSAGE=save
+                TRUCE_PATH=\(stage.directory)/notes
+
+                """)
+        #expect(try stage.end() == "the mount at '\(stage.directory)' is gone")
+    }
+
+    @Test(
+        "a command that fails is an error that says how",
+        arguments: [
+            ("exit 3", "the command for 'save' ended with code 3"),
+            ("kill -USR1 $$", "the command for 'save' was ended by signal \(SIGUSR1)"),
+            ("no-such-program", "the command for 'save' ended with code 127"),
+        ])
+    func commandFailureIsError(command: String, message: String) throws {
+        let stage = try SessionFixture(for: .save, command)
+        try stage.ask(.save, id: 1, deadline: 5000)
+        #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: .of(message)).encoding)
+        try stage.end()
+    }
+
+    @Test(
+        "at the deadline the answer is an error and all of the command's group is asked to end, then killed")
+    func commandEndsAtDeadline() throws {
+        let stubborn = "trap '' TERM; (trap '' TERM; echo >ready; while :; do read line <never; done) & wait"
+        let stage = try SessionFixture(
+            for: [.save, .didChange], "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >pid; \(stubborn)")
+        for name in ["ready", "never"] { try stage.makePipe(name) }
+        let asked = MonotonicClock.nanoseconds
+        try stage.ask(.save, id: 1, deadline: 700)
+        _ = try readAll(stage.directory + "/ready")
+        let late = ProtocolFailure.of("the command for 'save' did not end in time")
+        #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)
+        #expect(MonotonicClock.nanoseconds - asked < 700_000_000)
+        let text = String(decoding: try readAll(stage.directory + "/pid"), as: UTF8.self)
+        let group = try #require(Int32(text.dropLast()))
+        #expect(kill(-group, 0) == 0)
+        let watch = try OtherProcess.watch(group)
+        let hasEnded = OtherProcess.hasExited(watch, within: 10_000)
+        #expect(hasEnded)
+        #expect(MonotonicClock.nanoseconds - asked > 1_500_000_000)
+        try stage.end()
+    }
+
+    @Test("commands run one after the other; whose turn comes too late does not run")
+    func commandsRunInOrder() throws {
+        let stage = try SessionFixture(
+            for: .all,
+            "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $TRUCE_MESSAGE >>out; read line <go-$TRUCE_MESSAGE; echo end >>out"
+        )
+        let names = ["go-didChange", "go-relinquishToWriter"]
+        for name in names { try stage.makePipe(name) }
+        try stage.tell(.didChange)
+        try stage.ask(.save, id: 1, deadline: 500)
+        try stage.ask(.relinquishToWriter, id: 2, deadline: 60_000)
+        let late = ProtocolFailure.of("the command for 'save' could not begin in time: another one still ran")
+        // A request for a turn does not wait for a command that may want one itself.
+        #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
+        #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)
+        for name in names { try stage.write("\n", to: name) }
+        // It has come to its end when the next is answered.
+        try stage.makePipe("go-accommodateDeletion")
+        try stage.ask(.accommodateDeletion, id: 3, deadline: 60_000)
+        try stage.write("\n", to: "go-accommodateDeletion")
+        #expect(try stage.receive() == AnswerMessage(to: .number(3)).encoding)
+        let out = String(decoding: try readAll(stage.directory + "/out"), as: UTF8.self)
+        let order = ["didChange", "relinquishToWriter", "accommodateDeletion"]
+        #expect(out == order.map { "\($0)\nend\n" }.joined())
+        try stage.end()
+    }
+
+    @Test(
+        "a request for a turn is answered at once while a command for news runs",
+        arguments: [PresenterNotice.didChange, .didMove, .reacquire])
+    func relinquishing(notice: PresenterNotice) throws {
+        let stage = try SessionFixture(
+            for: .all, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <never; echo >>out")
+        for name in ["ready", "never"] { try stage.makePipe(name) }
+        try stage.ask(.save, id: 1, deadline: 60_000)
+        _ = try readAll(stage.directory + "/ready")
+        try stage.tell(notice)
+        try stage.ask(.relinquishToReader, id: 2, deadline: 60_000)
+        // The one that saves is asked for, and comes to its end first.
+        try stage.write("\n", to: "never")
+        #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
+        _ = try readAll(stage.directory + "/ready")
+        #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
+        try stage.ask(.relinquishToWriter, id: 3, deadline: 60_000)
+        #expect(try stage.receive() == AnswerMessage(to: .number(3)).encoding)
+        try stage.end()
+    }
+
+    @Test("a process that saves for the commands is named when the presenter is registered")
+    func serverProcess() throws {
+        let stage = try SessionFixture(for: .save, "true", savedBy: 77)
+        #expect(stage.registered?.serverProcess == ProcessForm(pid: 77))
+        try stage.end()
+    }
+
+    @Test("what has no command is answered at once, and what nobody knows is refused")
+    func requestWithoutCommandIsAnswered() throws {
+        let stage = try SessionFixture(for: .didMove, "true")
+        try stage.ask(.save, id: 1, deadline: 5000)
+        #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
+        try stage.send(Array(#"{"jsonrpc":"2.0","id":"x","method":"presenter/dance","params":{}}"#.utf8))
+        let refusal = ProtocolFailure.unknownMethod("presenter/dance")
+        #expect(try stage.receive() == AnswerMessage(to: .text("x"), failure: refusal).encoding)
+        try stage.end()
+    }
+
+    @Test("when the connection ends, a command that nobody waits for is ended with it")
+    func connectionEndStopsCommand() throws {
+        let stage = try SessionFixture(
+            for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
+        try stage.makePipe("ready")
+        try stage.tell(.didChange)
+        _ = try readAll(stage.directory + "/ready")
+        let text = String(decoding: try readAll(stage.directory + "/pid"), as: UTF8.self)
+        let pid = try #require(Int32(text.dropLast()))
+        try stage.end()
+        #expect(kill(pid, 0) != 0 && errno == ESRCH)
+    }
+
+    @Test("when the connection ends, a command that is saving may do so to its end")
+    func closedWhileSaving() throws {
+        let stage = try SessionFixture(
+            for: .save,
+            "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <go-didChange; echo saved >>out")
+        for name in ["ready", "go-didChange"] { try stage.makePipe(name) }
+        try stage.ask(.save, id: 1, deadline: 60_000)
+        _ = try readAll(stage.directory + "/ready")
+        stage.hangUp()
+        try stage.write("\n", to: "go-didChange")
+        #expect(try stage.end() == "the mount at '\(stage.directory)' is gone")
+        #expect(String(decoding: try readAll(stage.directory + "/out"), as: UTF8.self) == "saved\n")
+    }
+}
+
+extension AnswerMessage {
+    fileprivate var encoding: [UInt8] {
+        get throws { try JSONCodec.encode(self) }
+    }
+}
+
+extension ProtocolFailure {
+    fileprivate static func of(_ message: String) -> ProtocolFailure {
+        ProtocolFailure(code: -32000, message: message)
+    }
+}
+
+/// A session on a thread of its own, with us at the other end of its socket; its mount exists in name only.
+private final class SessionFixture {
+    let directory: String
+    private let socket: OwnedDescriptor
+    private var thread: JoinableThread?
+    private let outcome = SessionEnd()
+    private var reader = FrameReader(limit: 1 << 20)
+
+    private final class SessionEnd: Sendable {
+        let sentence = Mutex("it ended in order")
+    }
+
+    private(set) var registered: RegisterParameters?
+
+    init(for messages: PresenterMessages, _ command: String, savedBy server: Int32? = nil) throws {
+        var template = Array("/tmp/truce-test-XXXXXX".utf8CString)
+        directory = String(cString: try #require(mkdtemp(&template)))
+        var ends: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw Errno.last }
+        socket = OwnedDescriptor(adopting: ends[0])
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let line = "-1 0 0:99 / \(directory) rw - fuse.truce \(directory) rw"
+        let mount = try #require(MountTable(parsing: Array(line.utf8)).entries.first)
+        var hooks = PresenterHooks()
+        hooks.set(command, for: messages)
+        thread = try JoinableThread { [outcome, hooks, theirs = ends[1]] in
+            do {
+                let session = try PresenterSession(
+                    of: MountedPath(Array("notes".utf8), in: mount),
+                    over: ControlWire(over: OwnedDescriptor(adopting: theirs)), running: hooks,
+                    printing: false, savedBy: server)
+                try session.run()
+            } catch {
+                outcome.sentence.withLock { $0 = (error as? CommandFailure)?.message ?? "\(error)" }
+            }
+        }
+        guard
+            case .request(let id, .success(.register(let parameters))) = try ClientMessage(
+                decoding: receive())
+        else { throw Errno.invalid }
+        #expect(parameters.messages == messages)
+        registered = parameters
+        let result = RegisterResult(presenter: 1, path: Array("notes".utf8), messages: .all)
+        try send(ReplyMessage(to: id, .success(.register(result))).encoded())
+    }
+
+    deinit {
+        let pipes = ["didChange", "relinquishToWriter", "accommodateDeletion"].map { "go-\($0)" }
+        for name in ["out", "pid", "ready", "never"] + pipes { unlink(directory + "/" + name) }
+        rmdir(directory)
+    }
+
+    private static let cause = CauseForm(
+        pid: 12, program: Array("a program".utf8), user: 0, operation: "read")
+
+    func ask(_ request: PresenterRequest, id: Int64, deadline: UInt64) throws {
+        let parameters = PresenterQuestion.Parameters(
+            presenter: 1, path: Array("notes".utf8), turn: 1, deadline: deadline, cause: Self.cause)
+        try send(ServerMessage.question(.number(id), PresenterQuestion(request, parameters)).encoded())
+    }
+
+    func tell(_ notice: PresenterNotice) throws {
+        let parameters = PresenterNoticeMessage.Parameters(
+            presenter: 1, path: Array("notes".utf8), turn: 1, sequence: 1, cause: Self.cause)
+        try send(ServerMessage.noticeMessage(PresenterNoticeMessage(notice, parameters)).encoded())
+    }
+
+    func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
+
+    /// The next message of the session's.
+    func receive() throws -> [UInt8] {
+        while true {
+            if let message = try reader.next() { return message }
+            let piece = try socket.receive()
+            guard !piece.isEmpty else { throw Errno.notConnected }
+            reader.append(piece)
+        }
+    }
+
+    func makePipe(_ name: String) throws {
+        guard mkfifo(directory + "/" + name, 0o600) == 0 else { throw Errno.last }
+    }
+
+    /// Into a named pipe, once somebody reads it.
+    func write(_ text: String, to name: String) throws {
+        let pipe = OwnedDescriptor(
+            adopting: try retryingOnInterrupt { open(directory + "/" + name, O_WRONLY | O_CLOEXEC) })
+        LineOutput.writeExactly(Array(text.utf8), to: pipe.rawValue)
+    }
+
+    func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }
+
+    /// Hangs up; returns what the session says to that.
+    @discardableResult
+    func end() throws -> String {
+        hangUp()
+        thread.take()?.join()
+        return outcome.sentence.withLock { $0 }
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import Coordination
+import CoordinationEngine
+import Glibc
+import LinuxSystem
+
+// A server that gets whatever bytes somebody sends. Scripts/fuzz makes streams up and compiles this file as well, so no
+// test is in here; a test takes the corpus.
+
+/// What a server with a hostile client did and should not have.
+struct StreamFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A server, a client of it that keeps to the protocol, and one after the other those that need not.
+final class HostileStage {
+    /// So few that what stand-ins remember about a server's life does not pile up.
+    private static let streamsPerServer = 200
+
+    private var server: HostileServer?
+    private var streams = 0
+    /// Of the client that keeps to the protocol, in nanoseconds.
+    private var (total, longest): (UInt64, UInt64) = (0, 0)
+
+    /// How long it took to serve the client that keeps to the protocol, for people.
+    var figures: String {
+        let mean = Double(total) / Double(max(1, streams)) / 1e6
+        return "a client that keeps to the protocol, in \(streams) accesses: mean \(rounded(mean)) ms, "
+            + "longest \(rounded(Double(longest) / 1e6)) ms"
+    }
+
+    /// Sends a stream to the server, and checks that nothing remains of it and that nobody else suffers.
+    func play(_ stream: [UInt8]) throws {
+        if streams % Self.streamsPerServer == 0 { try end() }
+        let server = try self.server ?? HostileServer()
+        self.server = server
+        streams += 1
+        let client = try server.connect()
+        Self.send(stream, to: client)
+        let began = MonotonicClock.nanoseconds
+        _ = try server.neighbour.access()
+        let took = MonotonicClock.nanoseconds - began
+        (total, longest) = (total + took, max(longest, took))
+        try Self.leave(client, politely: stream.count % 2 == 0)
+        try server.becomesIdle()
+        guard try server.neighbour.access() else { throw StreamFailure("what nobody holds was not granted") }
+    }
+
+    /// Ends the server; there may be another.
+    func end() throws {
+        let last = server
+        server = nil
+        try last?.end()
+    }
+
+    private static func send(_ stream: [UInt8], to client: borrowing OwnedDescriptor) {
+        let piece = max(1, stream.count % 3 == 0 ? stream.count : stream.count / 7)
+        var rest = stream[...]
+        while !rest.isEmpty {
+            // The server may have hung up.
+            do { try client.send(Array(rest.prefix(piece))) } catch { return }
+            rest = rest.dropFirst(piece)
+        }
+    }
+
+    /// Ends its own side and waits for the other's end, or closes in the middle of everything.
+    private static func leave(_ client: consuming OwnedDescriptor, politely: Bool) throws {
+        guard politely else { return }
+        shutdown(client.rawValue, CInt(SHUT_WR))
+        while true {
+            do throws(Errno) {
+                if try client.receive().isEmpty { return }
+            } catch {
+                if error == Errno(rawValue: ECONNRESET) { return }
+                throw StreamFailure("a client that ended its side was not closed: \(error)")
+            }
+        }
+    }
+
+    private func rounded(_ milliseconds: Double) -> Double { (milliseconds * 100).rounded() / 100 }
+}
+
+/// A server whose bounds are so short that nobody waits for long.
+private final class HostileServer {
+    private let directory: TemporaryDirectory
+    private let path: String
+    private var socket: ControlSocket?
+    private let engine: Engine
+    private let documents = FakeDocuments()
+    private let server: ControlServer
+    let neighbour: BystanderClient
+
+    /// As long as a machine might be busy with something else, in seconds.
+    static let patience = 20
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let socket = try directory.makeSocket()
+        path = socket.path
+        engine = Engine(
+            bounds: Self.bounds, timers: try EngineThreads.timers.get(),
+            workers: try EngineThreads.workers.get(), log: { _ in })
+        server = try ControlServer(
+            on: try socket.duplicateListener(),
+            for: ControlledMount(mountpoint: "/m", source: "/s", user: geteuid(), version: "0"),
+            status: FixedStatus(), preservedVersions: SingleVersionStore(), engine: engine,
+            documents: documents,
+            below: FakeSource(), log: { _ in })
+        neighbour = try BystanderClient(on: try Self.connect(to: path))
+        self.socket = consume socket
+    }
+
+    private static var bounds: Bounds {
+        var bounds = Bounds()
+        (bounds.wait, bounds.hold, bounds.holdAware) = (
+            .milliseconds(20), .milliseconds(10), .milliseconds(10)
+        )
+        (bounds.idle, bounds.firstObservationDelay) = (.milliseconds(5), .milliseconds(1))
+        (bounds.relinquish, bounds.save) = (.milliseconds(5), .milliseconds(5))
+        (bounds.deletion, bounds.progress) = (.milliseconds(5), .milliseconds(10))
+        return bounds
+    }
+
+    func connect() throws -> OwnedDescriptor { try Self.connect(to: path) }
+
+    private static func connect(to path: String) throws -> OwnedDescriptor {
+        try UnixSocket.connect(to: Array(path.utf8), timeout: patience)
+    }
+
+    /// Waits until those who left have nothing in the engine any more.
+    func becomesIdle() throws {
+        let deadline = MonotonicClock.nanoseconds + UInt64(Self.patience) * 1_000_000_000
+        while !isIdle {
+            guard MonotonicClock.nanoseconds < deadline else {
+                throw StreamFailure(
+                    "remains: \(engine.snapshot(of: nil)), \(documents.finders) documents found")
+            }
+            sched_yield()
+        }
+    }
+
+    /// What happens is remembered for a while for those who may subscribe again: that is the server's own.
+    private var isIdle: Bool {
+        let snapshot = engine.snapshot(of: nil)
+        return snapshot.claims.isEmpty && snapshot.presenters.allSatisfy { $0.actor.pid == 0 }
+            && documents.finders == snapshot.presenters.count
+    }
+
+    func end() throws {
+        try server.stop()
+        try server.endThreads()
+        try socket.take()?.remove()
+        guard documents.finders == 0, engine.snapshot(of: nil) == CoordinationSnapshot() else {
+            throw StreamFailure("a server that has ended left \(engine.snapshot(of: nil))")
+        }
+    }
+}
+
+/// A client that keeps to the protocol.
+private final class BystanderClient {
+    private static let begin = #"""
+        {"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"intents":[
+        {"path":"document","access":"forMerging"},{"path":"folder/note","access":"updating"}]}}
+        """#
+    private let socket: OwnedDescriptor
+    private var reader = FrameReader()
+
+    init(on socket: consuming OwnedDescriptor) throws {
+        self.socket = socket
+        let reply = try ask(#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+        guard reply.contains(#""result""#) else { throw StreamFailure("'initialize' was answered \(reply)") }
+    }
+
+    /// Begins and ends an access; whether it was granted. It may time out, if somebody else has one.
+    func access() throws -> Bool {
+        let reply = try ask(Self.begin.filter { $0 != "\n" })
+        let access: AccessBeginResult
+        switch try ResponseMessage<AccessBeginResult>(decoding: Array(reply.utf8)).outcome {
+        case .success(let result): access = result
+        case .failure(let failure):
+            // It timed out, a presenter refused, or it would have been a deadlock.
+            guard (-32008 ... -32006).contains(failure.code) else { throw failure }
+            return false
+        }
+        let end = #"{"jsonrpc":"2.0","id":1,"method":"access/end","params":{"access":\#(access.access)}}"#
+        guard try ask(end).contains(#""result""#) else { throw StreamFailure("an access could not be ended") }
+        return true
+    }
+
+    private func ask(_ message: String) throws -> String {
+        do throws(Errno) {
+            try socket.send(Array(message.utf8) + [UInt8(ascii: "\n")])
+            while true {
+                if let reply = try nextMessage() { return String(decoding: reply, as: UTF8.self) }
+                let piece = try socket.receive()
+                guard !piece.isEmpty else { throw .stale }
+                reader.append(piece)
+            }
+        } catch {
+            throw StreamFailure("a client that keeps to the protocol was not answered: \(error)")
+        }
+    }
+
+    private func nextMessage() throws(Errno) -> [UInt8]? {
+        do throws(FramingFault) { return try reader.next() } catch { throw .io }
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import ControlServer
+import Coordination
+import CoordinationEngine
+import Dispatch
+import Glibc
+import LinuxSystem
+import Synchronization
+
+// What a server is given instead of a mount. No test is in here: Scripts/fuzz compiles this file as well.
+
+/// A mount that granted seven claims.
+struct FixedStatus: StatusSource {
+    func status() -> StatusReport {
+        var report = StatusReport()
+        report.counters.granted = 7
+        return report
+    }
+}
+
+/// A mount in which more happened than fits into a message.
+struct LongStatus: StatusSource {
+    /// Each byte of it is six in JSON.
+    static let path = [UInt8](repeating: 1, count: 4000)
+
+    func status() -> StatusReport {
+        let actor = ProcessDescription(pid: 1, program: [])
+        let now = Instant(nanoseconds: 0)
+        return StatusReport(
+            waiting: (1...2000).map {
+                WaitingClaim(claim: ClaimID($0), actor: actor, access: .read(), path: Self.path, since: now)
+            },
+            journal: (1...2000).map {
+                JournalStep(sequence: $0, moment: now, kind: .granted, path: Self.path)
+            })
+    }
+}
+
+/// How often something happened.
+final class CallTally: Sendable {
+    private let state = Mutex(0)
+    var count: Int { state.withLock { $0 } }
+    func add() { state.withLock { $0 += 1 } }
+}
+
+/// A store with one content, and one as large as is asked for.
+struct SingleVersionStore: PreservedVersions {
+    static let large = "000000000000000f"
+    /// Of the large one.
+    static let reads = CallTally()
+
+    /// One; or below `many`, more than fits into a message.
+    func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
+        let isMany = path == Array("many".utf8)
+        let entry = VersionForm(
+            id: "0123456789abcdef", path: isMany ? LongStatus.path : Array("a".utf8), cause: "claim", time: 0,
+            size: 4, user: 0, group: 0, mode: 0o100644)
+        return [VersionForm](repeating: entry, count: isMany ? 900 : 1)
+    }
+
+    func read(
+        _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
+    ) throws(VersionAccessFailure) -> [UInt8] {
+        if id == Self.large {
+            Self.reads.add()
+            return [UInt8](repeating: 0x61, count: count)
+        }
+        guard id == "0123456789abcdef" else { throw .notFound }
+        return Array("kept".utf8.dropFirst(Int(offset)).prefix(count))
+    }
+
+    func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
+        path == Array("empty".utf8) ? nil : "0123456789abcdef"
+    }
+}
+
+/// A directory of our own, removed with everything in it.
+final class TemporaryDirectory {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/truce-test-XXXXXX".utf8CString)
+        guard let made = mkdtemp(&template) else { throw Errno(rawValue: errno) }
+        path = String(cString: made)
+    }
+
+    deinit {
+        rmdir(socketDirectory)
+        rmdir(path + "-other")
+        rmdir(path)
+    }
+
+    var socketDirectory: String { path + "/truce" }
+
+    /// As a user's, so that `/run` is left alone: candidates for root come first otherwise.
+    func makeSocket() throws -> ControlSocket {
+        try ControlSocket.make(
+            mountpoint: path, user: geteuid(),
+            places: [
+                SocketDirectory.Candidate(
+                    path: socketDirectory, needsOwnedParent: true, mode: 0o700, socketMode: 0o600),
+                SocketDirectory.Candidate(
+                    path: path + "-other", needsOwnedParent: false, mode: 0o700, socketMode: 0o600),
+            ])
+    }
+
+    func abandon(_ socket: consuming ControlSocket) throws {}
+}
+
+/// A file that can be renamed; nothing is on any disk.
+final class FakeDocument: TrackedDocument {
+    let item: ItemID
+    private let state: Mutex<(path: [UInt8], finders: Int)>
+
+    init(_ item: ItemID, _ path: [UInt8]) {
+        self.item = item
+        state = Mutex((path, 0))
+    }
+
+    var place: Place { Place() }
+    var path: [UInt8] { state.withLock { $0.path } }
+    var finders: Int { state.withLock { $0.finders } }
+    func retain() { state.withLock { $0.finders += 1 } }
+    func release() { state.withLock { $0.finders -= 1 } }
+    func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
+}
+
+/// Where one thread waits until it is let through.
+final class Gate: Sendable {
+    private let reached = DispatchSemaphore(value: 0)
+    private let opened = DispatchSemaphore(value: 0)
+
+    func pass() {
+        reached.signal()
+        _ = opened.wait(timeout: .now() + 60)
+    }
+
+    /// Whether a thread waits at it.
+    func isReached() -> Bool { reached.wait(timeout: .now() + 10) == .success }
+
+    func open() { opened.signal() }
+}
+
+/// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own,
+/// unless clients are real processes.
+final class FakeDocuments: DocumentSource {
+    /// Whoever looks for anything in `slow` waits here, and finds nothing.
+    let gate = Gate()
+    private let asked = Mutex<(lookups: [String], moves: [String])>(([], []))
+    private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
+    private let hasRealProcesses: Bool
+
+    init(hasRealProcesses: Bool = false) { self.hasRealProcesses = hasRealProcesses }
+
+    func isFile(_ item: ItemID, _ status: FileStatus) -> Bool { true }
+
+    func didRegisterPresenter(_ document: any TrackedDocument) {}
+
+    func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument {
+        asked.withLock { $0.lookups.append(String(decoding: path, as: UTF8.self)) }
+        if path.starts(with: "slow/".utf8) {
+            gate.pass()
+            throw .notFound
+        }
+        if path.starts(with: "missing/".utf8) { throw .notFound }
+        let failed = LookupFailure.system
+        if path.starts(with: "closed/".utf8) { throw failed(EACCES) }
+        if path.starts(with: ".truce".utf8) { throw .denied }
+        let document = self.document(path)
+        document.retain()
+        return document
+    }
+
+    func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
+        !path.starts(with: "far/".utf8) && !path.starts(with: "slow/".utf8)
+    }
+
+    /// What was looked for, the last last; and where to something was moved.
+    var soughtPaths: [String] { asked.withLock { $0.lookups } }
+    var movedPaths: [String] { asked.withLock { $0.moves } }
+
+    func follow(_ item: ItemID) -> (any TrackedDocument)? { nil }
+
+    func document(_ path: String) -> FakeDocument { document(Array(path.utf8)) }
+
+    private func document(_ path: [UInt8]) -> FakeDocument {
+        state.withLock { state in
+            if let known = state.documents.values.first(where: { $0.path == path }) { return known }
+            let document = FakeDocument(ItemID(UInt64(state.documents.count + 1)), path)
+            state.documents[path] = document
+            return document
+        }
+    }
+
+    func path(of item: ItemID, at place: Place) -> [UInt8]? {
+        state.withLock { $0.documents.values.first { $0.item == item }?.path }
+    }
+
+    func announceMove(
+        of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
+    ) throws(MoveFailure) {
+        asked.withLock { $0.moves.append(String(decoding: path, as: UTF8.self)) }
+    }
+
+    /// How often something was found and not released.
+    var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
+
+    func party(ofProcess process: Int32) -> Party {
+        guard !hasRealProcesses else {
+            var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
+            (party.program, party.user) = (Array("Participant".utf8), geteuid())
+            return party
+        }
+        let number = state.withLock { state in
+            state.processes += 1
+            return state.processes
+        }
+        var party = Party(process: ProcessID(number: number, started: 1), ancestors: [])
+        party.program = Array("program-\(number)".utf8)
+        party.user = 7
+        return party
+    }
+}
+
+/// A directory without links, in which nobody is a guest.
+struct FakeSource: SourceInspector {
+    func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
+    func listableDirectory(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
+    func target(of path: [UInt8], as user: FileUser?, within lookups: inout Int) -> [UInt8]? { nil }
+}
+
+/// The threads every engine of these tests shares: they live as long as the process.
+enum EngineThreads {
+    static let timers = Result { () throws(Errno) in try Timers() }
+    static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }
+}
+
+final class ServerLog: Sendable {
+    private let state = Mutex<[String]>([])
+    func append(_ line: String) { state.withLock { $0.append(line) } }
+    var lines: [String] { state.withLock { $0 } }
+}

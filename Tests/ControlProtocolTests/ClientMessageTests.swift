@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Testing
+
+struct ClientMessageTests {
+    /// JSON-RPC 2.0 section 5.1: -32700 for what is not JSON, -32600 for what is no request, -32601 for an
+    /// unknown method, -32602 for parameters of the wrong form.
+    static let refused: [(String, Int)] = [
+        ("", -32700), ("{", -32700), ("nonsense", -32700),
+        (String(repeating: "[", count: 100_000), -32700),
+        ("{\"a\":" + String(repeating: "{\"a\":", count: 50_000), -32700),
+        ("null", -32600), ("[]", -32600), ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}]", -32600),
+        ("42", -32600), ("{}", -32600), ("{\"jsonrpc\":\"1.0\",\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":2.0,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"status\"}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"status\"}", -32600),
+    ]
+
+    @Test("what is no request gets the code JSON-RPC gives it", arguments: refused)
+    func invalidMessagesGetJSONRPCCodes(text: String, code: Int) {
+        let failure = #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: Array(text.utf8)) }
+        #expect(failure?.code == code)
+    }
+
+    @Test(
+        "text that is not UTF-8 is refused",
+        arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
+    func invalidText(bytes: [UInt8]) {
+        #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: bytes) }
+    }
+
+    static let failures: [(String, String, Int)] = [
+        ("present", "{}", -32601), ("", "{}", -32601), ("kept/read", "null", -32602),
+        ("kept/read", "{}", -32602), ("kept/read", "[]", -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":-1,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":0}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":524289}"#, -32602),
+        ("kept/read", #"{"id":"../etc/passwd","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789ABCDEF","offset":0,"length":1}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcde/","offset":0,"length":1}"#, -32602),
+        ("kept/list", #"{"path":7}"#, -32602), ("kept/list", #"{"path":".."}"#, -32602),
+        ("kept/list", #"{"path":"a/../b"}"#, -32602), ("kept/list", #"{"path":"/etc"}"#, -32602),
+        ("kept/list", #"{"path":"a\u0000b"}"#, -32602), ("kept/list", #"{"pathBytes":"!"}"#, -32602),
+        ("kept/list", #"{"pathBytes":"Li4="}"#, -32602),
+        ("kept/read", #"{"id":"0123456789abcdef","offset":0,"length":1,"path":"a/.."}"#, -32602),
+        ("kept/keep", "null", -32602), ("kept/keep", "{}", -32602), ("kept/keep", #"{"path":".."}"#, -32602),
+        ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
+    ]
+
+    @Test("a request that cannot be served still tells its id", arguments: failures)
+    func requestFailures(method: String, parameters: String, code: Int) throws {
+        let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
+        guard case .request(.text("q"), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "the id is lost")
+        }
+        let failure = #expect(throws: ProtocolFailure.self) { try request.get() }
+        #expect(failure?.code == code)
+    }
+
+    static let requests: [ClientRequest] = [
+        .initialize(InitializeParameters(client: "test", version: "1")), .status,
+        .listVersions(VersionListParameters(path: [])),
+        .listVersions(VersionListParameters(path: Array("a/b c".utf8))),
+        .listVersions(VersionListParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
+        .readVersion(VersionReadParameters(id: "0123456789abcdef", offset: 1 << 40, length: 512 << 10)),
+        .readVersion(
+            VersionReadParameters(id: "0123456789abcdef", offset: 0, length: 1, of: [0x61, 0xFF, 0x2F, 0x62])),
+        .preserveVersion(PreserveParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
+    ]
+
+    @Test("what the client writes, the server reads", arguments: requests)
+    func roundTrip(request: ClientRequest) throws {
+        let bytes = try JSONCodec.encode(RequestMessage(id: .number(7), request))
+        guard case .request(.number(7), let read) = try ClientMessage(decoding: bytes) else {
+            return #expect(Bool(false), "the id is lost")
+        }
+        #expect(try read.get() == request)
+        #expect(!bytes.contains(UInt8(ascii: "\n")))
+    }
+
+    @Test("Protocol: unknown fields are ignored")
+    func unknownFields() throws {
+        let text = #"{"jsonrpc":"2.0","id":1,"method":"kept/list","params":{"path":"a","new":[1]},"x":{}}"#
+        guard case .request(_, let request) = try ClientMessage(decoding: Array(text.utf8)) else {
+            return #expect(Bool(false), "it is a request")
+        }
+        #expect(try request.get() == .listVersions(VersionListParameters(path: Array("a".utf8))))
+    }
+
+    @Test("what the server writes, the client reads")
+    func repliesAreReadByClients() throws {
+        let content: [UInt8] = Array(0...255)
+        let reply = ReplyMessage(
+            to: .number(3), .success(.readVersion(VersionReadResult(content: content, isAtEnd: true))))
+        let message = try ResponseMessage<VersionReadResult>(decoding: reply.encoded())
+        #expect(message.id == .number(3))
+        #expect(try message.outcome.get().bytes == content)
+
+        let refusal = try ResponseMessage<VersionReadResult>(
+            decoding: ReplyMessage(to: nil, .failure(.notJSON())).encoded())
+        #expect(refusal.id == nil)
+        #expect(throws: ProtocolFailure.notJSON()) { try refusal.outcome.get() }
+    }
+
+    @Test("the largest kept/read fits into a message")
+    func largestRead() throws {
+        let content = [UInt8](repeating: 0xFF, count: ProtocolLimits.readBytes)
+        let reply = ReplyMessage(
+            to: .text(String(repeating: "x", count: 1000)),
+            .success(.readVersion(VersionReadResult(content: content, isAtEnd: false))))
+        #expect(try reply.encoded().count <= ProtocolLimits.messageBytes)
+    }
+
+    @Test("Protocol: paths as UTF-8 plus pathBytes when they are not")
+    func pathsThatAreNotUTF8() throws {
+        #expect(PathForm(Array("e\u{301}".utf8)).pathBytes == nil)
+        let invalid: [UInt8] = [0x66, 0xFE]
+        let form = PathForm(invalid)
+        #expect(form.pathBytes != nil)
+        #expect(form.bytes == invalid)
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+
+extension ScenarioCatalogue {
+    static let others: [ClientScenario] = batches + failures
+
+    private static let batches: [ClientScenario] = [
+        ClientScenario(61, "a batch asks everybody below once, and what is done in it asks nobody", .mount) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "d/x")
+            try a.present("Q", "d/deep/y")
+            try b.say("prepare b C read d")
+            try b.began("b")
+            for presenter in ["P", "Q"] { try a.expect(presenter, "relinquishToReader", "save") }
+            for (access, path) in [("x", "d/x"), ("y", "d/deep/y")] {
+                try b.say("in b begin \(access) C read \(path),withoutChanges")
+                try b.began(access)
+                try b.end(access)
+            }
+            try stage.silence(a, "P", "Q")
+            try b.say("do b complete")
+            try b.expect("b", "completed")
+            for presenter in ["P", "Q"] { try a.expect(presenter, "reacquired") }
+            try b.end("b")
+            try stage.silence(a, "P", "Q")
+        },
+        ClientScenario(62, "a batch may both read and write a file") { stage in
+            let a = try stage.player("A")
+            try a.say("prepare b C read f write f")
+            try a.began("b")
+            try a.say("do b complete")
+            try a.expect("b", "completed")
+            try a.end("b")
+        },
+        ClientScenario(63, "a batch holds nothing") { stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try b.say("prepare b C read f")
+            try b.began("b")
+            try a.hold("w", "write f")
+            try b.say("in b begin r C read f")
+            try stage.waits(b, for: "f", "r")
+            try a.end("w")
+            try b.began("r")
+            try b.end("r")
+            try b.say("do b complete")
+            try b.expect("b", "completed")
+            try b.end("b")
+        },
+    ]
+
+    private static let failures: [ClientScenario] = [
+        ClientScenario(64, "a URL that is no file's is an error at once") { stage in
+            let a = try stage.player("A")
+            try a.begin("r", "read https://example.org/f")
+            let reason = try a.failure("r").reason
+            try check(reason.hasPrefix("notAFile:"), reason)
+        },
+        ClientScenario(
+            65, "a daemon that is killed fails those who wait at once; presenters go on with the next one",
+            .mount
+        ) {
+            stage in
+            let a = try stage.player("A")
+            try a.present("P", "f")
+            try a.present("F", "d")
+            for _ in 1...2 { try survive(stage, a) }
+        },
+        ClientScenario(65, "who makes way only after the daemon was killed has the file back", .mount) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("on P relinquishToWriter hold")
+            try b.begin("w", "write f")
+            try a.expect("P", "relinquishToWriter")
+            try stage.mount?.kill()
+            _ = try b.failure("w")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+            try a.say("on P relinquishToWriter answer")
+            try a.expect("P", "reacquired")
+            try b.once("again", "write f")
+            try a.expect("P", "relinquishToWriter", "reacquired")
+        },
+        ClientScenario(
+            65, "who is added while no daemon is there is one of the next one's presenters", .mount
+        ) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try stage.mount?.kill()
+            // While the dead mount is replaced there is none at all, and then nobody could know whose presenter it is.
+            try a.add("P", "f")
+            try a.add("gone", "d")
+            try a.say("remove gone")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+            try b.once("w", "write f", "put f new")
+            try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
+            try stage.silence(a, "P")
+        },
+        ClientScenario(
+            65, "who is added deep in a mount whose daemon is dead is one of the next one's", .mount
+        ) {
+            stage in
+            let a = try stage.player("A")
+            try stage.mount?.kill()
+            try a.add("P", "d/x")
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+        },
+        ClientScenario(
+            65, "who is added where nothing is mounted is presented once the program connects", .mount
+        ) {
+            stage in
+            let a = try stage.player("A")
+            try stage.mount?.unmount()
+            try a.add("P", "f")
+            try stage.mount?.mount()
+            try a.once("r", "read f1")
+            try stage.presents(a, 1)
+            try a.expect("P", "didChange")
+        },
+        ClientScenario(
+            65, "what was granted and had not begun when the daemon was killed is an error", .mount
+        ) {
+            stage in
+            let a = try stage.player("A")
+            try a.queue("i", "write f")
+            // Who waits is told; so the program knows.
+            try a.begin("w", "write f")
+            try stage.waits(a, for: "f", "w")
+            try stage.mount?.kill()
+            _ = try a.failure("w")
+            try a.say("free i")
+            let reason = try a.failure("i").reason
+            try check(reason.hasPrefix("disconnected:"), reason)
+            try stage.mount?.mount()
+        },
+        ClientScenario(
+            65, "who has not yet heard of a move is told to the next daemon by the new name", .mount
+        ) {
+            stage in
+            let (a, b) = (try stage.player("A"), try stage.player("B"))
+            try a.present("P", "f")
+            try a.say("on P relinquishToWriter linger")
+            try b.hold("m", "write f,forMoving write g,forReplacing")
+            try a.expect("P", "relinquishToWriter")
+            try b.move("m", "f", to: "g")
+            // The end of the access has been told, and the move with it.
+            for player in [b, a] {
+                try player.say("settle here")
+                try player.expect("here", "settled")
+            }
+            try stage.mount?.kill()
+            try stage.mount?.mount()
+            try stage.presents(a, 1)
+            try a.say("on P relinquishToWriter")
+            try a.say("tell P go")
+            try a.expect("P", "didMove g", "reacquired", "didChange")
+            try b.once("w", "write g")
+            try a.expect("P", "relinquishToWriter", "reacquired")
+        },
+        ClientScenario(
+            69, "who holds, who waits, who presents, and what is owed since when, the command tells", .mount
+        ) {
+            stage in
+            let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
+            try a.present("P", "f")
+            try a.say("on P relinquishToWriter hold")
+            try b.begin("w", "write f")
+            try stage.owes(a, "relinquishToWriter")
+            try c.begin("r", "read f")
+            try stage.waits(c, for: "f", "r")
+            let why = try TruceCommand.run("why", stage.root + "/f").text
+            for line in [
+                "Participant (pid \(b.pid)) has waited for",
+                "\(b.shown) waits for \(a.shown) to let go of f, asked",
+                "Participant (pid \(c.pid)) has waited for", "\(c.shown) waits behind \(b.shown) for f",
+                "Participant (pid \(a.pid)) presents 'f', asked for a writer's turn",
+            ] { try check(why.contains(line), "'\(line)' in \(why)") }
+            try a.say("on P relinquishToWriter answer")
+            try b.began("w")
+            let held = try TruceCommand.run("why", stage.root + "/f").text
+            try check(held.contains("Participant (pid \(b.pid)) has had 'f'"), held)
+        },
+    ]
+
+    /// One death of the daemon, with one who waits, one at work and two presenters, and the next mount.
+    private static func survive(_ stage: ScenarioFixture, _ a: ScenarioParticipant) throws {
+        guard let mount = stage.mount else { throw TestFailure("a daemon can be killed that is one") }
+        let (b, c) = (try stage.player("B"), try stage.player("C"))
+        try c.hold("w", "write f")
+        try a.expect("P", "relinquishToWriter")
+        try b.begin("w", "write f")
+        try stage.waits(b, for: "f", "w")
+        let (reason, took) = try timed { () throws -> String in
+            try mount.kill()
+            return try b.failure("w").reason
+        }
+        print("65. who waited was told \(took.milliseconds) ms after the daemon was killed: \(reason)")
+        try check(took < .seconds(10), "\(took)")
+        try check(reason.hasPrefix("disconnected:"), reason)
+        try a.expect("P", "reacquired")
+
+        try mount.mount()
+        try stage.presents(a, 2)
+        // What happened meanwhile nobody knows.
+        try a.expect("P", "didChange")
+        try a.expect("F", "didChange", "changed d")
+        try c.end("w")
+        try b.once("again", "write f", "put f new")
+        try a.expect("P", "relinquishToWriter", "didChange", "reacquired")
+        try Script(": >\"$1\"").run(stage.root + "/d/new")
+        try a.expect("F", "appeared d/new")
+        try Program("rm").run(stage.root + "/d/new")
+        try a.expect("F", "subitemDeletion d/new", "changed d/new")
+        try stage.silence(a, "P", "F")
+    }
+}

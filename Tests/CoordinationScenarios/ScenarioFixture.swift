@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+package import TestSupport
+
+/// Where a scene is played: a directory whose programs take turns, and a view of who has and wants what in it.
+package final class ScenarioFixture {
+    /// Fills a directory with what is there before anything happens.
+    package static func prepare(_ directory: String) throws {
+        try Script(
+            """
+            cd "$1"
+            mkdir -p d/deep other k.rtfd/in.rtfd
+            for file in f f1 f2 d/x d/y d/deep/y k.rtfd/a k.rtfd/b k.rtfd/in.rtfd/a; do printf old >"$file"; done
+            ln -s f l
+            """
+        ).run(directory)
+    }
+
+    /// As a mount shows it.
+    package let root: String
+    /// Where things can be that are none of the mount's business.
+    package let outside: String
+    /// Nil where nothing is mounted.
+    package let mount: MountedDirectory?
+    private let socket: String?
+    private let fetchStatus: () throws -> StatusSnapshot
+    private var players: [ScenarioParticipant] = []
+
+    package init(on mount: MountedDirectory, outside: String) {
+        (root, self.outside, self.mount, socket) = (mount.path, outside, mount, nil)
+        fetchStatus = {
+            struct Listing: Decodable { var mounts: [StatusSnapshot] }
+            let json = try TruceCommand.run("ps", "--json", mount.path).output
+            return try JSONDecoder().decode(Listing.self, from: Data(json)).mounts[0]
+        }
+    }
+
+    /// A plain directory, with a server in place of the daemon; `fetchStatus` is what that says when it is asked who has and
+    /// wants what.
+    package init(
+        at root: String, servedBy socket: String, outside: String, fetchStatus: @escaping () throws -> [UInt8]
+    ) {
+        (self.root, self.outside, mount, self.socket) = (root, outside, nil, socket)
+        self.fetchStatus = { try JSONDecoder().decode(StatusSnapshot.self, from: Data(try fetchStatus())) }
+    }
+
+    package func player(_ name: String) throws -> ScenarioParticipant {
+        let program = try BuiltProgram.start(
+            "Participant", arguments: [root] + (socket.map { [$0] } ?? []), input: .keyboard)
+        let player = ScenarioParticipant(name, program) { [unowned self] in situation }
+        players.append(player)
+        return player
+    }
+
+    package func players(_ names: String...) throws -> [ScenarioParticipant] { try names.map(player) }
+
+    /// Has everybody end who is still there.
+    package func clear() throws {
+        for player in players { player.program.endInput() }
+        for player in players { _ = try player.program.wait(within: .seconds(10)) }
+        players = []
+    }
+
+    /// What is in a file, as the daemon sees it.
+    package func text(_ path: String) throws -> String {
+        try FileContents.text(of: "\(mount?.below ?? root)/\(path)")
+    }
+}
+
+// Who waits for whom.
+extension ScenarioFixture {
+    package struct StatusSnapshot: Decodable {
+        struct ProcessListing: Decodable {
+            var pid: Int32
+            var program: String
+        }
+        struct ClaimListing: Decodable {
+            var actor: ProcessListing
+            var path: String
+            var state: String
+            var reasons: [String]
+        }
+        struct AnswerListing: Decodable {
+            var request: String
+            var age: Int
+            var left: Int
+        }
+        struct PresenterListing: Decodable {
+            var actor: ProcessListing
+            var path: String
+            var owed: [AnswerListing]
+            var isUnsaved: Bool
+        }
+        var claims: [ClaimListing]
+        var presenters: [PresenterListing]
+    }
+
+    /// For the message of a scene that failed.
+    private var situation: String {
+        do { return "\(try fetchStatus())" } catch { return "\(error)" }
+    }
+
+    private func wait(for what: String, _ condition: (StatusSnapshot) -> Bool) throws {
+        try eventually(within: ScenarioParticipant.patience, "\(what)\n\(situation)") {
+            condition(try fetchStatus())
+        }
+    }
+
+    /// Until the daemon says that a program's access to a file waits, and that of an accessor none has begun.
+    /// If a reason is given, until that is one of those why it waits.
+    package func waits(
+        _ player: ScenarioParticipant, for path: String, _ access: String, because reason: String = ""
+    ) throws {
+        try wait(for: "\(player.name) to wait for \(path)") { census in
+            census.claims.contains { claim in
+                claim.actor.pid == player.pid && claim.state == "waiting" && claim.path == path
+                    && (reason.isEmpty || claim.reasons.contains { $0.contains(reason) })
+            }
+        }
+        let unread = player.unread(access)
+        guard unread.isEmpty else { throw TestFailure("\(player.name) waits and said: \(unread)") }
+    }
+
+    /// Until a presenter owes an answer that is so old; returns how much time is left for it.
+    @discardableResult
+    package func owes(_ player: ScenarioParticipant, _ request: String, since milliseconds: Int = 0) throws
+        -> Int
+    {
+        var left = 0
+        try wait(for: "\(player.name) to owe \(request) for \(milliseconds) ms") { census in
+            let owed = census.presenters.filter { $0.actor.pid == player.pid }.flatMap(\.owed).first {
+                $0.request == request && $0.age >= milliseconds
+            }
+            left = owed?.left ?? 0
+            return owed != nil
+        }
+        return left
+    }
+
+    /// Until the daemon knows that so many of a program's presenters have unsaved changes.
+    package func hasUnsaved(_ player: ScenarioParticipant, _ count: Int) throws {
+        try wait(for: "unsaved changes of \(count) presenters of \(player.name)") { census in
+            census.presenters.filter { $0.actor.pid == player.pid && $0.isUnsaved }.count == count
+        }
+    }
+
+    /// Until a program's presenters are registered, so many of them.
+    package func presents(_ player: ScenarioParticipant, _ count: Int) throws {
+        try wait(for: "\(count) presenters of \(player.name)") { census in
+            census.presenters.filter { $0.actor.pid == player.pid }.count == count
+        }
+    }
+
+    /// Whatever everybody asked for until now has happened, and what was to be told of it has arrived: of these
+    /// presenters nothing more than was looked at.
+    package func silence(_ player: ScenarioParticipant, _ presenters: String...) throws {
+        for other in players where other !== player && !other.program.hasEnded {
+            try other.say("settle here")
+            try other.expect("here", "settled")
+        }
+        for presenter in presenters {
+            try player.say("settle \(presenter)")
+            try player.expect(presenter, "settled")
+        }
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ScenarioCatalogue {
+    package static let numbers = 1...70
+
+    /// The scenarios that no scene shows, and why not.
+    package static let uncovered = [
+        58: "the library has no versions yet, so that none is gained",
+        59: "the library has no versions yet, so that none is in conflict",
+        60: "the library has no versions yet, so that none is lost",
+        66: "when a document is dirty its class decides, which the library does not have yet",
+        67: "to revert, or to keep both sides, its class decides as well",
+        68: "so it does when another document is saved over it",
+        70: "a matter of speed, which the benchmark of the arbiter shows",
+    ]
+}

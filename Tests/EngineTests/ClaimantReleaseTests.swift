@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Synchronization
+import Testing
+
+import func TestSupport.eventually
+
+/// The engine lets go of claimants outside its lock only: their ends may ask it something.
+@Suite struct ClaimantReleaseTests {
+    private static let write = Access.write(.updating)
+
+    /// A stand-in whose end asks the engine, which hangs for ever if its lock is held.
+    private func curious(_ stage: EngineHarness, _ number: Int32, _ ends: CallCounter) -> StandInClaimant {
+        StandInClaimant("curious", number, purpose: "\(number)") { [engine = stage.engine] in
+            _ = engine.isPresented(ItemID(1))
+            ends.add()
+        }
+    }
+
+    @Test("a claim that is refused, withdrawn, ended or given to another object")
+    func claimantIsReleasedAfterEachEnd() throws {
+        var bounds = Bounds()
+        bounds.wait = .milliseconds(30)
+        let stage = try EngineHarness(bounds)
+        let ends = CallCounter()
+        let holder = StandInClaimant("holder", 1, purpose: "holder")
+        let held = stage.claim(.aware, (Self.write, 1), by: holder)
+        // Refused when its wait runs out.
+        stage.claim(.aware, (Self.write, 1), by: curious(stage, 2, ends))
+        // Withdrawn.
+        stage.engine.withdraw(stage.claim(.aware, (Self.write, 1), by: curious(stage, 3, ends)))
+        // Ended.
+        stage.engine.end(stage.claim(.aware, (Self.write, 2), by: curious(stage, 4, ends)))
+        // Given to another object.
+        let replaced = stage.claim(.aware, (Self.write, 3), by: curious(stage, 5, ends))
+        stage.engine.replaceClaimant(of: replaced, by: holder)
+        // Refused before it said whom to tell.
+        let quiet = stage.engine.makeClaimID()
+        let request = ClaimRequest(quiet, .aware, ClaimRequest.Part(ItemID(1), Self.write))
+        do {
+            let last = curious(stage, 6, ends)
+            last.set([(Self.write, 1)])
+            _ = stage.engine.claim(request, by: last)
+        }
+        try eventually(within: .seconds(10), "the refusal") {
+            stage.engine.report(options: EffectiveOptions(), dataPath: .undecided).waiting.isEmpty
+        }
+        stage.engine.onDecision(quiet) { _ in }
+        stage.engine.end(replaced)
+        stage.engine.end(held)
+        // The journal remembers them until as much has happened again.
+        for _ in 0..<Journal.capacity {
+            stage.engine.end(stage.claim(.handle, (.read(), 9), by: holder))
+        }
+        try eventually(within: .seconds(10), "5 ends, of which there were \(ends.count)") {
+            ends.count == 5
+        }
+    }
+}
+
+final class CallCounter: Sendable {
+    private let value = Mutex(0)
+    var count: Int { value.withLock { $0 } }
+    func add() { value.withLock { $0 += 1 } }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Synchronization
+import Testing
+
+import func TestSupport.eventually
+
+@testable import CoordinationEngine
+
+/// How much presenters are told of that do not keep up, or are guests'.
+@Suite struct DeliveryQuotaTests {
+    /// A folder that somebody fills.
+    private struct Folder {
+        let stage: EngineHarness
+        let item = ItemID(10)
+
+        init() throws {
+            stage = try EngineHarness()
+            stage.engine.place(item, DirectoryInfo(in: nil))
+        }
+
+        /// Each by a program of its own, and so told at once when the next comes.
+        func fill(_ numbers: ClosedRange<UInt64>) {
+            for number in numbers {
+                let party = Party(process: ProcessID(number: Int32(number), started: 1), ancestors: [])
+                stage.engine.noteChange(
+                    of: ItemID(100 + number), at: Place(in: item), by: party, .write(.updating), under: nil,
+                    stamp: number)
+                stage.engine.noteChange(
+                    of: ItemID(100 + number), at: Place(in: item), by: .nobody, .write(.updating), under: nil,
+                    stamp: number)
+            }
+        }
+
+        func present(_ count: Int, in mailbox: Mailbox, guest: UInt32? = nil) -> [PresenterID] {
+            (0..<count).map { _ in
+                stage.engine.present(
+                    StandInDocument(item), by: StandInClaimant("nvim", 640).party,
+                    implementing: [.subitemDidChange], in: mailbox, guest: guest)
+            }
+        }
+    }
+
+    @Test("messages that nobody takes are so many, and then that there was more")
+    func fullMailboxIsPaused() throws {
+        let folder = try Folder()
+        let wakes = Atomic<Int>(0)
+        let mailbox = Mailbox { wakes.add(1, ordering: .relaxed) }
+        let shown = folder.present(64, in: mailbox)
+        folder.fill(1...200)
+        #expect(mailbox.isPaused)
+        // The connection is woken once.
+        #expect(wakes.load(ordering: .relaxed) == 1)
+        let taken = mailbox.take().count
+        #expect(taken > Mailbox.most && taken < Mailbox.most + 64 * 4)
+        folder.fill(201...300)
+        #expect(mailbox.take().isEmpty)
+        folder.stage.engine.resume(mailbox)
+        let gaps = mailbox.take()
+        #expect(Set(gaps.map(\.presenter)) == Set(shown) && gaps.count == shown.count)
+        #expect(
+            gaps.allSatisfy { if case .notice(.subitemDidChange, nil) = $0.content { true } else { false } })
+        folder.fill(301...302)
+        #expect(!mailbox.take().isEmpty)
+        folder.stage.engine.remove(shown)
+    }
+
+    @Test("a guest that has heard more than its share is told later that there was more; others hear all")
+    func spentQuotaPausesGuestOnly() throws {
+        let folder = try Folder()
+        let (guests, others) = (Mailbox {}, Mailbox {})
+        let shown = folder.present(64, in: guests, guest: 7) + folder.present(1, in: others)
+        var heard = 0
+        for number in 1...200 as ClosedRange<UInt64> {
+            folder.fill(number...number)
+            heard += guests.take().count
+        }
+        #expect(heard <= DeliveryQuota.allowance + 64)
+        #expect(others.take().count > 150)
+        // A presenter that comes while the share is spent hears no more than the others.
+        let late = folder.present(1, in: guests, guest: 7)
+        folder.fill(201...210)
+        #expect(guests.take().isEmpty)
+        try eventually(within: .seconds(20), "the share to be renewed") { guests.take().count >= 64 }
+        folder.stage.engine.remove(shown + late)
+    }
+
+    @Test(
+        "what happens to the item that a guest shows is bounded, too, and so are requests; others are asked as ever"
+    )
+    func spentQuotaMutesGuestItems() throws {
+        let stage = try EngineHarness()
+        let (guests, others) = (Mailbox {}, Mailbox {})
+        let file = ItemID(30)
+        func present(_ mailbox: Mailbox, _ guest: UInt32?) -> PresenterID {
+            stage.engine.present(
+                StandInDocument(file), by: StandInClaimant("nvim", 640).party,
+                implementing: [.didChange, .relinquishToWriter], in: mailbox, guest: guest)
+        }
+        let shown = (0..<64).map { _ in present(guests, 7) }
+        let other = present(others, nil)
+        var heard = 0
+        for number in 1...200 as ClosedRange<UInt64> {
+            for party in [StandInClaimant("a", Int32(number)).party, .nobody] {
+                stage.engine.noteChange(
+                    of: file, at: Place(), by: party, .write(.updating), under: nil, stamp: number)
+            }
+            heard += guests.take().count
+        }
+        #expect(heard > DeliveryQuota.allowance / 2 && heard <= DeliveryQuota.allowance + 128)
+        #expect(others.take().count > 300)
+        let late = present(guests, 7)
+        // A writer waits for the other presenter alone, and what it writes is kept for the guest.
+        let vi = StandInClaimant("vi", 900)
+        let claim = stage.claim(.handle, (.write(.updating), 30), by: vi)
+        let isAsked = guests.take().contains { if case .request = $0.content { true } else { false } }
+        #expect(!isAsked && !vi.isGranted)
+        for case .request(let question, _, _, _) in others.take().map(\.content) {
+            stage.engine.answer(question, of: other, .done)
+        }
+        guard case .granted(let grant) = vi.decision else { throw Hung() }
+        #expect(grant.unanswered == [shown[0]])
+        stage.engine.end(claim)
+        try eventually(within: .seconds(20), "the share to be renewed") {
+            !stage.engine.state.withLock { $0.itemQuota.isSpent(7) }
+        }
+        try eventually(within: .seconds(10), "the news") {
+            // What was in turns that went on comes before it.
+            guests.take().map(\.presenter).suffix(shown.count) == shown[...]
+        }
+        stage.engine.remove(shown + [late, other])
+    }
+
+    private struct Hung: Error {}
+
+    @Test("a share is spent once in a period, and then renewed")
+    func quotaIsRenewedEachPeriod() {
+        var quota = DeliveryQuota()
+        let start = Instant(nanoseconds: 1_000_000_000)
+        #expect(quota.charge(7, DeliveryQuota.allowance, at: start) == nil)
+        #expect(!quota.isSpent(7))
+        #expect(quota.charge(7, 1, at: start + .seconds(1)) == start + DeliveryQuota.period)
+        #expect(quota.charge(7, 1, at: start + .seconds(2)) == nil)
+        #expect(quota.isSpent(7) && !quota.isSpent(8) && !quota.isSpent(nil))
+        quota.renew(7)
+        #expect(!quota.isSpent(7))
+        // What was heard before the period counts no more.
+        #expect(quota.charge(8, DeliveryQuota.allowance, at: start) == nil)
+        #expect(quota.charge(8, DeliveryQuota.allowance, at: start + DeliveryQuota.period) == nil)
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Testing
+
+import func TestSupport.eventually
+
+/// What follows from an event comes after the lock, in an order in which nothing keeps time from passing.
+@Suite struct LockDisciplineTests {
+    private static let write = Access.write(.updating)
+
+    /// One who asks the engine when somebody wants to know who it is, which hangs for ever under the lock.
+    private final class Curious: Claimant {
+        let observed = CallCounter()
+        private let engine: Engine
+        private let party: Party
+
+        init(_ engine: Engine, _ number: Int32) {
+            self.engine = engine
+            party = Party(process: ProcessID(number: number, started: 1), ancestors: [])
+        }
+
+        var attribution: Attribution {
+            _ = engine.isPresented(ItemID(1))
+            return Attribution(of: party) { Array("file".utf8) }
+        }
+        var intents: [Intent] { [Intent(LockDisciplineTests.write) { Array("file".utf8) }] }
+        func identify() -> Party { party }
+        func observe() -> Observation {
+            observed.add()
+            return .emptied
+        }
+    }
+
+    private func claim(
+        _ nature: ClaimRequest.Nature, _ item: UInt64, by claimant: Curious, in stage: EngineHarness,
+        tell outcome: @escaping Engine.DecisionHandler = { _ in }
+    ) -> ClaimID {
+        let request = ClaimRequest(
+            stage.engine.makeClaimID(), nature, ClaimRequest.Part(ItemID(item), Self.write))
+        if case .waiting = stage.engine.claim(request, by: claimant) {
+            stage.engine.onDecision(request.claim, tell: outcome)
+        }
+        return request.claim
+    }
+
+    @Test("who is told may take its time, and whoever it keeps waiting is looked after meanwhile")
+    func slowDecisionHandlerDelaysNoOther() throws {
+        let stage = try EngineHarness()
+        let slow = Curious(stage.engine, 2)
+        let held = claim(.aware, 1, by: Curious(stage.engine, 1), in: stage)
+        let looked = CallCounter()
+        // The step that grants it makes it contested as well, and so asks for a first look at it.
+        let granted = claim(.handle, 1, by: slow, in: stage) { _ in
+            let waited = try? eventually(within: .seconds(10), "a look") { slow.observed.count > 0 }
+            if waited != nil { looked.add() }
+        }
+        let waiting = claim(.handle, 1, by: Curious(stage.engine, 3), in: stage)
+        stage.engine.end(held)
+        #expect(looked.count == 1)
+        for claim in [waiting, granted] { stage.engine.end(claim) }
+    }
+
+    @Test("who it was that was passed or refused is asked for the log, and not under the lock")
+    func logNamesAreReadOutsideTheLock() throws {
+        var bounds = Bounds()
+        (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
+        let stage = try EngineHarness(bounds)
+        // One is passed because it kept others out, one is refused because its wait ran out.
+        let natures: [(ClaimRequest.Nature, UInt64)] = [(.handle, 1), (.handle, 1), (.aware, 2), (.aware, 2)]
+        let claims = natures.enumerated().map { index, made in
+            claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)
+        }
+        try eventually(within: .seconds(10), "two lines, of which there were \(stage.log.all)") {
+            ["kept others out", "was refused"].allSatisfy { words in
+                stage.log.all.contains { $0.contains(words) }
+            }
+        }
+        for claim in claims.reversed() { stage.engine.end(claim) }
+    }
+}

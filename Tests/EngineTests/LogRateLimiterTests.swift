@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import Testing
+
+@Suite("Lines of the log about one user")
+struct LogRateLimiterTests {
+    private let start = Instant(nanoseconds: 1)
+
+    @Test("there are so many in a minute, and the next one tells how many there would have been")
+    func limitsLinesPerMinute() {
+        var limit = LogRateLimiter(lines: 3)
+        let said = (0..<10).map { second in limit.note(7, at: start + .seconds(UInt64(second))) }
+        #expect(said == ["", "", ""] + Array(repeating: nil, count: 7))
+        #expect(limit.note(8, at: start + .seconds(20)) == "", "another user's are its own")
+        #expect(limit.note(7, at: start + .seconds(60)) == " (and 7 times before, unnoted)")
+        #expect(limit.note(7, at: start + .seconds(61)) == "")
+    }
+
+    @Test("more users than are remembered are not noted until a minute has gone by")
+    func ignoresUsersBeyondCapacity() {
+        var limit = LogRateLimiter(lines: 1)
+        for user in 0..<64 { #expect(limit.note(UInt32(user), at: start) == "") }
+        #expect(limit.note(64, at: start) == nil)
+        #expect(limit.note(64, at: start + .seconds(60)) == "")
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import Testing
+
+@Suite("When a thread looks for requests rather than sleep")
+struct RequestPaceTests {
+    /// Which of the requests, counted from 1, tell that it is worth while; they came after so many nanoseconds.
+    private func told(_ pauses: [UInt64]) -> [Int] {
+        var pace = RequestPace()
+        var told: [Int] = []
+        for (index, pause) in pauses.enumerated() where pace.shouldPoll(after: pause) {
+            told.append(index + 1)
+        }
+        return told
+    }
+
+    @Test("After eight that came soon, one after the other, and after as many again")
+    func eightSoonRequestsStartPolling() {
+        #expect(told(Array(repeating: 100_000, count: 20)) == [8, 16])
+    }
+
+    @Test("One that comes late is the end of a row")
+    func lateRequestResets() {
+        let row: [UInt64] = Array(repeating: 30_000, count: 7) + [100_001]
+        #expect(told(row + row + row) == [])
+        #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])
+    }
+
+    @Test("Requests of two threads that take turns are not looked for, nor those soon after")
+    func twoThreadsPreventPolling() {
+        var pace = RequestPace()
+        let notes = (0..<40).map { pace.note(UInt32(1 + $0 % 2)) }
+        #expect(notes == Array(repeating: true, count: 4) + Array(repeating: false, count: 36))
+        let told = (1...8).map { _ in pace.shouldPoll(after: 30_000) }
+        #expect(told == Array(repeating: false, count: 8))
+        let later = (1...49).map { _ in pace.note(7) }
+        #expect(later == Array(repeating: false, count: 48) + [true])
+    }
+
+    @Test("Programs that follow each other are as one, and what nobody asked for is nobody's")
+    func sequentialProgramsCountAsOne() {
+        var pace = RequestPace()
+        for program in UInt32(1)...100 {
+            for _ in 1...8 {
+                let isOne = (pace.note(program), pace.note(0))
+                #expect(isOne == (true, true))
+            }
+        }
+    }
+
+    @Test("What was there already is no reason to look, and none not to")
+    func queuedRequestsAreNeutral() {
+        #expect(told(Array(repeating: 2_000, count: 100)) == [])
+        #expect(told((1...8).flatMap { _ in [30_000, 2_000] }) == [15])
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import FilesystemServer
+import Testing
+
+@Suite("Inode numbers that programs see")
+struct InodeNumberMapTests {
+    /// JavaScript knows integers up to this.
+    private static let end: UInt64 = 1 << 53
+    private static let source: UInt64 = 0x801
+
+    @Test("The source's own numbers stay as they are, whatever they are")
+    func sourceNumbersUnchanged() {
+        let numbers = InodeNumberMap(deviceOfSource: Self.source)
+        for inode in [1, 1 << 48, 1 << 53, .max] as [UInt64] {
+            #expect(numbers.number(ofInode: inode, on: Self.source) == inode)
+        }
+    }
+
+    @Test("Those of 30 other devices lead back to the inode, differ, and are small enough for every program")
+    func prefixedNumbersAreReversible() {
+        let numbers = InodeNumberMap(deviceOfSource: Self.source)
+        var seen: Set<UInt64> = []
+        for device in UInt64(0x20)..<0x20 + 30 {
+            for inode in [1, 2, 1 << 48 - 1] as [UInt64] {
+                let number = numbers.number(ofInode: inode, on: device)
+                #expect(number & (1 << 48 - 1) == inode && number >> 48 != 0 && number < Self.end)
+                seen.insert(number)
+            }
+        }
+        #expect(seen.count == 90)
+    }
+
+    @Test("Those of more devices, and large ones, are as small and differ as well")
+    func tableNumbersAreUnique() {
+        let numbers = InodeNumberMap(deviceOfSource: Self.source)
+        var seen: Set<UInt64> = []
+        for device in UInt64(0x20)..<0x20 + 100 {
+            for inode in [1, 2, 1 << 48, 1 << 63 | 1] as [UInt64] {
+                let number = numbers.number(ofInode: inode, on: device)
+                #expect(number < Self.end)
+                seen.insert(number)
+            }
+        }
+        #expect(seen.count == 400)
+    }
+
+    @Test("A number stays when the table has forgotten it, and is the next daemon's, too")
+    func numberIsStableAcrossMounts() {
+        let numbers = InodeNumberMap(deviceOfSource: Self.source)
+        let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }
+        for inode in UInt64(1)...300_000 { _ = numbers.number(ofInode: 1 << 61 | inode, on: 0x20) }
+        let next = InodeNumberMap(deviceOfSource: Self.source)
+        #expect(first == (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) })
+        #expect(first == (1...100).map { next.number(ofInode: 1 << 60 | $0, on: 0x20) })
+        #expect(Set(first).count == 100)
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FuseBridge
+import LinuxSystem
+import Testing
+import VersionStore
+
+@testable import FilesystemServer
+
+@Suite("Files that are kept by a link while programs write to them")
+struct LinkedVersionTests {
+    private let stamp = Stamp(
+        size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 6),
+        changed: FileStatus.Time(seconds: 5, nanoseconds: 7))
+
+    private func file(_ stamp: Stamp?, writers: Int = 1, mustStay: Bool = false) throws -> LinkedVersion {
+        LinkedVersion(
+            try #require(VersionID("0123456789abcdef")), as: stamp, writers: writers, mustStay: mustStay)
+    }
+
+    @Test("a file that looks as it did was not written to, but for one of which that is not known")
+    func changeIsToldByStamp() throws {
+        let later = Stamp(
+            size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 9), changed: stamp.changed)
+        let renamed = Stamp(
+            size: 3, modified: stamp.modified, changed: FileStatus.Time(seconds: 9, nanoseconds: 0))
+        #expect(try !file(stamp).hasChanged(to: stamp))
+        #expect(try !file(stamp).hasChanged(to: renamed))
+        #expect(try file(stamp).hasChanged(to: later))
+        // The clock of its file system may not tell a later change, or it cannot be looked at.
+        #expect(try file(nil).hasChanged(to: stamp))
+        #expect(try file(stamp).hasChanged(to: Stamp?.none))
+        #expect(try file(nil).hasChanged(to: Stamp?.none))
+    }
+
+    @Test("a file is let go of only if none of its writers may have written to it")
+    func unwrittenLinkIsDropped() throws {
+        for stamps in [[stamp, stamp], [nil, stamp], [stamp, nil]] {
+            let kept = try file(stamps[0], writers: 2)
+            _ = kept.closeWriter(hasWritten: kept.hasChanged(to: stamps[1]))
+            let last = kept.closeWriter(hasWritten: kept.hasChanged(to: stamp))
+            switch last {
+            case .unneeded: #expect(stamps == [stamp, stamp])
+            case .unchanging: #expect(stamps != [stamp, stamp])
+            case .otherWriters: Issue.record("two writers have closed it")
+            }
+        }
+    }
+
+    @Test(
+        "a stamp tells later changes if the file has not changed for as long as the clock may stand still",
+        arguments: [(0, false), (9, false), (10, true), (11, true)])
+    func stampNeedsClockGrain(age: Int64, isKnown: Bool) {
+        #expect((ContentPreserver.settledStamp(stamp, age: age, granularity: 10) != nil) == isKnown)
+    }
+
+    @Test("of each suspended writer its first version stays, its last three, and the last three beside it")
+    func versionsBesideSuspendedWriter() throws {
+        var versions = SuspendedWriterVersions()
+        let (one, other) = (HandleID(1), HandleID(2))
+        func keep(_ number: Int, _ origin: SuspendedWriterVersions.Origin, for writers: [HandleID]) throws
+            -> [Int]
+        {
+            let gone = versions.insert(try Self.version(number), from: origin, for: writers)
+            return try gone.map { id in try #require((0..<99).first { Self.id($0) == id }) }
+        }
+        for number in 0..<4 { #expect(try keep(number, .writer, for: [one]) == []) }
+        #expect(try keep(4, .writer, for: [one]) == [1])
+        for number in 5..<8 { #expect(try keep(number, .others, for: [one]) == []) }
+        #expect(try keep(8, .others, for: [one]) == [5])
+        // Of the other one it is the first.
+        #expect(try keep(9, .writer, for: [one, other]) == [2])
+        for number in 10..<13 {
+            #expect(try keep(number, .writer, for: [one, other]) == [[3], [4], []][number - 10])
+        }
+        #expect(versions.last(for: [other])?.id == Self.id(12))
+        #expect(try keep(13, .writer, for: [one, other]) == [10])
+        // What was kept for the one that closes the file stays.
+        versions.close(one)
+        for number in 14..<17 { #expect(try keep(number, .writer, for: [other]) == []) }
+        #expect(try keep(17, .writer, for: [other]) == [14])
+        versions.close(other)
+        #expect(versions.isEmpty)
+        #expect(versions.last(for: [one, other]) == nil)
+    }
+
+    @Test("contents that are kept once more stand in the place of the former version (D213)")
+    func repeatedContentsReplaceVersion() throws {
+        var versions = SuspendedWriterVersions()
+        let writer = HandleID(1)
+        func keep(_ number: Int, insteadOf former: Int? = nil) throws -> [VersionID] {
+            versions.insert(
+                try Self.version(number), insteadOf: former.flatMap(Self.id), from: .writer, for: [writer])
+        }
+        #expect(try keep(0) == [] && keep(1, insteadOf: 0) == [])
+        for number in 2..<5 { #expect(try keep(number) == []) }
+        for number in 5..<8 { #expect(try keep(number, insteadOf: number - 1) == []) }
+        // One that was kept a moment ago is in the list by now.
+        #expect(try keep(7) == [])
+        #expect(versions.last(for: [writer])?.id == Self.id(7))
+        #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
+    }
+
+    @Test("a version on which another step counts is the newest in the lists that have it (D213)")
+    func renewedVersionIsNewest() throws {
+        var versions = SuspendedWriterVersions()
+        let (writer, other) = (HandleID(1), HandleID(2))
+        func leave(_ number: Int) throws -> [VersionID] {
+            versions.insert(try Self.version(number), from: .others, for: [writer])
+        }
+        func renew(_ number: Int, _ origin: SuspendedWriterVersions.Origin, for writers: [HandleID]) throws
+            -> [VersionID]
+        {
+            versions.renew(try #require(Self.id(number)), from: origin, for: writers)
+        }
+        for number in 0..<2 { #expect(try leave(number) == []) }
+        // It is left once more.
+        #expect(try renew(0, .others, for: [writer]) == [] && leave(2) == [] && leave(3) == [Self.id(1)])
+        // Others go over it: the suspended writer has not written it.
+        #expect(try renew(0, .writer, for: [writer]) == [] && leave(4) == [Self.id(2)])
+        #expect(try leave(5) == [Self.id(3)] && leave(6) == [Self.id(0)])
+        // It is kept for another suspended writer as well.
+        #expect(try renew(4, .writer, for: [writer, other]) == [] && leave(7) == [Self.id(5)])
+        #expect(try leave(8) == [Self.id(6)] && leave(9) == [])
+        // A version that is in no list comes into none.
+        #expect(try renew(0, .others, for: [writer]) == [] && leave(10) == [Self.id(7)])
+    }
+
+    private static func id(_ number: Int) -> VersionID? { VersionID("00000000000000" + String(10 + number)) }
+
+    private static func version(_ number: Int) throws -> SuspendedWriterVersions.Version {
+        SuspendedWriterVersions.Version(
+            id: try #require(id(number)), path: [],
+            rights: FileRights(user: 0, group: 0, mode: 0, accessControlList: nil))
+    }
+}

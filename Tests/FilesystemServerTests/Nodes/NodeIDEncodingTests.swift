@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import FilesystemServer
+import LinuxSystem
+import Testing
+
+@Suite("Numbers of nodes")
+struct NodeIDEncodingTests {
+    private func number(
+        _ inode: UInt64, elsewhere: UInt64? = nil, born nanoseconds: UInt32 = 7,
+        isTaken: (UInt64) -> Bool = { _ in false }
+    ) -> UInt64 {
+        NodeIDEncoding.number(
+            inode: inode, born: Self.time(nanoseconds), elsewhere: elsewhere, isTaken: isTaken)
+    }
+
+    private static func time(_ nanoseconds: UInt32) -> FileStatus.Time {
+        FileStatus.Time(seconds: 1_700_000_000, nanoseconds: nanoseconds)
+    }
+
+    @Test("A number follows from the file alone, whichever process asks")
+    func numberIsStable() {
+        // Another number here is another number for every file of every mount that is taken over.
+        #expect(number(12) == 0x1A03_0000_0000_000C)
+        #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
+        #expect(NodeIDEncoding.generation(born: Self.time(7)) == 0xA2C0_8D09)
+        #expect(number(12) != number(13))
+        #expect(number(12) != number(12, born: 8))
+        #expect(number(12, elsewhere: 0x801) != number(12, elsewhere: 0x802))
+        #expect(
+            NodeIDEncoding.generation(born: Self.time(7)) != NodeIDEncoding.generation(born: Self.time(8)))
+    }
+
+    @Test(
+        "Numbers end as inode numbers do, lie in their range, and are nobody's twice",
+        arguments: [nil, 0x802])
+    func numbersAreUniqueInRange(elsewhere: UInt64?) {
+        var seen: Set<UInt64> = []
+        for inode in UInt64(1)...200_000 {
+            let number = number(inode, elsewhere: elsewhere)
+            #expect(number & 15 == inode & 15 && number >= 16 && number < NodeIDEncoding.end)
+            seen.insert(number)
+        }
+        #expect(seen.count == 200_000)
+    }
+
+    @Test("The number of a file of the source leads back to its inode, and no other does")
+    func numberLeadsToInode() {
+        let longest: UInt64 = 1 << 48 - 1
+        for inode in [1, 12, 1 << 32, longest] as [UInt64] {
+            #expect(NodeIDEncoding.inode(of: number(inode)) == inode)
+            #expect(NodeIDEncoding.inode(of: number(inode, elsewhere: 0x802)) == nil)
+        }
+        for inode in [longest + 1, 1 << 63 | 5] as [UInt64] {
+            #expect(NodeIDEncoding.inode(of: number(inode)) == nil)
+        }
+        // The next file of this inode number would have the same.
+        let unborn = NodeIDEncoding.number(
+            inode: 12, born: .init(seconds: 0, nanoseconds: 0), elsewhere: nil, isTaken: { _ in false })
+        #expect(NodeIDEncoding.inode(of: unborn) == nil)
+        #expect(NodeIDEncoding.inode(of: 1) == nil)
+        #expect(NodeIDEncoding.inode(of: NodeIDEncoding.end | number(12)) == nil)
+    }
+
+    @Test("Who finds a number taken gets the next one, which leads to the same inode")
+    func takenNumberAdvances() {
+        var taken: Set<UInt64> = []
+        for _ in 0..<4096 {
+            let number = number(12) { taken.contains($0) }
+            #expect(NodeIDEncoding.inode(of: number) == 12)
+            #expect(taken.insert(number).inserted)
+        }
+        // As many files as that do not have one inode number; if they had, they would still not have one node.
+        let next = number(12) { taken.contains($0) }
+        #expect(NodeIDEncoding.inode(of: next) == nil && !taken.contains(next))
+        let scattered = number(12, elsewhere: 1)
+        #expect(number(12, elsewhere: 1) { $0 == scattered } == scattered + 16)
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Testing
+
+@testable import FilesystemServer
+
+/// Opens whose document is replaced while they wait (design, section 4): while one is on its way back, nobody takes the name
+/// away.
+@Suite("Opens that are sent away")
+struct ExpectedRetriesTests {
+    private final class Open: RetriableOpen {
+        let claim: ClaimID
+        let item: ItemID
+        let thread: Int32
+
+        init(_ claim: UInt64, of item: ItemID, by thread: Int32) {
+            self.claim = ClaimID(claim)
+            self.item = item
+            self.thread = thread
+        }
+    }
+
+    private let expectedRetries = ExpectedRetries<Open>()
+    private let document = ItemID(1)
+    private let other = ItemID(2)
+
+    @Test("One that waits is expected if it will be sent away, and no longer than it waits")
+    func waitingOpenIsExpected() {
+        let open = Open(1, of: document, by: 100)
+        expectedRetries.addWaiting(open)
+        #expect(expectedRetries.isExpected(at: document) { _ in true })
+        #expect(!expectedRetries.isExpected(at: document) { _ in false })
+        #expect(!expectedRetries.isExpected(at: other) { _ in true })
+        expectedRetries.removeWaiting(open)
+        #expect(!expectedRetries.isExpected(at: document) { _ in true })
+        expectedRetries.removeWaiting(open)
+        #expect(!expectedRetries.isExpected(at: document) { _ in true })
+    }
+
+    @Test("One that was sent away is expected until it comes back or is given up")
+    func sentAwayOpenIsExpected() {
+        let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
+        expectedRetries.addWaiting(open)
+        expectedRetries.expect(open)
+        expectedRetries.removeWaiting(open)
+        #expect(expectedRetries.isExpected(at: document) { _ in false })
+        #expect(expectedRetries.take(by: 101) == nil)
+        #expect(expectedRetries.take(by: 100) === open)
+        #expect(!expectedRetries.isExpected(at: document) { _ in true })
+        expectedRetries.expect(late)
+        #expect(expectedRetries.remove(late))
+        #expect(!expectedRetries.remove(late))
+        #expect(expectedRetries.expectsNone)
+    }
+
+    @Test("A thread that waits anew is another open, whenever the former one ceases")
+    func newWaitReplacesFormer() {
+        let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
+        expectedRetries.addWaiting(former)
+        expectedRetries.addWaiting(latter)
+        expectedRetries.removeWaiting(former)
+        #expect(expectedRetries.isExpected(at: document) { $0 === latter })
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import LinuxSystem
+import Synchronization
+import Testing
+
+@testable import FilesystemServer
+
+/// Opens of a user of whom many wait are begun one after another.
+@Suite struct OpenQueueTests {
+    /// Threads that take what they are given when the test says so.
+    private final class Threads: Sendable {
+        private let jobs = Mutex<[@Sendable () -> Void]>([])
+
+        var count: Int { jobs.withLock { $0.count } }
+
+        func run(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.append(job) } }
+
+        func takeOne() {
+            let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            job?()
+        }
+    }
+
+    private final class Begun: Sendable {
+        let names = Mutex<[String]>([])
+    }
+
+    private let turns: OpenQueue
+    private let threads = Threads()
+    /// The watch of a line, which the test lets run when it says so.
+    private let timers = Threads()
+    private let begun = Begun()
+
+    init() { turns = OpenQueue { [timers] in timers.run($0) } }
+
+    private func add(_ name: String, of user: UInt32, on mount: UInt64 = 0) {
+        turns.add(of: user, on: mount) { [begun] in
+            begun.names.withLock { $0.append(name) }
+        } by: { [threads] in
+            threads.run($0)
+        }
+    }
+
+    @Test("One thread at a time begins them, in the order in which they came")
+    func opensStartInOrder() {
+        for number in 0..<100 { add("\(number)", of: 1) }
+        #expect(threads.count == 1)
+        while threads.count > 0 {
+            #expect(threads.count == 1)
+            threads.takeOne()
+        }
+        #expect(begun.names.withLock { $0 } == (0..<100).map { "\($0)" })
+    }
+
+    @Test("An open of another user is begun before all of the first one's are")
+    func otherUserIsNotStarved() {
+        for number in 0..<100 { add("\(number)", of: 1) }
+        add("other", of: 2)
+        threads.takeOne()
+        threads.takeOne()
+        let names = begun.names.withLock { $0 }
+        #expect(names.last == "other")
+        #expect(names.count < 50)
+    }
+
+    @Test("One that takes long keeps back none of those behind it")
+    func slowOpenDoesNotBlock() {
+        for number in 0..<40 {
+            turns.add(of: 1, on: 0) { [begun, timers, threads] in
+                begun.names.withLock { $0.append("\(number)") }
+                guard number == 3 else { return }
+                // It is not over before the others are.
+                timers.takeOne()
+                timers.takeOne()
+                while threads.count > 0 { threads.takeOne() }
+            } by: { [threads] in
+                threads.run($0)
+            }
+        }
+        threads.takeOne()
+        #expect(threads.count == 0)
+        #expect(begun.names.withLock { $0 } == (0..<40).map { "\($0)" })
+        timers.takeOne()
+        #expect(timers.count == 0, "a line that is over is not watched")
+    }
+
+    @Test("What a hung mount keeps is begun apart from the rest")
+    func mountsAreSeparate() {
+        add("distant", of: 1, on: 7)
+        add("here", of: 1)
+        #expect(threads.count == 2)
+    }
+
+    @Test("A user is a crowd from 64 opens that wait, and until none is left that has not begun")
+    func crowdFrom64WaitingOpens() throws {
+        let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
+        func enter(_ count: UInt, of user: UInt32) {
+            for token in 0..<count {
+                parkedRequests.enter(
+                    UInt(user) * 1000 + token, ParkedRequests.ParkedRequest(thread: 0, user: user) { _ in })
+            }
+        }
+        enter(40, of: 2)
+        enter(63, of: 1)
+        #expect(!turns.isCrowded(1, in: parkedRequests))
+        enter(64, of: 1)
+        #expect(turns.isCrowded(1, in: parkedRequests))
+        #expect(!turns.isCrowded(2, in: parkedRequests))
+        add("open", of: 1)
+        for token in 0..<UInt(64) { parkedRequests.leave(1000 + token) }
+        #expect(turns.isCrowded(1, in: parkedRequests))
+        threads.takeOne()
+        #expect(!turns.isCrowded(1, in: parkedRequests))
+        for token in 0..<UInt(40) { parkedRequests.leave(2000 + token) }
+        #expect(parkedRequests.openCount == 0)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FilesystemServer
+import Testing
+
+@Suite struct OpenRateTests {
+    private func moment(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
+
+    @Test("The 201st document within ten seconds is one too many, and the count begins anew")
+    func documents201InTenSeconds() {
+        var pace = OpenRate()
+        let found = (0..<402).filter { pace.note(7, at: moment(5_000 + UInt64($0))) }
+        #expect(found == [200, 401])
+    }
+
+    @Test("Just ten seconds count, whenever they begin", arguments: [(50, true), (51, false)])
+    func tenSecondWindow(interval: UInt64, isQuick: Bool) {
+        var pace = OpenRate()
+        // The 201st comes 200 intervals after the first.
+        let found = (0..<1_000).contains { pace.note(7, at: moment(3_000 + $0 * interval)) }
+        #expect(found == isQuick)
+    }
+
+    @Test("Others do not count, and 64 programs are counted at once")
+    func programsAreCountedApart() {
+        var pace = OpenRate()
+        let few = (0..<400).contains { pace.note(Int32($0 % 2), at: moment(UInt64($0))) }
+        #expect(!few)
+        var crowd = OpenRate()
+        let processes = OpenRate.processes
+        let found = (0..<processes * 300).contains { number in
+            crowd.note(Int32(1 + number % processes), at: moment(UInt64(number / 100)))
+        }
+        #expect(found)
+    }
+}

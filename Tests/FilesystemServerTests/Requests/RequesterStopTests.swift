@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Testing
+
+@testable import FilesystemServer
+
+/// How long a request may keep a program from being stopped or frozen (D200).
+@Suite("Programs that are to stand still while they wait")
+struct RequesterStopTests {
+    /// The daemon is told of the first signal at once, and looks again at intervals.
+    private func timeUntilLetThrough(_ stop: RequesterStop) -> TimeSpan {
+        let first = Instant(nanoseconds: 1)
+        var now = first
+        while !stop.isOver(since: first, at: now) { now = now + ParkedRequests.interval }
+        return now.since(first)
+    }
+
+    @Test(
+        "A freezer that gives up after a second gets a call of three requests that wait, one after the other")
+    func freezerIsServedWithinASecond() {
+        let each = timeUntilLetThrough(.freezing)
+        #expect(TimeSpan(nanoseconds: 3 * each.nanoseconds) < .seconds(1))
+    }
+
+    @Test("A program that is only stopped keeps its turn for a second")
+    func stoppedProgramWaitsOneSecond() {
+        #expect(timeUntilLetThrough(.stopped) == .seconds(1))
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import FilesystemServer
+import Testing
+
+private let vim = SaveTrace.program(200, parent: 60, session: 60)
+private let stranger = SaveTrace.program(300, parent: 70, session: 70)
+
+@Suite("What only looks like a save")
+struct FalsePositiveTests {
+    @Test("`mv D D.bak`, then later a new D: the window ends with mv")
+    func moveToBackup() {
+        let (mv, editor) = (SaveTrace.program(201), SaveTrace.program(202))
+        var stage = SaveTrace(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt.bak", mv)
+        stage.exit(mv)
+        stage.create("report.txt", editor)
+        #expect(stage.told == ["vacated report.txt", "gone report.txt"])
+    }
+
+    @Test("a new D by somebody else inside the window is a new file")
+    func filledByStranger() {
+        var stage = SaveTrace(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt~", vim)
+        stage.create("report.txt", stranger)
+        #expect(stage.told == ["vacated report.txt", "change report.txt"])
+        #expect(stage.pendingSaves.isEmpty)
+    }
+
+    @Test("log rotation moves a file and makes a new one", arguments: ["app.log.1", "app.log-20260101"])
+    func logRotationIsNoSave(rotated: String) {
+        var stage = SaveTrace(with: "app.log")
+        stage.rename("app.log", to: rotated, vim)
+        stage.create("app.log", vim)
+        #expect(stage.told == [])
+    }
+
+    @Test("`git rm` is a deletion, told when git exits")
+    func gitRemove() {
+        var stage = SaveTrace(with: "report.txt")
+        stage.unlink("report.txt", vim, program: "git")
+        stage.exit(vim)
+        #expect(stage.told == ["vacated report.txt", "gone report.txt"])
+    }
+
+    @Test("a reused process number is another process")
+    func reusedNumber() {
+        let former = SaveTrace.program(200, started: 1, parent: 60, session: 60)
+        let latter = SaveTrace.program(200, started: 2, parent: 61, session: 61)
+        #expect(!former.isSameSave(as: latter))
+        var stage = SaveTrace(with: "report.txt")
+        stage.rename("report.txt", to: "report.txt~", former)
+        stage.create("report.txt", latter)
+        #expect(stage.told == ["vacated report.txt", "change report.txt"])
+    }
+
+    @Test("one session alone makes nobody the same: the parent must be the same too")
+    func sessionAloneIsNoKinship() {
+        let one = SaveTrace.program(1, parent: 60, session: 60)
+        #expect(one.isSameSave(as: SaveTrace.program(2, parent: 60, session: 60)))
+        #expect(!one.isSameSave(as: SaveTrace.program(2, parent: 61, session: 60)))
+        #expect(!one.isSameSave(as: SaveTrace.program(2, parent: 60, session: 61)))
+        #expect(one.isSameSave(as: SaveTrace.program(60, parent: 9, session: 9)))
+        #expect(SaveTrace.program(60, parent: 9, session: 9).isSameSave(as: one))
+        let orphan = SavingProcess(process: ProcessID(number: 3, started: 1), parent: nil, session: 60)
+        let other = SavingProcess(process: ProcessID(number: 4, started: 1), parent: nil, session: 60)
+        #expect(!orphan.isSameSave(as: other))
+    }
+
+    @Test("no window opens for a directory, a link, a side file, a lock file or pid 0")
+    func noPendingSaveForSpecialFiles() {
+        var stage = SaveTrace(with: "folder", "a.lock.txt.lock", ".report.txt.swp", "report.txt")
+        stage.rename("folder", to: "folder~", vim, isRegularFile: false)
+        stage.unlink("a.lock.txt.lock", vim, program: "git")
+        stage.rename(".report.txt.swp", to: ".report.txt.swp~", vim)
+        stage.rename("report.txt", to: "report.txt~", nil)
+        stage.unlink("report.txt~", nil, program: "git")
+        #expect(stage.told == [])
+    }
+
+    @Test("an ambiguous temp file of the actor's own is no document; somebody's is")
+    func ownTemp() {
+        var stage = SaveTrace(with: "notes.bak")
+        stage.create("report.txt.tmp", vim)
+        stage.unlink("report.txt.tmp", vim, program: "git")
+        stage.rename("notes.bak", to: "notes.bak~", vim)
+        #expect(stage.told == ["vacated notes.bak"])
+    }
+}
+
+@Suite("Files that are a program's own")
+struct HelperFileTests {
+    @Test("what somebody left behind who has ended does not make a later deletion a save")
+    func leftoverOfExitedProgramIsNoSave() {
+        let (touch, rm) = (SaveTrace.program(201), SaveTrace.program(202))
+        var stage = SaveTrace(with: "report.txt")
+        stage.create("report.txt.tmp", touch)
+        #expect(stage.makers("report.txt", rm) == [touch.process])
+        stage.exit(touch)
+        #expect(stage.makers("report.txt", rm).isEmpty)
+        stage.wait(.milliseconds(5_001))
+        stage.unlink("report.txt", rm, program: "rm")
+        #expect(stage.told == [])
+    }
+
+    @Test("a temporary file that says nothing of the document counts as its next contents while it is new")
+    func anonymousTempCountsWhileNew() {
+        var stage = SaveTrace(with: "report.txt", "letter.txt")
+        stage.create("tmpab12", vim)
+        stage.wait(.milliseconds(5_001))
+        stage.unlink("report.txt", vim, program: "node")
+        #expect(stage.told == [])
+        stage.close("tmpab12")
+        stage.unlink("letter.txt", vim, program: "node")
+        #expect(stage.told == ["vacated letter.txt"])
+    }
+
+    @Test("at most 4096 files are remembered, the oldest forgotten first")
+    func rememberedFilesAreBounded() {
+        var saveDetector = SaveDetector(knowing: .shipped)
+        for number in 0..<UInt64(SaveLimits.rememberedFiles) + 1 {
+            saveDetector.noteCreated(
+                Array("tmp\(number)".utf8), in: SaveTrace.folder, node: NodeNumber(number), by: vim,
+                at: Instant(nanoseconds: 0))
+        }
+        #expect(saveDetector.count == SaveLimits.rememberedFiles)
+    }
+
+    @Test("files that come and go do not push out a swap file that stays")
+    func churnKeepsSwapFile() {
+        var stage = SaveTrace(with: "report.txt")
+        stage.create(".report.txt.swp", vim)
+        for _ in 0..<3 * SaveLimits.rememberedFiles {
+            stage.create("tmpa", stranger)
+            stage.unlink("tmpa", stranger)
+        }
+        #expect(stage.saveDetector.count == 1)
+        stage.rename("report.txt", to: "elsewhere", vim)
+        #expect(stage.told == ["vacated report.txt"])
+    }
+}

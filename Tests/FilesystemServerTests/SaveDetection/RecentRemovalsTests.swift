@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import Testing
+
+@testable import FilesystemServer
+
+/// When a program takes so many documents away that none of them is in the middle of a save.
+@Suite("Documents that are taken away in a row")
+struct RecentRemovalsTests {
+    private let now = Instant(nanoseconds: 1)
+    private let thread: Int32 = 100
+
+    private func take(
+        _ names: String..., from directory: NodeNumber = SaveTrace.folder,
+        in recentRemovals: inout RecentRemovals
+    ) {
+        for name in names {
+            recentRemovals.noteRemoved(Array(name.utf8), from: directory, by: thread, at: now)
+        }
+    }
+
+    private func areMany(_ recentRemovals: RecentRemovals, at moment: Instant? = nil) -> Bool {
+        recentRemovals.areMany(by: thread, from: SaveTrace.folder, at: moment ?? now)
+    }
+
+    @Test("Three more documents are too many")
+    func fourthRemovalExceedsLimit() {
+        var recentRemovals = RecentRemovals()
+        take("a", "b", "c", in: &recentRemovals)
+        #expect(!areMany(recentRemovals))
+        take("d", in: &recentRemovals)
+        #expect(areMany(recentRemovals))
+        #expect(!recentRemovals.areMany(by: 101, from: SaveTrace.folder, at: now))
+        #expect(!areMany(recentRemovals, at: now + .seconds(3)))
+    }
+
+    @Test("Filling one of the names begins anew, and filling another one does not")
+    func filledNameResetsCount() {
+        var recentRemovals = RecentRemovals()
+        take("a", "b", "c", in: &recentRemovals)
+        recentRemovals.noteFilled(Array("other".utf8), in: SaveTrace.folder, by: thread)
+        take("d", in: &recentRemovals)
+        #expect(areMany(recentRemovals))
+        recentRemovals.noteFilled(Array("d".utf8), in: SaveTrace.folder, by: thread)
+        #expect(!areMany(recentRemovals))
+        take("e", "f", "g", in: &recentRemovals)
+        #expect(!areMany(recentRemovals))
+    }
+
+    @Test("Helper files do not count")
+    func helperFilesDoNotCount() {
+        var recentRemovals = RecentRemovals()
+        take("a", ".a.swp", ".b.swp", ".c.swp", ".d.swp", in: &recentRemovals)
+        #expect(!areMany(recentRemovals))
+    }
+
+    @Test("What is taken from another directory begins anew")
+    func otherDirectoryResetsCount() {
+        var recentRemovals = RecentRemovals()
+        take("a", "b", "c", in: &recentRemovals)
+        take("d", from: NodeNumber(2), in: &recentRemovals)
+        take("e", in: &recentRemovals)
+        #expect(!areMany(recentRemovals))
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import LinuxSystem
+import Testing
+
+@Suite("Waiting for the lock of a file, with a bound")
+struct LockWaitingTests {
+    private static let margin = Duration.seconds(10)
+
+    /// Two open files of one file, which has no name: each has a lock of its own.
+    private final class Pair: Sendable {
+        private let first: OwnedDescriptor
+        private let second: OwnedDescriptor
+
+        init() throws {
+            var template = Array("\(NSTemporaryDirectory())truce-lock-XXXXXX".utf8CString)
+            let numbers = [mkstemp(&template), open(template, O_RDWR | O_CLOEXEC)]
+            unlink(template)
+            precondition(numbers.allSatisfy { $0 >= 0 }, "a temporary file can be made")
+            first = OwnedDescriptor(adopting: numbers[0])
+            second = OwnedDescriptor(adopting: numbers[1])
+        }
+
+        func lockFirst() throws -> Bool { try first.tryLock() }
+        func unlockFirst() { first.unlock() }
+
+        func lockSecond(within time: Duration, unless isHopeless: () -> Bool = { false }) throws -> Bool {
+            try BoundedFileLock.acquire(second, within: time, unless: isHopeless)
+        }
+    }
+
+    @Test("a lock that is free is taken, and another open file does not get it then")
+    func aFreeLockIsTaken() throws {
+        let pair = try Pair()
+        #expect(try pair.lockSecond(within: .seconds(60)))
+        #expect(try !pair.lockFirst())
+    }
+
+    @Test("a lock that is held is not taken within the bound")
+    func aHeldLockTimesOut() throws {
+        let pair = try Pair()
+        #expect(try pair.lockFirst())
+        let clock = ContinuousClock()
+        let began = clock.now
+        #expect(try !pair.lockSecond(within: .milliseconds(100)))
+        let took = began.duration(to: clock.now)
+        #expect(took >= .milliseconds(100) && took < Self.margin)
+    }
+
+    @Test("nothing is waited for where there is no hope")
+    func aHopelessWaitEndsAtOnce() throws {
+        let pair = try Pair()
+        #expect(try pair.lockFirst())
+        let clock = ContinuousClock()
+        let began = clock.now
+        #expect(try !pair.lockSecond(within: .seconds(60)) { true })
+        #expect(began.duration(to: clock.now) < Self.margin)
+    }
+
+    @Test("a lock that becomes free during the wait is taken")
+    func aLockReleasedDuringTheWaitIsTaken() throws {
+        let pair = try Pair()
+        #expect(try pair.lockFirst())
+        // The wait has begun when it asks whether there is hope.
+        let isTaken = try pair.lockSecond(within: .seconds(60)) {
+            pair.unlockFirst()
+            return false
+        }
+        #expect(isTaken)
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// Root takes away the mount that it looked at, whatever a user renames meanwhile.
+@Suite(.enabled(if: geteuid() == 0), .serialized) struct UnmountingTests {
+    /// `a/mount` and `b/mount`, two mounts of a user's that look alike.
+    private struct Stage {
+        let place: String
+        let mount: MountEntry
+
+        init() throws {
+            place = try Script(
+                """
+                cd "$(mktemp -d)"
+                mkdir -p a/mount b/mount
+                mount -t tmpfs wanted a/mount
+                mount -t tmpfs other b/mount
+                pwd -P
+                """
+            ).run().text.trimmingCharacters(in: .newlines)
+            mount = try #require(try MountTable.current().top(at: Array("\(place)/a/mount".utf8)))
+        }
+
+        func swap() throws(Errno) {
+            for (from, to) in [("a", "c"), ("b", "a"), ("c", "b")] {
+                guard rename("\(place)/\(from)", "\(place)/\(to)") == 0 else { throw .last }
+            }
+        }
+
+        func link() throws(Errno) {
+            guard rename("\(place)/a", "\(place)/c") == 0, symlink("b", "\(place)/a") == 0 else {
+                throw .last
+            }
+        }
+
+        /// The sources of what is mounted here.
+        var left: [String] {
+            get throws {
+                let inside = Array((place + "/").utf8)
+                return try MountTable.current().entries.filter { $0.mountpoint.starts(with: inside) }
+                    .map { String(decoding: $0.source, as: UTF8.self) }
+            }
+        }
+
+        func strike() {
+            do {
+                try Script(
+                    """
+                    findmnt --raw --noheadings --output TARGET | grep "^$1/" |
+                        xargs --no-run-if-empty umount --lazy
+                    rm -r "$1"
+                    """
+                ).run(place)
+            } catch {
+                Issue.record("\(place) stays: \(error)")
+            }
+        }
+    }
+
+    private func onStage(_ body: (Stage) throws -> Void) throws {
+        let stage = try Stage()
+        defer { stage.strike() }
+        try body(stage)
+    }
+
+    @Test("A directory that is swapped before the look: the mount goes where it is now")
+    func aSwapBeforeTheCheckIsFollowed() throws {
+        try onStage { stage in
+            try stage.swap()
+            try stage.mount.unmountUnused()
+            #expect(try stage.left == ["other"])
+        }
+    }
+
+    @Test("A directory that is swapped between the look and the call: the same")
+    func aSwapAfterTheCheckIsFollowed() throws {
+        try onStage { stage in
+            try stage.mount.unmountUnused { () throws(Errno) in try stage.swap() }
+            #expect(try stage.left == ["other"])
+        }
+    }
+
+    @Test("A directory that becomes a link, before and after the look: the same", arguments: [false, true])
+    func aDirectoryTurnedLinkIsFollowed(late: Bool) throws {
+        try onStage { stage in
+            if !late { try stage.link() }
+            try stage.mount.unmountUnused { () throws(Errno) in if late { try stage.link() } }
+            #expect(try stage.left == ["other"])
+        }
+    }
+
+    @Test("Taken away lazily, it goes where it is now, too")
+    func lazyDetachFollowsTheMount() throws {
+        try onStage { stage in
+            try stage.swap()
+            #expect(try stage.mount.detach { _ in })
+            #expect(try stage.left == ["other"])
+        }
+    }
+
+    @Test("What is in use stays, and what is gone is not looked for")
+    func busyStaysAndGoneIsStale() throws {
+        try onStage { stage in
+            let inside = try OwnedDescriptor.openResolved(Array("\(stage.place)/a/mount".utf8))
+            #expect(throws: Errno.busy) { try stage.mount.unmountUnused() }
+            #expect(try stage.left.sorted() == ["other", "wanted"])
+            _ = consume inside
+            try stage.mount.unmountUnused()
+            #expect(throws: Errno.stale) { try stage.mount.unmountUnused() }
+            #expect(try stage.left == ["other"])
+        }
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Evidence of the control socket, with programs that do everything wrong.
+    @Suite struct HostileClientTests {
+        /// What `hostile-clients` prints.
+        struct Figures: Decodable {
+            struct Kind: Decodable {
+                var errors: Int
+                var closures: Int
+            }
+            var kinds: [String: Kind]
+            var failures: [String]
+            var roundTrips: Int
+            var errors: Int
+            /// In milliseconds.
+            var maximum: Double
+            var median: Double
+        }
+
+        static let kinds = [
+            "not JSON", "wrong types", "before initialize", "paths with ..", "NUL", "invalid UTF-8",
+            "too long",
+            "deep", "marks", "huge", "truncated",
+        ]
+        /// For which connections are closed, as the log tells them.
+        static let reasons = [
+            "a message may have at most 1048576 bytes", "the header tells no Content-Length",
+            "the last message is cut off",
+        ]
+        /// In kB: the pages that the allocator keeps for the next burst vary from round to round.
+        static let margin = 8 << 10
+
+        @Test("6. Malformed input is answered or closed, and costs a second client and the daemon nothing")
+        func malformedInputCostsNobodyElse() throws {
+            guard try Lab.dataPath == .passthrough else {
+                return print("messages are no file data: shown by the run with passthrough")
+            }
+            let mount = try ForegroundMount()
+            defer { mount.abandon() }
+            try FileContents.write("as it was\n", to: mount.path + "/document")
+            let fresh = try mount.holdings()
+            // The first round makes threads, pools and whatever else is made once; of how many messages are there at once, and
+            // so of how much the allocator keeps, one round tells too little.
+            for seed in 1...3 { _ = try attack(mount, seed: seed) }
+            let first = try settle(mount, descriptors: fresh.descriptors, kilobytes: .max)
+            let seed = Int.random(in: 4...1_000_000)
+            let figures = try attack(mount, seed: seed)
+            // How much of a burst the allocator keeps differs, too: what the first took at its height is no leak.
+            let kilobytes = max(first.kilobytes + Self.margin, first.highest)
+            let second = try settle(mount, descriptors: fresh.descriptors, kilobytes: kilobytes)
+            print(
+                "6. seed \(seed): \(figures.roundTrips) round trips, \(figures.errors) errors, maximum "
+                    + "\(figures.maximum) ms, median \(figures.median) ms; daemon: \(fresh), then \(first), "
+                    + "then \(second)")
+            for reason in Self.reasons {
+                #expect(mount.log.contains("closed: \(reason)"), "the log gives no such reason: \(reason)")
+            }
+            try checkFiles(mount)
+            try mount.end()
+        }
+
+        private func attack(_ mount: ForegroundMount, seed: Int) throws -> Figures {
+            let outcome = try Program("python3").run(
+                Checkout.path("Tests/Workers/hostile-clients"), mount.socket, String(seed),
+                within: .seconds(240))
+            let figures = try JSONDecoder().decode(Figures.self, from: Data(outcome.output))
+            #expect(figures.failures == [], "seed \(seed)")
+            for kind in Self.kinds {
+                let found = figures.kinds[kind].map { $0.errors + $0.closures } ?? 0
+                #expect(found >= 12, "seed \(seed): \(kind) was refused \(found) times")
+            }
+            #expect(figures.roundTrips >= 1000)
+            #expect(figures.errors == 0)
+            // Nobody was kept waiting for as long as one who is stopped would be.
+            #expect(figures.maximum < 5_000)
+            return figures
+        }
+
+        /// So many threads the daemon remembers, each by a descriptor, whoever they were.
+        private static let mostRemembered = 64
+
+        /// Waits until nobody has anything in the daemon, and the daemon no more than this.
+        func settle(_ mount: ForegroundMount, descriptors: Int, kilobytes: Int) throws -> DaemonResources {
+            var found = try mount.holdings()
+            try eventually(
+                within: .seconds(20),
+                "the daemon to have \(descriptors) descriptors and \(kilobytes) kB, not \(found)"
+            ) {
+                // The title alone.
+                let isIdle = try TruceCommand.run("ps", mount.path).text.split(separator: "\n").count == 1
+                found = try mount.holdings()
+                return isIdle && found.descriptors <= descriptors && found.kilobytes <= kilobytes
+                    && found.processes <= Self.mostRemembered
+            }
+            return found
+        }
+
+        /// Nothing was touched, and programs that know nothing of Truce do what they do.
+        private func checkFiles(_ mount: ForegroundMount) throws {
+            #expect(try Program("ls").run("-A", mount.path).text == "document\n")
+            #expect(try Program("cat").run(mount.path + "/document").text == "as it was\n")
+            let script = Script(
+                "cd \"$1\"; echo new >document; mv document other; cat other; rm other; ls -A")
+            #expect(try script.run(mount.path).text == "new\n")
+        }
+    }
+}
+
+/// What a daemon has in memory and open.
+struct DaemonResources: CustomStringConvertible {
+    var kilobytes: Int
+    /// The most there ever were.
+    var highest: Int
+    var descriptors: Int
+    /// Descriptors that stand for processes, besides.
+    var processes: Int
+    var description: String {
+        "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors, \(processes) processes"
+    }
+}
+
+/// A mount whose daemon logs to where the test can read it.
+final class ForegroundMount {
+    let path: String
+    let socket: String
+    private let daemon: RunningProgram
+
+    init(_ options: String...) throws {
+        path = try Lab.freshDirectory("hostile")
+        let (path, mode) = (path, try Lab.dataPath)
+        daemon = try TruceCommand.start(
+            "mount", "-f", "-o",
+            (options + [mode == .daemon ? "data=daemon" : "data=auto"]).joined(separator: ","), path)
+        try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
+            try MountedDirectory.isMounted(path)
+        }
+        // Guests come there as well.
+        socket = try TruceCommand.run("socket", "--shared", path).text.trimmingCharacters(in: .newlines)
+    }
+
+    var log: String { daemon.errorText }
+    var pid: pid_t { daemon.pid }
+
+    func holdings() throws -> DaemonResources {
+        let status = ProcessStatus(of: daemon.pid)
+        func size(_ name: String) throws -> Int {
+            guard let size = status?[name]?.split(separator: " ").first.flatMap({ Int($0) }) else {
+                throw TestFailure("the daemon has no \(name): \(log.suffix(2000))")
+            }
+            return size
+        }
+        let listed = try Program("ls").attempt("-l", "/proc/\(daemon.pid)/fd").text
+        let links = listed.split(separator: "\n").filter { $0.contains(" -> ") }
+        let processes = links.count { $0.contains("pidfd") }
+        return DaemonResources(
+            kilobytes: try size("VmRSS"), highest: try size("VmHWM"), descriptors: links.count - processes,
+            processes: processes)
+    }
+
+    func end() throws {
+        try TruceCommand.run("unmount", path)
+        try daemon.wait(within: .seconds(10)).requireSuccess()
+    }
+
+    /// By all means; for what a failed test left.
+    func abandon() {
+        do {
+            if try MountedDirectory.isMounted(path) {
+                _ = try TruceCommand.attempt("unmount", "--lazy", path)
+            }
+        } catch {
+            Issue.record(error)
+        }
+    }
+}

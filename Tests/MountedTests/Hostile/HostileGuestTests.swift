@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests.HostileClientTests {
+    /// What `hostile-guest deny` prints.
+    struct Denials: Decodable {
+        var count: Int
+        var failures: [String]
+    }
+
+    /// What `hostile-guest rage` prints.
+    struct LimitAttack: Decodable {
+        var numbers: [String: Int]
+        var failures: [String]
+    }
+
+    /// What `hostile-guest measure` prints; times in milliseconds.
+    struct Latency: Decodable {
+        struct Times: Decodable, CustomStringConvertible {
+            var count: Int
+            var median: Double
+            var maximum: Double
+            var description: String { "\(count) accesses, median \(median) ms, longest \(maximum) ms" }
+        }
+        /// Of a file that nobody else wants.
+        var quiet: Times
+        /// Of one that a guest presents who never answers in time.
+        var shared: Times
+        var refused: Int
+    }
+
+    /// In milliseconds; more than the bound itself by what a busy machine may take.
+    static let delay = 10_000.0
+    /// In kB. Replies that nobody reads take most of it.
+    static let mostMemory = 160 << 10
+    /// In kB: how much more it may have been when the same is done once more.
+    static let moreMemory = 32 << 10
+
+    @Test("A guest at a mount of root's is denied whatever its user may not do, and is not asked")
+    func aGuestIsDeniedWithoutBeingAsked() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        let mount = try ForegroundMount("allow_other")
+        defer { mount.abandon() }
+        try Self.files.run(mount.path)
+        let holder = try Self.start(mount, "hold")
+        try eventually(within: .seconds(20), "somebody who holds an access\n\(holder.errorText)") {
+            holder.text.hasSuffix("\n") || holder.hasEnded
+        }
+        let outcome = try Program("python3").run(
+            Self.worker, mount.socket, "deny", String(holder.pid),
+            holder.text.trimmingCharacters(in: .newlines))
+        try holder.end().requireSuccess()
+        let denials = try JSONDecoder().decode(Denials.self, from: Data(outcome.output))
+        print("guests: \(denials.count) requests that are denied or cut down")
+        #expect(denials.failures == [])
+        #expect(denials.count > 150)
+        try mount.end()
+    }
+
+    @Test("A guest at its limits delays others by their bounds at most, and what it had is given back")
+    func aGuestAtItsLimitsDelaysOthersByTheirBounds() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        guard try Lab.dataPath == .passthrough else { return print("shown where the kernel moves the data") }
+        let mount = try ForegroundMount("allow_other", "relinquish=500ms")
+        defer { mount.abandon() }
+        try Self.files.run(mount.path)
+        let fresh = try mount.holdings()
+        let rounds = try (1...2).map { _ in try round(mount, descriptors: fresh.descriptors) }
+        print("guests: daemon: \(fresh)")
+        for round in rounds {
+            #expect(round.rage.failures == [])
+            #expect(round.latency.quiet.count >= 100)
+            #expect(round.latency.quiet.maximum < Self.delay)
+            #expect(round.latency.shared.maximum < Self.delay)
+            #expect(round.holdings.highest < Self.mostMemory)
+            print(
+                "guests: \(round.rage.numbers.sorted { $0.key < $1.key }); meanwhile "
+                    + "\(round.latency.quiet); of what the guest presents \(round.latency.shared), "
+                    + "\(round.latency.refused) refused; then \(round.holdings)")
+        }
+        #expect(rounds[1].holdings.highest < rounds[0].holdings.highest + Self.moreMemory)
+        try mount.end()
+    }
+
+    @Test("However many the guests are, there are descriptors left for files, and for whose mount it is")
+    func descriptorsStayAvailableDespiteManyGuests() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        let mount = try ForegroundMount("allow_other")
+        defer { mount.abandon() }
+        let crowd = try Program("python3").start(
+            "-c",
+            """
+            import os, resource, socket, sys
+            place, daemon = sys.argv[1], int(sys.argv[2])
+            hard = resource.prlimit(daemon, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(daemon, resource.RLIMIT_NOFILE, (800, hard))
+            held, refused = [], 0
+            for user in range(5):
+                os.seteuid(0)
+                os.setegid(200000 + user)
+                os.seteuid(200000 + user)
+                for _ in range(40):
+                    one = socket.socket(socket.AF_UNIX)
+                    one.connect(place)
+                    one.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\\n')
+                    reply = one.recv(4096)
+                    if b'"error"' in reply:
+                        refused += 1
+                        why = reply
+                    held.append(one)
+            print(len(held), refused, why.decode().strip(), flush=True)
+            sys.stdin.readline()
+            """, mount.socket, String(mount.pid), input: .keyboard)
+        defer { crowd.send(SIGKILL) }
+        try eventually(within: .seconds(20), "the guests: \(crowd.errorText)") { crowd.text.hasSuffix("\n") }
+        #expect(crowd.text.hasPrefix("200 100 "), "\(crowd.text)")
+        #expect(crowd.text.contains("guests of this mount have 100 connections"))
+        try TruceCommand.run("status", mount.path)
+        try Script("cd \"$1\"; echo text >file; ls; cat file").run(mount.path)
+        try crowd.type("\n")
+        try crowd.wait(within: .seconds(10)).requireSuccess()
+        try mount.end()
+    }
+
+    @Test("A guest learns nothing of what it may not see, and has nobody asked more than they can answer")
+    func aGuestLearnsNothingItMayNotSee() throws {
+        guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+        let mount = try ForegroundMount("allow_other")
+        defer { mount.abandon() }
+        try Self.files.run(mount.path)
+        let outcome = try Program("python3").run(
+            Checkout.path("Tests/Workers/curious-guest"), mount.socket, mount.path, within: .seconds(200))
+        let rage = try JSONDecoder().decode(LimitAttack.self, from: Data(outcome.output))
+        print("guests: \(rage.numbers.sorted { $0.key < $1.key })")
+        #expect(rage.failures == [])
+        try mount.end()
+    }
+
+    private struct Round {
+        let rage: LimitAttack
+        let latency: Latency
+        /// When all have left.
+        let holdings: DaemonResources
+    }
+
+    private func round(_ mount: ForegroundMount, descriptors: Int) throws -> Round {
+        let measuring = try Self.start(mount, "measure")
+        try eventually(within: .seconds(20), "who measures\n\(measuring.errorText)") {
+            measuring.text == "ready\n" || measuring.hasEnded
+        }
+        let outcome = try Program("python3").run(Self.worker, mount.socket, "rage", within: .seconds(240))
+        measuring.send(SIGTERM)
+        let measured = try measuring.wait(within: .seconds(30)).requireSuccess()
+        let figures = measured.text.dropFirst("ready\n".count)
+        return Round(
+            rage: try JSONDecoder().decode(LimitAttack.self, from: Data(outcome.output)),
+            latency: try JSONDecoder().decode(Latency.self, from: Data(figures.utf8)),
+            holdings: try settle(mount, descriptors: descriptors, kilobytes: .max))
+    }
+
+    private static let worker = Checkout.path("Tests/Workers/hostile-guest")
+    private static var isRoot: Bool { geteuid() == 0 }
+
+    private static func start(_ mount: ForegroundMount, _ role: String) throws -> RunningProgram {
+        try Program("python3").start(worker, mount.socket, role)
+    }
+
+    /// 12345 is the guest, 12346 somebody else.
+    private static let files = Script(
+        """
+        cd "$1"
+        chmod 755 .
+        for name in open held shared quiet private; do echo "contents of $name" >"$name"; done
+        chmod 644 open quiet
+        chmod 666 held shared
+        chmod 600 private
+        mkdir secret guest pub
+        chmod 777 pub
+        echo "everybody's" >pub/file
+        chmod 666 pub/file
+        echo "nobody's business" >secret/file
+        chmod 644 secret/file
+        chown -R 12346:12346 secret
+        chmod 700 secret
+        echo "the guest's" >guest/mine
+        chown -R 12345:12345 guest
+        ln -s /etc/passwd out
+        ln -s ../../../../../../../../etc/passwd up
+        ln -s secret/file sly
+        ln -s up chain
+        ln -s /etc folder-out
+        ln -s secret sly-folder
+        """)
+}

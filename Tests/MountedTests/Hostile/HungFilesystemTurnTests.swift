@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+// A file system below that does not answer, when somebody's turn comes to a file of it.
+extension MountTests.HungFilesystemTests {
+    @Test(
+        "An open that a presenter lets go and the file system below keeps, keeps nobody else's presenter from being asked"
+    )
+    func aHungGrantBlocksNoOtherPresenter() throws {
+        guard try Lab.dataPath == .daemon else {
+            return print("the kernel opens files below itself: shown by the run with data by the daemon")
+        }
+        try Self.withSlow { mount, server in
+            let presenter = try Self.present(mount, "slow/file")
+            let other = try Self.present(mount, "1")
+            presenter.send(SIGSTOP)
+            let reader = try Self.read(mount, "slow/file", asking: 1)
+            try Self.keeping(server, from: mount) {
+                presenter.send(SIGCONT)
+            } whileKept: {
+                let asked = try mount.counters.asked
+                let (_, took) = try timed {
+                    let cat = try Program("cat").start(mount.path + "/1")
+                    _ = try cat.wait(within: .seconds(11), for: "another file, which is presented")
+                        .requireSuccess()
+                }
+                print("another file's presenter was asked, and the file opened, within \(took)")
+                #expect(try mount.counters.asked > asked)
+            }
+            _ = try reader.wait(within: .seconds(20), for: "the end of who was kept").requireSuccess()
+            try presenter.end()
+            try other.end()
+        }
+    }
+
+    @Test("One that is let go by a deadline keeps no other deadline from passing")
+    func aHungTimeoutBlocksNoOtherDeadline() throws {
+        guard try Lab.dataPath == .daemon else {
+            return print("the kernel opens files below itself: shown by the run with data by the daemon")
+        }
+        try Self.withSlow("relinquish=1s") { mount, server in
+            let presenters = [try Self.present(mount, "slow/file"), try Self.present(mount, "1")]
+            for presenter in presenters { presenter.send(SIGSTOP) }
+            var reader: RunningProgram?
+            try Self.keeping(server, from: mount) {
+                // Its name is known by then.
+                kill(server, SIGCONT)
+                reader = try Self.read(mount, "slow/file", asking: 1)
+                kill(server, SIGSTOP)
+            } whileKept: {
+                let (_, took) = try timed {
+                    let cat = try Program("cat").start(mount.path + "/1")
+                    _ = try cat.wait(within: .seconds(11), for: "another deadline of one second")
+                        .requireSuccess()
+                }
+                print("another deadline of 1 s passed within \(took)")
+            }
+            _ = try reader?.wait(within: .seconds(20), for: "the end of who was kept").requireSuccess()
+            for presenter in presenters {
+                presenter.send(SIGCONT)
+                try presenter.end()
+            }
+        }
+    }
+
+    @Test(
+        "However many requests it keeps, those for other files are served; and the threads for that go again")
+    func manyHungRequestsBlockNoOther() throws {
+        try Self.withSlow { mount, server in
+            let daemon = try mount.daemonPID
+            let before = try #require(ProcessStatus(of: daemon)?.threads)
+            var kept: [RunningProgram] = []
+            // One directory is asked for one name at a time.
+            try Script("stat \"$1\"/slow/in{1..10}").run(mount.path)
+            try Self.keeping(server, from: mount) {
+                for number in 1...10 {
+                    kept.append(try Program("stat").start(mount.path + "/slow/in\(number)/missing"))
+                }
+            } whileKept: {
+                let (_, took) = try timed {
+                    let stat = try Program("stat").start(mount.path + "/2")
+                    _ = try stat.wait(within: .seconds(11), for: "another file's attributes").requireSuccess()
+                }
+                print("beside ten requests that were kept, another file's attributes came after \(took)")
+            }
+            for program in kept { _ = try program.wait(within: .seconds(20), for: "the end of who was kept") }
+            try eventually(within: .seconds(20), "no more than \(before) threads") {
+                try Script("for n in {1..50}; do stat \"$1\"/missing-$n || true; done").run(mount.path)
+                return ProcessStatus(of: daemon)?.threads ?? 0 <= before
+            }
+        }
+    }
+
+    @Test(
+        "A presenter that registers where the file system below does not answer, keeps no other from registering"
+    )
+    func aHungRegistrationBlocksNoOther() throws {
+        try Self.withSlow { mount, server in
+            var kept: RunningProgram?
+            try Self.keeping(server, from: mount) {
+                kept = try TruceCommand.start("present", mount.path + "/slow/missing", "--json")
+            } whileKept: {
+                try Self.present(mount, "1").end()
+            }
+            kept?.send(SIGTERM)
+            _ = try kept?.wait(within: .seconds(20), for: "the end of who was kept")
+        }
+    }
+
+    private static func present(_ mount: MountedDirectory, _ name: String) throws -> RunningProgram {
+        let presenter = try TruceCommand.start("present", mount.path + "/" + name, "--json")
+        try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+            presenter.errorText.contains("presenting")
+        }
+        return presenter
+    }
+
+    /// Starts to read a file, which makes so many questions.
+    private static func read(
+        _ mount: MountedDirectory, _ name: String, asking count: Int
+    ) throws -> RunningProgram {
+        let reader = try Program("cat").start(mount.path + "/" + name)
+        try eventually(within: .seconds(10), "\(count) to be asked") { try mount.counters.asked == count }
+        return reader
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// The directory below fails: programs hear of it as they would without Truce, and nobody waits for what failed.
+    ///
+    /// What becomes of contents that are to be kept when there is no room is the business of `PreservationFailureTests`.
+    @Suite struct LowerFilesystemFailureTests {
+        @Test("Every call gets the error it gets on the bare file system", arguments: FilesystemFault.total)
+        func errorsMatchTheBareFilesystem(kind: FilesystemFault) throws {
+            guard Self.isRoot else { return }
+            let expected = try FailingFilesystem.with(kind) { try Self.ask($0) }
+            let found = try FailingFilesystem.with(kind, options: "wait=60s") { small in
+                let answers = try Self.ask(small)
+                try small.checkForLeaks()
+                return answers
+            }
+            #expect(expected.map(\.name) == found.map(\.name))
+            for (plain, mounted) in zip(expected, found) where plain.answer != mounted.answer {
+                let isLimit =
+                    try Lab.dataPath == .daemon && Self.limits["\(kind) \(plain.name)"] == mounted.answer
+                #expect(isLimit, "\(plain.name): plain \(plain.answer), mounted \(mounted.answer)")
+            }
+            let failures = found.filter { $0.answer == kind.errno }.count
+            print("\(kind): \(found.count) calls, \(failures) of them \(kind.errno)")
+            #expect(failures >= 5)
+        }
+
+        /// Where the daemon moves the data, the kernel maps files without asking it: what a page lacks is found out when it
+        /// is read, by a signal, and what has no room when it is written back, by the error of msync or close.
+        private static let limits = [
+            "full store_into_mapped_hole": "ok ENOSPC", "overQuota store_into_mapping": "ok EDQUOT",
+            "overQuota store_into_mapped_hole": "ok EDQUOT", "broken store_into_mapping": "ok SIGBUS",
+            "broken store_into_mapped_hole": "ok SIGBUS", "broken read_mapping": "ok SIGBUS",
+            "failed read_mapping": "ok done",
+        ]
+
+        @Test("What cannot be read any more is an error for the reader, and ends whoever has mapped it")
+        func readErrorsReachReadersAndMappings() throws {
+            guard Self.isRoot else { return }
+            let calls = ["read", "open_to_read", "read_mapping", "list_directory"]
+            let expected = try FailingFilesystem.with(.unreadable) { try Self.ask($0, calls) }
+            let found = try FailingFilesystem.with(.unreadable, options: "wait=60s") { small in
+                let answers = try Self.ask(small, calls)
+                try small.checkForLeaks()
+                return answers
+            }
+            #expect(expected.map(\.answer) == ["EIO", "EIO", "ok SIGBUS", "ok 3"])
+            #expect(found.map(\.answer) == expected.map(\.answer))
+        }
+
+        @Test("What could not be written is reported to each descriptor that was open")
+        func writebackErrorsReachEveryDescriptor() throws {
+            guard Self.isRoot else { return }
+            let lose = { (small: FailingFilesystem) in
+                let worker = try FailingFilesystem.worker()
+                let answer = try worker.must("lose", small.source + "/tree/file", small.place + "/disk")
+                try Self.finish(worker)
+                return answer
+            }
+            let expected = try FailingFilesystem.with(.thin) { try lose($0) }
+            #expect(expected == "ENOSPC,ENOSPC,ENOSPC")
+            try FailingFilesystem.with(.thin, options: "wait=60s") { small in
+                #expect(try lose(small) == expected)
+                try small.checkForLeaks()
+            }
+        }
+
+        @Test(
+            "An open that fails when its turn has come leaves the turn to the next",
+            arguments: [FilesystemFault.broken, .failed, .overQuota])
+        func aFailedOpenPassesItsTurnOn(kind: FilesystemFault) throws {
+            guard Self.isRoot else { return }
+            try FailingFilesystem.with(kind, options: "wait=60s,hold=60s,idle=60s") { small in
+                let document = small.source + "/tree/document"
+                try FileContents.write("old", to: document)
+                let (holder, writer, reader) = (
+                    try ScriptedProcess(), try ScriptedProcess(), try ScriptedProcess()
+                )
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try holder.must("write", "h", "new")
+                try writer.tell("open", "w", document, "O_WRONLY|O_TRUNC")
+                try small.waitUntilParked(writer)
+                try reader.tell("read", document)
+                try small.waitUntilParked(reader)
+                try small.fail()
+                #expect(!writer.isDone && !reader.isDone)
+                try holder.must("close", "h")
+                #expect(try writer.answer() == kind.errno)
+                #expect(try reader.answer() == (kind == .broken ? "EIO" : "ok new"))
+                try small.checkForLeaks()
+            }
+        }
+
+        @Test(
+            "A create that fails when its turn has come leaves the turn to the next",
+            arguments: [FilesystemFault.broken, .failed, .withoutInodes])
+        func aFailedCreatePassesItsTurnOn(kind: FilesystemFault) throws {
+            guard Self.isRoot else { return }
+            try FailingFilesystem.with(kind, options: "wait=60s,hold-aware=60s") { small in
+                let document = small.source + "/tree/missing"
+                try FileContents.write("old", to: small.source + "/tree/document")
+                // It is asked to let a writer in, also for the name that has no file yet.
+                let presenter = try TruceCommand.start("present", document, "--json")
+                try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                    presenter.errorText.contains("presenting")
+                }
+                try small.fail()
+                let maker = try ScriptedProcess()
+                #expect(try maker.ask("open", "w", document, "O_WRONLY|O_CREAT") == kind.errno)
+                try small.checkForLeaks()
+                try presenter.end()
+            }
+        }
+
+        @Test("A writer whose disk is full makes nobody wait once it has closed the file")
+        func aWriterOnAFullDiskBlocksNobodyAfterClose() throws {
+            guard Self.isRoot else { return }
+            try FailingFilesystem.with(.full, options: "wait=60s,hold=60s,idle=60s") { small in
+                let document = small.source + "/tree/document"
+                try FileContents.write("old", to: document)
+                let (holder, reader) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_RDWR|O_APPEND")
+                try holder.must("write", "h", " and new")
+                try reader.tell("read", document)
+                try small.waitUntilParked(reader)
+                try small.fail()
+                let much = String(repeating: "x", count: 8192)
+                #expect(try holder.ask("write", "h", much) == "ENOSPC")
+                #expect(!reader.isDone)
+                try holder.must("close", "h")
+                #expect(try reader.answer().hasPrefix("ok old and new"))
+                try small.checkForLeaks()
+            }
+        }
+
+        static let requests: [[String]] = [
+            ["open", "w", "DOCUMENT", "O_WRONLY|O_TRUNC"], ["truncate", "DOCUMENT", "1"],
+            ["rename", "DOCUMENT", "DOCUMENT-2"], ["unlink", "DOCUMENT"],
+        ]
+
+        @Test(
+            "A presenter that let go for what failed gets its file back, and hears of no change",
+            arguments: [FilesystemFault.broken, .failed], requests)
+        func aPresenterReacquiresAfterAFailedWrite(kind: FilesystemFault, request: [String]) throws {
+            guard Self.isRoot else { return }
+            try FailingFilesystem.with(kind, options: "wait=60s") { small in
+                let document = small.source + "/tree/document"
+                try FileContents.write("old", to: document)
+                let presenter = try TruceCommand.start("present", document, "--json")
+                try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
+                    presenter.errorText.contains("presenting")
+                }
+                try small.fail()
+                let actor = try ScriptedProcess()
+                #expect(try actor.ask(request.map { $0.replacing("DOCUMENT", with: document) }) == kind.errno)
+                let count = { (word: String) in presenter.text.components(separatedBy: word).count - 1 }
+                try eventually(within: .seconds(10), "the presenter's turn: \(presenter.text)") {
+                    count("relinquishToWriter") > 0
+                        && count("relinquishToWriter") == count("reacquire")
+                }
+                #expect(!presenter.text.contains("did"), "\(presenter.text)")
+                try presenter.end()
+                try small.checkForLeaks()
+            }
+        }
+
+        private static func ask(
+            _ small: FailingFilesystem, _ some: [String]? = nil
+        ) throws -> [(name: String, answer: String)] {
+            let worker = try FailingFilesystem.worker()
+            try worker.must("prepare", small.source + "/tree", small.kind.opens)
+            let calls = try some ?? worker.must("calls").split(separator: ",").map { String($0) }
+            try small.fail()
+            let answers = try calls.map { (name: $0, answer: try worker.ask("call", $0)) }
+            try worker.must("leave")
+            try finish(worker)
+            return answers
+        }
+
+        private static func finish(_ worker: ScriptedProcess) throws {
+            worker.program.endInput()
+            _ = try worker.program.wait(within: .seconds(10))
+        }
+
+        /// Loop devices are root's.
+        private static var isRoot: Bool {
+            if geteuid() != 0 { print("only root can make a file system: shown by the run as root") }
+            return geteuid() == 0
+        }
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// What users may do to each other's files, where `Scripts/conformance` does not ask: by the programs that they use, and
+    /// where what forbids it comes, or somebody has waited, in between.
+    @Suite struct PermissionTests {
+        @Test("Access lists count, are inherited, and end set-group-ID, as they do below")
+        func accessListsApplyAndInherit() throws {
+            try Self.agreeing { try Self.lists.run($0, within: .seconds(60)).text }
+        }
+
+        private static let lists = Script(
+            """
+            cd "$1"
+            chmod 777 .
+            owner() { setpriv --reuid=12345 --regid=12345 --clear-groups "$@"; }
+            other() { setpriv --reuid=12346 --regid=12346 --clear-groups "$@"; }
+            member() { setpriv --reuid=12346 --regid=12346 --groups=54321 "$@"; }
+            tell() { stat -c '%n %a %u %g' "$@"; getfacl -cnp "$@"; }
+            owner bash -c 'umask 027; echo text >f'
+            chown :54321 f
+            # The mask shows as the mode of the group, which its own entry forbids everything.
+            owner setfacl -m g::-,g:77777:r f
+            tell f
+            member cat f 2>/dev/null || echo "refused"
+            setpriv --reuid=12346 --regid=77777 --clear-groups cat f
+            setpriv --reuid=12346 --regid=12346 --groups=1,77777 cat f
+            other cat f 2>/dev/null || echo "refused"
+            owner setfacl -m u:12346:r f
+            other cat f
+            other bash -c 'echo x >>f' 2>/dev/null || echo "refused"
+            owner chmod g= f
+            other cat f 2>/dev/null || echo "refused"
+            other setfacl -m u:12346:rw f 2>/dev/null || echo "refused"
+            member setfacl -b f 2>/dev/null || echo "refused"
+            # Set-group-ID is for members of the group: a list that somebody else sets ends it.
+            for mode in 2755 6755 2711 2644; do
+                chmod "$mode" f
+                owner setfacl -m u:12346:rx f
+                tell f
+                chmod "$mode" f
+                setpriv --reuid=12345 --regid=12345 --groups=54321 setfacl -m u:12346:rx f
+                tell f
+                owner setfacl -b f
+                tell f
+            done
+            mkdir d
+            chown 12345:54321 d
+            chmod 2770 d
+            setpriv --reuid=12345 --regid=54321 --clear-groups \\
+                setfacl -m u:12346:rwx,d:u:12346:rw,d:g::-,d:m::rwx d
+            other bash -c 'umask 0; echo x >d/f; mkdir d/s; mkfifo d/p; ln -s f d/l; ln d/f d/h; echo y >d/s/g'
+            tell d d/f d/s d/p d/h d/s/g
+            stat -c '%n %a %u %g' d/l
+            member cat d/f 2>/dev/null || echo "refused"
+            setpriv --reuid=12347 --regid=54321 --clear-groups cat d/f 2>/dev/null || echo "refused"
+            other cat d/f
+            """)
+
+        @Test(
+            "Of an append-only file nothing that is there changes, whoever has it open and however it is tried"
+        )
+        func appendOnlyFilesStayAppendOnly() throws {
+            guard Self.isRoot else { return print("only root can set these flags: shown by the run as root") }
+            let plain = try Lab.freshDirectory("plain")
+            let expected = try Self.withFlag("a", in: plain, below: plain) { try Self.appending(to: $0) }
+            #expect(expected.text.contains("append: done\n") && expected.text.contains("write: EPERM\n"))
+            for isOpen in [false, true] {
+                try MountedDirectory.with("allow_other") { mount in
+                    let reader = try ScriptedProcess()
+                    let found = try Self.withFlag("a", in: mount.path, below: mount.below) { directory in
+                        if isOpen { try reader.must("open", "it", directory + "/log", "O_RDONLY") }
+                        return try Self.appending(to: directory)
+                    }
+                    #expect(found.text == expected.text, "with \(isOpen ? "a reader" : "nobody") at it")
+                    // Where more than below was allowed, it went to the end.
+                    #expect(try FileContents.text(of: mount.below + "/log").hasPrefix(expected.contents))
+                    if isOpen { try reader.must("close", "it") }
+                    try mount.checkDataPath()
+                    // Who reads and stands still lets writers pass.
+                    checkForcedSteps(try mount.status(), except: [.suspended])
+                }
+            }
+        }
+
+        private static func appending(to directory: String) throws -> (text: String, contents: String) {
+            let outcome = try Program("python3").run(
+                Checkout.path("Tests/Workers/append-only"), directory + "/log", "12346")
+            return (outcome.text, try FileContents.text(of: directory + "/log"))
+        }
+
+        @Test("In an append-only or immutable directory names come or stay as they do below")
+        func immutableDirectoriesKeepTheirNames() throws {
+            guard Self.isRoot else { return print("only root can set these flags: shown by the run as root") }
+            for flag in ["a", "i"] {
+                let plain = try Lab.freshDirectory("plain")
+                let expected = try Self.withFlag(flag, of: "d", in: plain, below: plain) {
+                    try Self.names.run($0).text
+                }
+                #expect(expected.contains("refused: rm"))
+                try MountedDirectory.with("allow_other") { mount in
+                    let found = try Self.withFlag(flag, of: "d", in: mount.path, below: mount.below) {
+                        try Self.names.run($0).text
+                    }
+                    #expect(found == expected, "+\(flag)")
+                    checkForcedSteps(try mount.status())
+                }
+            }
+        }
+
+        private static let names = Script(
+            """
+            cd "$1/d"
+            other() { setpriv --reuid=12346 --regid=12346 --clear-groups "$@"; }
+            try() { other "$@" 2>/dev/null && echo "done: $*" || echo "refused: $*"; }
+            try bash -c 'echo more >>there'
+            try bash -c 'echo new >file'
+            try mkdir directory
+            try mkfifo pipe
+            try ln -s there link
+            try ln there hard
+            try rm there
+            try mv there away
+            try bash -c 'echo other >../other; mv ../other there'
+            try bash -c 'echo other >../other; mv ../other fresh'
+            try chmod 700 .
+            try touch .
+            stat -c '%n %a %u %g' * | sort
+            cat there
+            """)
+
+        /// Sets a flag of ext4 below, runs the body above, and takes it away again; the file `log` and the directory `d`
+        /// are there, known to the mount, and everybody may write to them.
+        private static func withFlag<Result>(
+            _ flag: String, of name: String = "log", in directory: String, below: String,
+            _ body: (String) throws -> Result
+        ) throws -> Result {
+            try prepare.run(directory)
+            try Program("chattr").run("+" + flag, below + "/" + name)
+            let result = Swift.Result { try body(directory) }
+            try Program("chattr").run("-" + flag, below + "/" + name)
+            return try result.get()
+        }
+
+        private static let prepare = Script(
+            """
+            cd "$1"
+            chmod 777 .
+            echo logged >log
+            mkdir -p d
+            echo text >d/there
+            chmod 777 d
+            chmod 666 log d/there
+            cat log d/there >/dev/null
+            """)
+
+        private static var isRoot: Bool { geteuid() == 0 }
+
+        /// Does something in a plain directory and in a mount, which must come to the same.
+        private static func agreeing(_ body: (_ directory: String) throws -> String) throws {
+            guard isRoot else {
+                return print("only root can act as others: shown by the run as root")
+            }
+            let expected = try body(Lab.freshDirectory("plain"))
+            #expect(!expected.isEmpty)
+            try MountedDirectory.with("allow_other") { mount in
+                #expect(try body(mount.path) == expected)
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}

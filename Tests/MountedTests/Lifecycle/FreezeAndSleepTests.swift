@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Programs that wait for their turn do not keep the system around from what it does to programs.
+extension MountTests {
+    @Suite struct FreezeAndSleepTests {
+        private static let margin = Duration.seconds(10)
+
+        @Test("No signal that another program may send by mistake ends the daemon")
+        func straySignalsDoNotEndTheDaemon() throws {
+            guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
+            try MountedDirectory.with(prepare: { try FileContents.write("text\n", to: $0 + "/file") }) {
+                mount in
+                let daemon = try mount.daemonPID
+                let plain = [
+                    SIGHUP, SIGPIPE, SIGIO, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
+                    SIGSTKFLT, SIGPWR,
+                ]
+                for signal in plain + [__libc_current_sigrtmin(), __libc_current_sigrtmax()] {
+                    #expect(kill(daemon, signal) == 0, "signal \(signal)")
+                    #expect(try Program("cat").run(mount.path + "/file").text == "text\n", "signal \(signal)")
+                }
+                #expect(try mount.daemonPID == daemon)
+            }
+        }
+
+        @Test(
+            "A waiting program can be frozen, and goes on when it is thawed", arguments: ["read", "truncate"])
+        func aWaitingProgramCanBeFrozen(request: String) throws {
+            guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
+            guard let groups = try Self.controlGroups() else {
+                return print("only root freezes programs, where there are control groups of version 2")
+            }
+            try Self.withWaiter("wait=60s,hold=60s,idle=60s", request) { mount, waiter in
+                let group = "\(groups)/truce-test-\(getpid())-\(request)"
+                try Program("mkdir").run(group)
+                defer {
+                    do {
+                        try FileContents.write("0", to: group + "/cgroup.freeze")
+                        try waiter.program.end()
+                        try eventually(within: Self.margin, "the group to be removed") { rmdir(group) == 0 }
+                    } catch { Issue.record(error) }
+                }
+                try FileContents.write("\(waiter.pid)", to: group + "/cgroup.procs")
+                try FileContents.write("1", to: group + "/cgroup.freeze")
+                let took = try eventually(within: .seconds(1) + Self.margin, "the group to be frozen") {
+                    try FileContents.text(of: group + "/cgroup.events").contains("frozen 1")
+                }
+                print("a program that waits for \(request) was frozen after \(took) (bound 1 s)")
+                try FileContents.write("0", to: group + "/cgroup.freeze")
+                // The writer still has the document: what is gone over is kept.
+                #expect(try waiter.answer().hasPrefix("ok"))
+                let status = try mount.status()
+                #expect(status.counters.interrupted == 0)
+                checkForcedSteps(status, except: [.proceeded])
+            }
+        }
+
+        @Test(
+            "Before the machine sleeps nobody waits any longer, and the policy says what becomes of them",
+            arguments: ["proceed", "fail"])
+        func systemSleepReleasesWaiters(policy: String) throws {
+            guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
+            let bus = try Bus()
+            defer { bus.end() }
+            let options = "wait=60s,hold=60s,idle=60s,policy=\(policy)"
+            try Self.withWaiter(options, "truncate", ["DBUS_SYSTEM_BUS_ADDRESS": bus.address]) {
+                mount, waiter in
+                try bus.await("ready\nlocked sleep delay\n")
+                let reader = try ScriptedProcess()
+                try reader.tell("read", mount.path + "/document")
+                try mount.waitUntilParked(reader.pid)
+                let (_, took) = try timed {
+                    try bus.logind.type("sleep\n")
+                    try bus.await("ready\nlocked sleep delay\nasleep\n")
+                }
+                print("nobody waited \(took) after it was said that the machine sleeps (bound 1 s)")
+                #expect(took < .seconds(1) + Self.margin)
+                #expect(try waiter.answer() == (policy == "proceed" ? "ok" : "EBUSY"))
+                #expect(try reader.answer().hasPrefix("ok"))
+                // Nor does anybody begin to wait.
+                let late = try reader.must("read", mount.path + "/document")
+                #expect(late == (policy == "proceed" ? "h" : "held"))
+                try bus.logind.type("wake\n")
+                try bus.await("ready\nlocked sleep delay\nasleep\nlocked sleep delay\n")
+                try reader.tell("read", mount.path + "/document")
+                try mount.waitUntilParked(reader.pid)
+                try reader.program.end()
+                checkForcedSteps(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        /// A mount in which one program has written to a document that it has open, and another one waits to read it or cut it.
+        private static func withWaiter(
+            _ options: String, _ request: String, _ environment: [String: String] = [:],
+            _ body: (_ mount: MountedDirectory, _ waiter: ScriptedProcess) throws -> Void
+        ) throws {
+            let prepare = { (source: String) in try FileContents.write("", to: source + "/document") }
+            try MountedDirectory.with(options, environment: environment, prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let (holder, waiter) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_WRONLY")
+                try holder.must("write", "h", "held")
+                try waiter.tell([request, document] + (request == "truncate" ? ["1"] : []))
+                try mount.waitUntilParked(waiter.pid)
+                try body(mount, waiter)
+                try holder.program.end()
+            }
+        }
+
+        /// Where the control groups of version 2 are, if groups can be made there.
+        private static func controlGroups() throws -> String? {
+            guard geteuid() == 0 else { return nil }
+            let place = try Program("findmnt").attempt(
+                "--noheadings", "--first-only", "--types", "cgroup2", "--output", "TARGET"
+            ).text
+            guard let place = place.split(separator: "\n").first.map(String.init),
+                access(place + "/cgroup.procs", W_OK) == 0
+            else { return nil }
+            return place
+        }
+
+        /// A bus of its own, with a stand-in for logind.
+        private struct Bus {
+            let address: String
+            let logind: RunningProgram
+            private let daemon: RunningProgram
+
+            init() throws {
+                let directory = try Lab.freshDirectory("bus")
+                address = "unix:path=\(directory)/bus"
+                try FileContents.write(
+                    """
+                    <busconfig>
+                      <type>system</type>
+                      <listen>\(address)</listen>
+                      <auth>EXTERNAL</auth>
+                      <policy context="default">
+                        <allow user="*"/>
+                        <allow own="*"/>
+                        <allow send_destination="*"/>
+                        <allow receive_sender="*"/>
+                      </policy>
+                    </busconfig>
+
+                    """, to: directory + "/configuration")
+                daemon = try Program("dbus-daemon").start(
+                    "--config-file=\(directory)/configuration", "--nofork", "--nopidfile")
+                let (daemon, bus) = (daemon, directory + "/bus")
+                try eventually(within: .seconds(10), "the bus\n\(daemon.errorText)") {
+                    access(bus, F_OK) == 0
+                }
+                logind = try Script("DBUS_SYSTEM_BUS_ADDRESS=$1 exec \"$2\"").start(
+                    address, Checkout.path("Tests/Workers/logind"), input: .keyboard)
+                try self.await("ready\n")
+            }
+
+            func await(_ text: String) throws {
+                try eventually(
+                    within: .seconds(10), "'\(text)' from logind\n\(logind.text)\(logind.errorText)"
+                ) {
+                    logind.text == text
+                }
+            }
+
+            func end() {
+                do {
+                    try logind.end()
+                    try daemon.end()
+                } catch { Issue.record(error) }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// A mount that is taken away while programs have files open in it and wait for them.
+    @Suite struct UnmountInUseTests {
+        @Test("SIGTERM: who waits is told at once, and who has a file open goes on until it is closed")
+        func sigtermReleasesWaitersAndServesOpenFiles() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let (pid, socket) = (try mount.daemonPID, try mount.socket())
+            let threads = try Self.threads(of: pid)
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            #expect(took < .seconds(10))
+            #expect(try !MountedDirectory.isMounted(mount.path))
+
+            // The name leads to the bare directory now, which nobody else may mount before the last file is closed.
+            let again = try TruceCommand.attempt("mount", mount.path)
+            try WrongCommandLine("mount", code: 1, "already mounted by truce by pid \(pid)").check(
+                again, in: mount.path)
+            try crowd.holder.must("write", "h", " and more")
+            // Whoever comes by the socket's name, which is there still, waits for nobody.
+            let knocking = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+            let knock = try Program("python3").start("-c", knocking, socket).wait(within: .seconds(10))
+            #expect(knock.errorText.contains("ConnectionRefusedError"), "\(knock.errorText)")
+            // libdispatch's, which would end the process where `/proc` does not show them.
+            #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged and more")
+            #expect(access(socket, F_OK) != 0)
+            try mount.mount()
+            try mount.unmount()
+        }
+
+        private static func threads(of pid: Int32) throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task"))
+        }
+
+        @Test("SIGTERM twice: the daemon ends at once, whatever is open")
+        func aSecondSigtermEndsTheDaemon() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let pid = try mount.daemonPID
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            kill(pid, SIGTERM)
+            let end = try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            print("told after \(took.milliseconds) ms; gone \(end.milliseconds) ms after the second signal")
+            try mount.checkHandleSurvives(crowd.holder)
+            #expect(try !MountedDirectory.isMounted(mount.path))
+            try mount.mount()
+            try mount.unmount()
+        }
+
+        @Test("Taken away lazily, files that are open are served on, and who waits for them gets a turn")
+        func lazyUnmountServesOpenFiles() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let document = mount.path + "/document"
+            let (holder, reader) = (try ScriptedProcess(), try ScriptedProcess())
+            try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+            try holder.must("write", "h", "acknowledged")
+            try reader.tell("read", document)
+            try mount.waitUntilParked(reader.pid)
+            let pid = try mount.daemonPID
+            if geteuid() == 0 {
+                try Program("umount").run("--lazy", mount.path)
+            } else {
+                try Program("fusermount3").run("-u", "-z", mount.path)
+            }
+            #expect(try !MountedDirectory.isMounted(mount.path))
+            try holder.must("write", "h", " and more")
+            #expect(!reader.isDone)
+            try holder.must("close", "h")
+            #expect(try reader.answer() == "ok acknowledged and more")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+        }
+
+        @Test("Taken away already, SIGTERM tells who waits, and takes no other mount away that is there now")
+        func sigtermAfterUnmountReleasesWaiters() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let mount = try Self.mounted(over: "tmpfs")
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let pid = try mount.daemonPID
+            try Program("umount").run("--lazy", mount.path)
+            try Program("mount").run("-t", "tmpfs", "another", mount.path)
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            // One upon the other, and both as they were.
+            try Program("umount").run(mount.path)
+            #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
+            try Program("umount").run(mount.path)
+        }
+
+        @Test("SIGTERM finds the mount where it is by now, and not what its path leads to")
+        func sigtermFindsARenamedMount() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let directory = try Lab.freshDirectory("renamed")
+            try Script("mkdir -p \"$1/desk/docs\" \"$1/elsewhere/docs\"").run(directory)
+            try TruceCommand.run("mount", directory + "/desk/docs")
+            let pid = try MountStatus(
+                json: try TruceCommand.run("status", "--json", directory + "/desk/docs").output
+            ).pid
+            try Script(
+                """
+                cd "$1"; mount -t tmpfs another elsewhere/docs
+                mv desk moved; ln -s elsewhere desk
+                """
+            ).run(directory)
+            kill(pid, SIGTERM)
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try !MountedDirectory.isMounted(directory + "/moved/docs"))
+            // It is there still.
+            try Program("umount").run(directory + "/elsewhere/docs")
+        }
+
+        @Test("SIGTERM to who lingers leaves the mount alone that its path leads to now")
+        func sigtermLeavesAnotherMountAlone() throws {
+            let mount = try Self.mounted()
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let pid = try mount.daemonPID
+            try TruceCommand.run("unmount", "--lazy", mount.path)
+            // Of this program too: a user may take that one away as well.
+            let source = try Lab.freshDirectory("another")
+            try TruceCommand.run("mount", source, mount.path)
+            defer { attemptUnmount(mount.path) }
+            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            try Script("echo here >\"$1/file\"").run(mount.path)
+            #expect(try FileContents.text(of: source + "/file") == "here\n")
+        }
+
+        @Test("SIGTERM takes a mount away whose directory above was renamed, even to what is not UTF-8")
+        func sigtermUnmountsBelowARenamedDirectory() throws {
+            let parent = try Lab.freshDirectory("parent")
+            try Program("mkdir").run(parent + "/desk")
+            let mount = try Self.mounted(in: parent + "/desk")
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let pid = try mount.daemonPID
+            try Script("cd \"$1\"; mv desk $'d\\xffsk'").run(parent)
+            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            #expect(try !FileContents.text(of: "/proc/self/mountinfo").contains(parent))
+        }
+
+        enum Cover: CaseIterable { case root, above, both }
+
+        @Test("SIGTERM takes a mount away that another one covers", arguments: Cover.allCases)
+        func sigtermUnmountsACoveredMount(by cover: Cover) throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let parent = try Lab.freshDirectory("parent")
+            let above = parent + "/above"
+            try Program("mkdir").run(above)
+            let mount = try Self.mounted(in: above)
+            defer { mount.abandon() }
+            let crowd = try WaitingPrograms(in: mount)
+            let pid = try mount.daemonPID
+            defer { uncover(mount.path, above) }
+            if cover != .above { try Program("mount").run("-t", "tmpfs", "cover", mount.path) }
+            if cover != .root { try Program("mount").run("-t", "tmpfs", "cover", above) }
+            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            try crowd.holder.must("close", "h")
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+            // What was not in it is as it was.
+            if cover != .root { try Program("umount").run(above) }
+            #expect(try !FileContents.text(of: "/proc/self/mountinfo").contains(parent))
+            #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
+        }
+
+        @Test("What goes with a mount at SIGTERM is named in the log")
+        func sigtermLogsContainedMounts() throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let directory = try Lab.freshDirectory("named")
+            try Program("mkdir").run(directory + "/inner")
+            let daemon = try TruceCommand.start("mount", "-f", directory)
+            defer { daemon.send(SIGKILL) }
+            try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
+                try MountedDirectory.isMounted(directory)
+            }
+            try Script("mount -t tmpfs another \"$1/inner\" && mkdir \"$1/inner/most\"").run(directory)
+            try Program("mount").run("-t", "tmpfs", "another", directory + "/inner/most")
+            daemon.send(SIGTERM)
+            let outcome = try daemon.wait(within: .seconds(10)).requireSuccess()
+            let places = "\(directory)/inner, \(directory)/inner/most\n"
+            #expect(
+                outcome.errorText.contains("and with it what is mounted in it: \(places)"),
+                "\(outcome.errorText)")
+            #expect(try !FileContents.text(of: "/proc/self/mountinfo").contains(directory))
+        }
+
+        @Test(
+            "Whoever takes the place of a dead mount says what was mounted in that", arguments: [false, true])
+        func replacingADeadMountReportsContainedMounts(isInForeground: Bool) throws {
+            guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
+            let mount = try MountedDirectory([])
+            defer { mount.abandon() }
+            try Script("mkdir -p \"$1/inner\"").run(mount.path)
+            try mount.mount()
+            try Script("mount -t tmpfs another \"$1/inner\" && mkdir \"$1/inner/most\"").run(mount.path)
+            try Program("mount").run("-t", "tmpfs", "another", mount.path + "/inner/most")
+            try mount.kill()
+            let mounting =
+                try isInForeground
+                ? TruceCommand.start("mount", "-f", mount.path) : TruceCommand.start("mount", mount.path)
+            try eventually(within: .seconds(20), "the line of success: \(mounting.errorText)") {
+                mounting.text.contains("is mounted in place")
+            }
+            let places = "'\(mount.path)/inner', '\(mount.path)/inner/most'"
+            #expect(
+                mounting.text.contains("'\(mount.path)', and with it what was mounted in it: \(places)\n"),
+                "\(mounting.text)")
+            try TruceCommand.run("unmount", mount.path)
+            try mounting.wait(within: .seconds(10)).requireSuccess()
+        }
+
+        /// For what a failed test left: nothing else is mounted there any more.
+        private func uncover(_ places: String...) {
+            do {
+                for place in places { _ = try Program("umount").attempt("--lazy", place) }
+            } catch { Issue.record(error) }
+        }
+
+        private func attemptUnmount(_ place: String) {
+            do { try TruceCommand.run("unmount", place) } catch { Issue.record(error) }
+        }
+
+        private static func mounted(over type: String) throws -> MountedDirectory {
+            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
+            try Program("mount").run("-t", type, "volume", mount.path)
+            try FileContents.write("old\n", to: mount.path + "/document")
+            try mount.mount()
+            return mount
+        }
+
+        private static func mounted(in parent: String? = nil) throws -> MountedDirectory {
+            let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"], in: parent)
+            try FileContents.write("old\n", to: mount.path + "/document")
+            try mount.mount()
+            return mount
+        }
+
+        /// One program has a document open, and others wait for it in every way there is.
+        private struct WaitingPrograms {
+            let holder: ScriptedProcess
+            private let waiters: [ScriptedProcess]
+            private let aware: RunningProgram
+
+            init(in mount: MountedDirectory) throws {
+                let document = mount.path + "/document"
+                holder = try ScriptedProcess()
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try holder.must("write", "h", "acknowledged")
+                waiters = try (0..<3).map { _ in try ScriptedProcess() }
+                try waiters[0].tell("read", document)
+                try waiters[1].tell("open", "w", document, "O_WRONLY|O_TRUNC")
+                try waiters[2].tell("truncate", document, "1")
+                for waiter in waiters { try mount.waitUntilParked(waiter.pid) }
+                aware = try TruceCommand.start("write", document, "--", "true")
+                try mount.waitUntilParked(aware.pid)
+            }
+
+            /// How long it took until all of them knew.
+            func expectErrors(after step: () -> Void) throws -> Duration {
+                let (_, took) = try timed {
+                    step()
+                    for waiter in waiters { #expect(try waiter.answer() == "ENOTCONN") }
+                    let outcome = try aware.wait(within: .seconds(10), for: "the end of 'truce write'")
+                    print("truce write: \(outcome.errorText)", terminator: "")
+                    #expect(!outcome.isSuccess)
+                    #expect(outcome.errorText.split(separator: "\n").count == 1, "\(outcome.errorText)")
+                }
+                return took
+            }
+        }
+    }
+}

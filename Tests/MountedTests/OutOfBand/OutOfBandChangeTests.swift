@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// What programs do below a mount of another directory is seen at the mount, and told to those who show it.
+    @Suite struct OutOfBandChangeTests {
+        enum Watcher: String {
+            case root, user
+            /// Root of a user namespace, where the limits are its own.
+            case container
+            /// The data mode does not change which changes are noticed, so each watcher has one mode.
+            static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }
+        }
+
+        @Test(
+            "What is changed below is seen at the mount in a moment, and told once",
+            arguments: Watcher.ofMode)
+        func outOfBandChangesAreSeenAndReportedOnce(by watcher: Watcher) throws {
+            guard let lab = try run("changes", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(
+                document == [
+                    "didChange updating uncoordinated", "didChange updating uncoordinated",
+                    "didMove forMoving uncoordinated", "didMove forMoving uncoordinated",
+                    "didChange forDeleting uncoordinated",
+                ])
+            let second = try notices(in: lab + "/second.told")
+            #expect(second == Array(repeating: "didChange updating uncoordinated", count: 3))
+            let place = try notices(in: lab + "/place.told")
+            #expect(place.allSatisfy { $0.hasSuffix(" uncoordinated") }, "\(place)")
+            #expect(place.contains("subitemDidAppear forReplacing uncoordinated"))
+            #expect(place.contains("subitemDidMove forMoving uncoordinated"))
+        }
+
+        @Test("A document goes and comes with the directories it is in", arguments: Watcher.ofMode)
+        func documentsFollowTheirDirectoriesOutOfBand(by watcher: Watcher) throws {
+            guard let lab = try run("directories", by: watcher) else { return }
+            let document = try notices(in: lab + "/deep.told")
+            #expect(
+                document == [
+                    "didMove forMoving uncoordinated", "didChange updating uncoordinated",
+                    "didMove forMoving uncoordinated", "didChange forDeleting uncoordinated",
+                    "didChange updating uncoordinated", "didChange forDeleting uncoordinated",
+                    "didChange updating uncoordinated",
+                ])
+        }
+
+        @Test(
+            "A document goes along into directories that nobody has looked at, but to none of its other links",
+            arguments: Watcher.ofMode)
+        func documentsFollowIntoUnvisitedDirectories(by watcher: Watcher) throws {
+            guard let lab = try run("unseen", by: watcher) else { return }
+            let (move, change) = ("didMove forMoving uncoordinated", "didChange updating uncoordinated")
+            let deletion = "didChange forDeleting uncoordinated"
+            #expect(
+                try notices(in: lab + "/document.told") == [move, change, move, change, deletion])
+            // What was made just before they were shown may be told of still.
+            #expect(try notices(in: lab + "/third.told").suffix(2) == [move, change])
+            let second = try notices(in: lab + "/second.told")
+            #expect(second.last == deletion && !second.contains(move), "\(second)")
+        }
+
+        @Test(
+            "Whoever opens a name to write never writes to the backup that was just made of it",
+            arguments: Watcher.ofMode)
+        func anOpenNeverWritesToAFreshBackup(by watcher: Watcher) throws {
+            guard try run("backups", by: watcher) != nil else { return }
+        }
+
+        @Test(
+            "Nothing is made or removed in the directory that another one has just replaced",
+            arguments: Watcher.ofMode)
+        func aReplacedDirectoryReceivesNoChanges(by watcher: Watcher) throws {
+            guard try run("successors", by: watcher) != nil else { return }
+        }
+
+        @Test(
+            "What is written to a document is kept, also when what replaces it has just come",
+            arguments: Watcher.ofMode)
+        func writesToAReplacedDocumentArePreserved(by watcher: Watcher) throws {
+            guard try run("newcomers", by: watcher) != nil else { return }
+        }
+
+        @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.ofMode)
+        func exchangedDocumentsStayTwo(by watcher: Watcher) throws {
+            guard let lab = try run("exchange", by: watcher) else { return }
+            for name in ["document", "second"] {
+                let told = try notices(in: lab + "/\(name).told")
+                #expect(told == Array(repeating: "didChange updating uncoordinated", count: 4))
+                let lines = try FileContents.text(of: lab + "/\(name).told").split(separator: "\n")
+                #expect(lines.allSatisfy { $0.contains("\"path\":\"\(name)\"") }, "\(lines)")
+            }
+        }
+
+        @Test(
+            "What is changed below just after the mount has changed it is told, and only that",
+            arguments: Watcher.ofMode)
+        func changesAfterAMountChangeAreReported(by watcher: Watcher) throws {
+            guard let lab = try run("after", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(
+                document == [
+                    "didChange forMerging", "didChange updating uncoordinated", "didChange updating",
+                    "didChange updating uncoordinated", "didChange updating",
+                    "didChange forDeleting uncoordinated",
+                ])
+        }
+
+        /// The kernel writes to the files below for them, and says that they did.
+        @Test(
+            "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
+            arguments: Watcher.ofMode)
+        func changesThroughTheMountAreNotTakenForOutOfBand(by watcher: Watcher) throws {
+            guard let lab = try run("through", by: watcher) else { return }
+            let place = try notices(in: lab + "/place.told")
+            let uncoordinated = place.filter { $0.hasSuffix(" uncoordinated") }
+            print("\(watcher): \(place.count) notices, \(uncoordinated.count) of them uncoordinated")
+            #expect(uncoordinated == ["subitemDidAppear forReplacing uncoordinated"])
+            #expect(place.count > uncoordinated.count)
+        }
+
+        @Test(
+            "10,000 files made and removed below while the daemon stands still: all is looked at again",
+            arguments: Watcher.ofMode)
+        func anEventOverflowRechecksEverything(by watcher: Watcher) throws {
+            guard let lab = try run("burst", by: watcher) else { return }
+            for name in ["document", "missing"] {
+                #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])
+            }
+            // Through the mount only; nothing has happened to it since.
+            let second = try notices(in: lab + "/second.told")
+            #expect(!second.isEmpty && second.allSatisfy { !$0.contains("uncoordinated") }, "\(second)")
+        }
+
+        @Test(
+            "A file system below that does not answer keeps nobody from being told of changes beside it",
+            arguments: Watcher.ofMode)
+        func aHungLowerFilesystemDelaysNoOtherEvents(by watcher: Watcher) throws {
+            guard let lab = try run("slow", by: watcher) else { return }
+            let document = try notices(in: lab + "/document.told")
+            #expect(document == Array(repeating: "didChange updating uncoordinated", count: 2))
+            #expect(try notices(in: lab + "/file.told") == [])
+        }
+
+        @Test(
+            "A user who may not watch all directories is told so, and sees what is changed there a second later"
+        )
+        func aWatchLimitFallsBackToRevalidation() throws {
+            guard try run("limit", by: .container) != nil else { return }
+        }
+
+        /// Runs a scenario and prints what it measured; nil where it cannot be run. It fails if the mount does not end.
+        private func run(_ scenario: String, by watcher: Watcher) throws -> String? {
+            guard geteuid() == 0 else {
+                print("only root can act as others: shown by the run as root")
+                return nil
+            }
+            let lab = try Lab.freshDirectory("around")
+            if watcher == .user { try Program("chown").run("65534:65534", lab) }
+            let data = try Lab.dataPath == .daemon ? "daemon" : "auto"
+            let outcome = try Self.scenarios.attempt(
+                watcher.rawValue, try Lab.variable("TRUCE_BINARY"), lab, scenario, data)
+            print("\(watcher), \(scenario):\n\(outcome.text)")
+            let isSuccess = outcome.isSuccess
+            #expect(isSuccess, "\(outcome.text)\(outcome.errorText)")
+            #expect(outcome.text.contains(watcher == .root ? "noticed by fanotify" : "noticed by inotify"))
+            #expect(try !MountedDirectory.isMounted(lab + "/place"))
+            return lab
+        }
+
+        /// What a presenter was told: the message, the operation, and whether it was uncoordinated.
+        private func notices(in file: String) throws -> [String] {
+            try FileContents.text(of: file).split(separator: "\n").compactMap { line in
+                guard let message = line.firstMatch(of: /"presenter\/((?:did|subitem)[A-Za-z]*)"/),
+                    let operation = line.firstMatch(of: /"operation":"([A-Za-z]*)"/)
+                else { return nil }
+                let mark = line.contains("\"uncoordinated\":true") ? " uncoordinated" : ""
+                return "\(message.1) \(operation.1)\(mark)"
+            }
+        }
+    }
+}

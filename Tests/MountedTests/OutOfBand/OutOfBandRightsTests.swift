@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Rights that a program changes around a mount in place, from where it was before.
+    @Suite struct OutOfBandRightsTests {
+        @Test("A file and a directory that are closed around the mount are closed to others in a moment")
+        func outOfBandModeChangesRevokeAccess() throws {
+            guard geteuid() == 0 else {
+                return print("only root can act as others: shown by the run as root")
+            }
+            let mount = try MountedDirectory(["allow_other"])
+            defer { mount.abandon() }
+            try Script("cd \"$1\"; echo text >file; mkdir directory; echo text >directory/inner").run(
+                mount.path)
+            let inside = try Script(
+                "while read -r mode name; do chmod \"$mode\" \"$name\"; echo \"$mode $name\"; done"
+            ).start(at: mount.path, input: .keyboard)
+            defer { inside.endInput() }
+            try mount.mount()
+            for (name, closed, open, looked) in [
+                ("file", "600", "644", "file"), ("directory", "700", "755", "directory/inner"),
+            ] {
+                // What the kernel believes from here on would hold for an hour.
+                #expect(try Self.mayRead(mount.path + "/" + looked))
+                for (mode, isOpen) in [(closed, false), (open, true)] {
+                    try inside.type("\(mode) \(name)\n")
+                    try eventually(within: .seconds(10), "a change by the shell\n\(inside.errorText)") {
+                        inside.text.hasSuffix("\(mode) \(name)\n")
+                    }
+                    let took = try eventually(within: .seconds(10), "\(looked) to be \(isOpen)") {
+                        try Self.mayRead(mount.path + "/" + looked) == isOpen
+                    }
+                    print("chmod \(mode) \(name) around the mount is heeded after \(took.milliseconds) ms")
+                }
+            }
+        }
+
+        @Test(
+            "A file is closed to others by a name in a directory that the kernel does not know through the mount"
+        )
+        func modeChangesByAnotherNameRevokeAccess() throws {
+            guard Lab.isPassthrough, geteuid() == 0 else {
+                return print("shown by root's run with passthrough")
+            }
+            let outside = try Lab.freshDirectory("outside")
+            let prepare = { (source: String) in
+                _ = try Script("echo text >\"$1/file\"; ln \"$1/file\" \"$2/link\"").run(source, outside)
+            }
+            try MountedDirectory.with("allow_other", prepare: prepare) { mount in
+                #expect(try Self.mayRead(mount.path + "/file"))
+                #expect(chmod(outside + "/link", 0o600) == 0)
+                try eventually(within: .seconds(10), "the file to be closed") {
+                    try !Self.mayRead(mount.path + "/file")
+                }
+            }
+        }
+
+        @Test(
+            "A file that is closed and renamed at once is closed to others by the name that the kernel knows")
+        func aModeChangeWithARenameRevokesAccess() throws {
+            guard Lab.isPassthrough, geteuid() == 0 else {
+                return print("shown by root's run with passthrough")
+            }
+            let mount = try MountedDirectory(["allow_other"])
+            defer { mount.abandon() }
+            try Script("echo text >\"$1/file\"").run(mount.path)
+            let program =
+                "import os; input(); os.chmod('file', 0o600); os.rename('file', 'renamed'); print('done')"
+            let inside = try Script("cd \"$1\"; exec python3 -c \"$2\"").start(
+                mount.path, program, input: .keyboard)
+            try eventually(within: .seconds(10), "the program to be inside\n\(inside.errorText)") {
+                try FileContents.text(of: "/proc/\(inside.pid)/comm") == "python3\n"
+            }
+            try mount.mount()
+            #expect(try Self.mayRead(mount.path + "/file"))
+            try inside.type("\n")
+            try inside.wait(within: .seconds(10)).requireSuccess()
+            // The kernel knows the file by this name still. A look at the name would find nothing, and shows no right.
+            try eventually(within: .seconds(10), "the file to be closed") {
+                try Self.isRefused(mount.path + "/file")
+            }
+        }
+
+        private static func mayRead(_ path: String) throws -> Bool { try opening(path).isSuccess }
+
+        /// Whether the file is there and may not be read.
+        private static func isRefused(_ path: String) throws -> Bool {
+            try opening(path).errorText.contains("Permission denied")
+        }
+
+        /// By an open alone: whoever also reads the file or looks at it has the kernel ask for its attributes.
+        private static func opening(_ path: String) throws -> ProgramResult {
+            try Program("setpriv").attempt(
+                "--reuid=12345", "--regid=12345", "--clear-groups", "env", "LC_ALL=C",
+                "sh", "-c", ": <\"$1\"", "sh", path)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// File handles are good as long as the file is, whoever has forgotten it: an NFS server keeps nothing else.
+    @Suite struct KernelFileHandleTests {
+        private static let worker = Checkout.path("Tests/Workers/file-handles")
+
+        @Test("A handle leads to its file after everybody has forgotten it, the daemon and the kernel below")
+        func aHandleOutlivesEveryCache() throws {
+            try Self.withTree { mount in
+                let handles = try ["a/b/file", "a/b", "a", ""].map { try Self.handle(mount, $0) }
+                for hasNames in [true, false] {
+                    try Self.restart(mount, forgettingNames: !hasNames)
+                    #expect(try Self.read(mount, handles[0]) == "one\n")
+                    #expect(try Self.read(mount, handles[1]) == "file other\n")
+                    #expect(try Self.read(mount, handles[2]) == "b\n")
+                    #expect(try Self.read(mount, handles[3]) == "a\n")
+                    try Script("echo more >>\"$1\"/a/b/file; mv \"$1\"/a/b \"$1\"/a/c").run(mount.path)
+                    #expect(try Self.read(mount, handles[0]) == "one\nmore\n")
+                    let written = try Program("python3").run(
+                        Self.worker, "write", mount.path, handles[0], "one")
+                    #expect(written.text == "written\n")
+                    #expect(try FileContents.text(of: mount.below + "/a/c/file") == "one\n")
+                    try Program("mv").run(mount.path + "/a/c", mount.path + "/a/b")
+                }
+            }
+        }
+
+        @Test(
+            "What is written by a handle is the file's, and nothing is kept of it as of a file that was replaced"
+        )
+        func writesByHandlePreserveNothing() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                for text in ["once", "twice"] {
+                    try Self.restart(mount, forgettingNames: true)
+                    let written = try Program("python3").run(
+                        Self.worker, "write", mount.path, handle, text)
+                    #expect(written.text == "written\n")
+                    let status = try mount.status()
+                    #expect(status.counters.kept == 0 && status.counters.estale == 0)
+                    #expect(try Program("cat").run(mount.path + "/a/b/file").text == text + "\n")
+                }
+            }
+        }
+
+        @Test(
+            "A handle of a file that is kept leads nowhere: what is kept stays as it was",
+            arguments: [false, true])
+        func aHandleNeverReachesAVersion(forgettingNames: Bool) throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                let writer = try Script("exec 3>>\"$1\"; echo ready; read -r; echo more >&3").start(
+                    mount.path + "/a/b/file", input: .keyboard)
+                try eventually(within: .seconds(20), "the writer to have the file open") {
+                    writer.text == "ready\n"
+                }
+                try Program("rm").run(mount.path + "/a/b/file")
+                writer.endInput()
+                _ = try writer.wait(within: .seconds(20))
+                try eventually(within: .seconds(20), "the file to be kept") {
+                    try mount.status().counters.kept == 1
+                }
+                try Self.restart(mount, forgettingNames: forgettingNames)
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+            }
+        }
+
+        @Test("A file of which one name is outside is found by the other")
+        func aFileLinkedOutsideIsFoundByHandle() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                try mount.unmount()
+                try Script(
+                    "ln \"$1\"/a/b/file \"$1\"/../outside; sync; echo 2 >/proc/sys/vm/drop_caches; cat \"$1\"/../outside"
+                )
+                .run(mount.path)
+                try mount.mount()
+                #expect(try Self.read(mount, handle) == "one\n")
+            }
+        }
+
+        @Test("A file that is opened by its handle is still one that programs take turns at")
+        func anOpenByHandleTakesTurns() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                try Self.restart(mount, forgettingNames: true)
+                let document = mount.path + "/a/b/file"
+                let presenter = try TruceCommand.start(
+                    "present", document, "--on-save", "echo unsaved >\"$TRUCE_PATH\"")
+                try eventually(within: .seconds(20), "the presenter to be known\n\(presenter.errorText)") {
+                    presenter.text.hasPrefix("truce: presenting")
+                }
+                #expect(try Self.read(mount, handle) == "unsaved\n")
+                try presenter.end()
+            }
+        }
+
+        @Test("A handle of a file that is gone leads nowhere, though its inode number is another's")
+        func aHandleOfAReusedInodeIsStale() throws {
+            try Self.withTree { mount in
+                let handle = try Self.handle(mount, "a/b/file")
+                let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
+                try Program("rm").run(mount.path + "/a/b/file")
+                // ext4 gives the lowest that is free. It is when the kernel has told the daemon to forget the file, which may be
+                // after `rm` has ended.
+                let stranger = Script(
+                    "cd \"$1\"/a/b; rm -f stranger; echo stranger >stranger; stat --format=%i stranger")
+                try eventually(within: .seconds(20), "a stranger to get number \(number)") {
+                    try stranger.run(mount.path).text == number
+                }
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+                try Self.restart(mount, forgettingNames: false)
+                #expect(try Self.read(mount, handle) == "ESTALE\n")
+                #expect(try Program("cat").run(mount.path + "/a/b/stranger").text == "stranger\n")
+            }
+        }
+
+        @Test(
+            "A handle leads neither out of the source nor to what the daemon keeps",
+            arguments: ["..", ".truce"])
+        func aHandleReachesNeitherOutsideNorTheStore(place: String) throws {
+            try Self.withTree { mount in
+                let handles = try ["a/b/file", "a/b"].map { try Self.handle(mount, $0) }
+                try mount.unmount()
+                try Script("mv \"$1\"/a/b \"$1/$2\"/moved").run(mount.below, place)
+                try mount.mount()
+                #expect(try Self.read(mount, handles[0]) == "ESTALE\n")
+                #expect(try Self.read(mount, handles[1]) == "ESTALE\n")
+                try mount.unmount()
+                try Script("mv \"$1/$2\"/moved \"$1\"/a/b").run(mount.below, place)
+                try mount.mount()
+                #expect(try Self.read(mount, handles[0]) == "one\n")
+            }
+        }
+
+        /// A mount below which is an ext4.
+        private static func withTree(_ body: (MountedDirectory) throws -> Void) throws {
+            guard geteuid() == 0 else {
+                return print("only root opens files by their handles: shown by the run as root")
+            }
+            let furnish = Script(
+                "mkdir --parents \"$1\"/a/b; echo one >\"$1\"/a/b/file; echo two >\"$1\"/a/b/other")
+            try LoopFilesystem.with(prepare: { _ = try furnish.run($0.path) }, body)
+        }
+
+        /// Another daemon, which has seen nothing yet, and if wished a kernel below that knows no names.
+        private static func restart(_ mount: MountedDirectory, forgettingNames: Bool) throws {
+            try mount.unmount()
+            if forgettingNames { try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run() }
+            try mount.mount()
+        }
+
+        private static func handle(_ mount: MountedDirectory, _ path: String) throws -> String {
+            let text = try Program("python3").run(worker, "take", "\(mount.path)/\(path)").text
+            return String(text.dropLast())
+        }
+
+        private static func read(_ mount: MountedDirectory, _ handle: String) throws -> String {
+            try Program("python3").run(worker, "read", mount.path, handle).text
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Guarantee 4: an errno that a plain directory does not give is an error of ours. `Tests/Workers/name-race` says which
+    /// operation may give which; `Scripts/conformance --all` has it do a million steps.
+    @Suite struct NameRaceTests {
+        @Test("Programs that race for names get the errnos of a plain directory", arguments: [false, true])
+        func racingProgramsGetPlainErrnos(isMounted: Bool) throws {
+            guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
+            try MountedDirectory.with { mount in
+                try Self.race(in: mount.path)
+                // The kernel sends a request a second time, and no third time. If other programs have the file again by then, the
+                // request waits under the kernel's locks. A writer needs the same locks, so the request goes ahead over it.
+                let status = try mount.status()
+                checkForcedSteps(status, except: [.proceeded])
+                #expect(
+                    status.counters.proceeded <= status.counters.parkedUnderLock, "\(status.journalText())")
+            }
+        }
+
+        /// At each moment of quiet the listener has to believe what is there. `Scripts/test --all` has 500 of them.
+        @Test(
+            "A listener that never lists the directory knows each name, whatever four programs did to names")
+        func aListenerLearnsEveryName() throws {
+            try MountedDirectory.with { mount in
+                let seed = UInt32.random(in: 0...UInt32.max)
+                let moments = try Lab.number("TRUCE_MOMENTS", default: 8)
+                let listener = try Program("python3").start(
+                    Checkout.path("Tests/Workers/last-word"), mount.path, "\(moments)", "2000", "\(seed)")
+                let outcome = try listener.wait(within: .seconds(120 + moments * 4))
+                #expect(outcome.isSuccess, "seed \(seed): \(outcome.text)\(outcome.errorText)")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        /// The seed is in what it prints.
+        private static func race(in directory: String) throws {
+            let race = try BuiltProgram.start("NameRace", "--steps", "2500", directory)
+            let outcome = try race.wait(within: .seconds(120))
+            let seen = outcome.errorText.split(separator: "\n")
+            print(seen.first ?? "")
+            let wrong = outcome.text.split(separator: "\n").filter { !$0.hasPrefix("ok ") }
+            #expect(outcome.isSuccess && wrong.isEmpty, "\(outcome.errorText)")
+            #expect(seen.count > 30)
+        }
+    }
+}

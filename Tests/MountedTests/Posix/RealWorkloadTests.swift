@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+/// Evidence 3: real programs do the same work on a mount and on the plain directory, and leave the same tree.
+extension MountTests {
+    @Suite struct RealWorkloadTests {
+        /// What tar, rsync and cp copied keeps its times; git's index holds times and inode numbers by itself.
+        private static let comparison = Script(
+            """
+            exec "$1" "$2/work" "$3/work" --times-below originals --times-below unpacked/originals \\
+                --times-below synced --times-below copied --any-contents project/.git/index
+            """)
+
+        @Test("git, tar, rsync, cp, sqlite3, vim and make leave the same tree as on the plain directory")
+        func realProgramsLeaveTheSameTree() throws {
+            let plain = try Lab.freshDirectory("plain")
+            let work = Script("mkdir \"$2/work\"; exec \"$1\" \"$2/work\"")
+            let script = Checkout.path("Scripts/demo/real-work")
+            let comparison = Checkout.path("Scripts/lib/compare-trees")
+            try work.run(script, plain)
+            let below = try MountedDirectory.with { mount in
+                try work.run(script, mount.path, within: .seconds(120))
+                let seen = try Self.comparison.attempt(comparison, plain, mount.path)
+                print("seen through the mount: \(seen.text)", terminator: "")
+                #expect(seen.isSuccess, "\(seen.text)\(seen.errorText)")
+                let below = try Self.comparison.attempt(comparison, plain, mount.below)
+                print("in the directory below: \(below.text)", terminator: "")
+                #expect(below.isSuccess, "\(below.text)\(below.errorText)")
+                try mount.checkDataPath()
+                checkForcedSteps(try mount.status())
+                return mount.path
+            }
+            // Nothing of it was only in some cache.
+            #expect(try Self.comparison.attempt(comparison, plain, below).isSuccess)
+        }
+
+        @Test(
+            "Processes that share a database order their accesses themselves and do not wait for each other's files"
+        )
+        func databaseProcessesDoNotWait() throws {
+            try MountedDirectory.with("hold=1s") { mount in
+                // PostgreSQL's is known by a file in one of the directories above, SQLite's by how it begins.
+                try Script(
+                    """
+                    mkdir --parents "$1"/cluster/base/5 "$1"/plain/base/5
+                    echo 15 >"$1"/cluster/base/5/PG_VERSION
+                    echo rows >"$1"/cluster/base/5/1247
+                    echo rows >"$1"/plain/base/5/1247
+                    sqlite3 "$1"/History 'CREATE TABLE rows(n INT)'
+                    """
+                ).run(mount.path)
+                for (path, waits) in [
+                    ("cluster/base/5/1247", false), ("History", false), ("plain/base/5/1247", true),
+                ] {
+                    // It has changed something, and keeps the file open.
+                    let writer = try Script(
+                        "exec 3<>\"$1\"; touch --no-create \"$1\"; echo ready; read -r || true"
+                    )
+                    .start(mount.path + "/" + path, input: .keyboard)
+                    try eventually(within: .seconds(20), "a writer of \(path)") { writer.text == "ready\n" }
+                    let before = try mount.counters.suspended
+                    let (_, took) = try timed {
+                        try Script("exec 3<>\"$1\"").run(mount.path + "/" + path, within: .seconds(30))
+                    }
+                    print("opening \(path) beside a writer took \(took.milliseconds) ms")
+                    let suspended = try mount.counters.suspended - before
+                    #expect((suspended > 0) == waits, "\(path)")
+                    writer.endInput()
+                    _ = try writer.wait(within: .seconds(20))
+                }
+            }
+        }
+
+        @Test("The comparison finds one planted difference of each kind")
+        func theTreeComparisonFindsPlantedDifferences() throws {
+            let outcome = try Program("python3").attempt(
+                Checkout.path("Scripts/lib/compare-trees"), "--self-test")
+            print(outcome.text, terminator: "")
+            #expect(outcome.isSuccess, "\(outcome.text)")
+            #expect(outcome.text.split(separator: "\n").count >= 11)
+        }
+    }
+}

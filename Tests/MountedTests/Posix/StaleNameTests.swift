@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// A plain directory never answers ESTALE. The kernel hides one of them from a program, by a second walk along the path, and not
+    /// the next (D214).
+    @Suite struct StaleNameTests {
+        @Test("No call fails because its name is taken away and given to new files all the time")
+        func constantReplacementNeverReturnsEstale() throws {
+            // Which file a name leads to does not depend on the data mode: each mode has one of the two.
+            guard try Lab.dataPath == .passthrough else {
+                try MountedDirectory.with { mount in
+                    let failures = try Self.failures(changing: mount.path, using: mount.path)
+                    #expect(failures == "")
+                }
+                return
+            }
+            let (source, place) = (try Lab.freshDirectory("source"), try Lab.freshDirectory("place"))
+            try TruceCommand.run("mount", source, place)
+            defer {
+                do { try TruceCommand.run("unmount", place) } catch { Issue.record(error) }
+            }
+            let failures = try Self.failures(changing: source, using: place)
+            #expect(failures == "")
+        }
+
+        private static func failures(changing changed: String, using used: String) throws -> String {
+            let program = try Program("python3").start(
+                Checkout.path("Tests/Workers/stale-names"), changed, used, "2")
+            return try program.wait(within: .seconds(60)).requireSuccess().text
+        }
+    }
+}

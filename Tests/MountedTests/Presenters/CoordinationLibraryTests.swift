@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationScenarios
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// The numbered scenarios of file coordination, as programs see them that use the library on a real mount.
+    @Suite struct CoordinationLibraryTests {
+        /// Half of the scenes in each data mode: they are about turns, whichever way the data takes.
+        private static var scenes: [ClientScenario] {
+            let first = (try? Lab.dataPath) == .passthrough ? 0 : 1
+            let all = ScenarioCatalogue.scenariosOnMount
+            return all.indices.filter { $0 % 2 == first }.map { all[$0] }
+        }
+
+        @Test(
+            "Programs that use the library take turns as they would on Apple's systems",
+            arguments: scenes)
+        func libraryScenariosMatchApplesBehaviour(scene: ClientScenario) throws {
+            let mount = try MountedDirectory([scene.options])
+            defer { mount.abandon() }
+            try ScenarioFixture.prepare(mount.path)
+            try mount.mount()
+            let stage = ScenarioFixture(on: mount, outside: try Lab.freshDirectory("outside"))
+            try scene.play(stage)
+            try stage.clear()
+            let status = try mount.status()
+            checkForcedSteps(status, except: scene.forced)
+            // Where no file was opened nothing had to be decided.
+            if status.options.dataPath != "undecided" { try mount.checkDataPath() }
+            try mount.unmount()
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// A presenter that saves when it is asked to, and how often that was.
+    struct SaveCountingPresenter {
+        let program: RunningProgram
+        private let log: String
+
+        /// With `text` it has something unsaved, each time.
+        init(_ path: String, writing text: String? = nil) throws {
+            log = try Lab.freshDirectory("saves") + "/log"
+            try FileContents.write("", to: log)
+            let save = text.map { "; printf '\($0)' >\"$TRUCE_PATH\"" } ?? ""
+            program = try TruceCommand.start("present", path, "--on-save", "echo save >>'\(log)'" + save)
+            try eventually(within: .seconds(10), "a presenter: \(program.errorText)") { [program] in
+                program.text.contains("presenting")
+            }
+        }
+
+        var count: Int { get throws { try FileContents.text(of: log).split(separator: "\n").count } }
+    }
+
+    @Suite struct PresenterSaveTests {
+        enum Method: String, CaseIterable, Sendable { case inPlace, renameOver, unlinkCreate }
+
+        @Test(
+            "A program that reads the file twice while it saves it makes its presenter save once",
+            arguments: Method.allCases, [true, false])
+        func readingTwiceWhileSavingAsksOnce(method: Method, hasUnsaved: Bool) throws {
+            // Long enough for any machine; the default is 2 s.
+            try MountedDirectory.with("ask-again=60s", prepare: PresenterTests.writeNotes) { mount in
+                let (notes, temporary) = (mount.path + "/notes.md", mount.path + "/notes.md.tmp")
+                let saver = try SaveCountingPresenter(notes, writing: hasUnsaved ? "typed" : nil)
+                let editor = try ScriptedProcess()
+                let expected = hasUnsaved ? "typed" : "saved\n"
+                let compared = try editor.must("read", notes)
+                #expect(compared == expected.dropLast(hasUnsaved ? 0 : 1) || compared == expected)
+                if method == .renameOver { try editor.must("put", temporary, "new") }
+                _ = try editor.must("read", notes)
+                #expect(try saver.count == 1)
+                switch method {
+                case .inPlace: try editor.must("put", notes, "new")
+                case .renameOver: try editor.must("rename", temporary, notes)
+                case .unlinkCreate:
+                    try editor.must("unlink", notes)
+                    try editor.must("put", notes, "new")
+                }
+                // And once more, to see whether all is there.
+                #expect(try editor.must("read", notes) == "new")
+                #expect(try saver.count == 1)
+                try saver.program.end()
+                try mount.checkDataPath()
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// A program that writes a file and reads it at once, while a presenter shows it.
+    @Suite struct ReadAfterWriteTests {
+        /// What the presenter does when the file was changed: see `Tests/Workers/reading-back`.
+        enum Kind: String, CaseIterable, Sendable { case blind, prompt, slow, late }
+
+        /// How one program writes "$2" to "$1" and then prints what "$1" holds.
+        enum RewriteMethod: String, CaseIterable, Sendable {
+            case inPlace, appending, whileOpen, renamedOver, removedFirst, oneProcess
+
+            var script: Script {
+                switch self {
+                case .inPlace: Script("echo \"$2\" >\"$1\"; cat \"$1\"")
+                case .appending: Script(": >\"$1\"; echo \"$2\" >>\"$1\"; cat \"$1\"")
+                case .whileOpen: Script("exec 3>\"$1\"; echo \"$2\" >&3; cat \"$1\"; exec 3>&-")
+                case .renamedOver: Script("echo \"$2\" >\"$1.new\"; mv \"$1.new\" \"$1\"; cat \"$1\"")
+                case .removedFirst: Script("rm \"$1\"; echo \"$2\" >\"$1\"; cat \"$1\"")
+                case .oneProcess:
+                    Script(
+                        """
+                        exec python3 -c 'import sys
+                        with open(sys.argv[1], "w") as file: file.write(sys.argv[2] + chr(10))
+                        with open(sys.argv[1]) as file: sys.stdout.write(file.read())' "$1" "$2"
+                        """)
+                }
+            }
+        }
+
+        private static let rounds = 3
+
+        @Test(
+            "What was written is read, and no presenter saves over it", arguments: Kind.allCases,
+            RewriteMethod.allCases
+        )
+        func ownWritesAreReadBack(kind: Kind, way: RewriteMethod) throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: PresenterTests.writeNotes) { mount in
+                let notes = mount.path + "/notes.md"
+                let presenter = try Self.start(kind, in: mount)
+                for round in 1...Self.rounds {
+                    let text = "written \(round)\n"
+                    let outcome = try way.script.run(notes, "written \(round)", within: .seconds(20))
+                    #expect(outcome.text == text, "\(presenter.text)")
+                    if kind != .blind { try Self.waitForTurns(of: presenter) }
+                    #expect(try FileContents.text(of: mount.below + "/notes.md") == text, "\(presenter.text)")
+                }
+                #expect(Self.savesUntold(presenter.text) == 0, "\(presenter.text)")
+                try presenter.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test(
+            "What one program wrote is read by another, and no presenter saves over it",
+            arguments: Kind.allCases)
+        func othersWritesAreReadBack(kind: Kind) throws {
+            try MountedDirectory.with("ask-again=0ms", prepare: PresenterTests.writeNotes) { mount in
+                let notes = mount.path + "/notes.md"
+                let presenter = try Self.start(kind, in: mount)
+                for round in 1...Self.rounds {
+                    try Script("echo \"$2\" >\"$1\"").run(notes, "written \(round)", within: .seconds(20))
+                    #expect(try Program("cat").run(notes, within: .seconds(20)).text == "written \(round)\n")
+                }
+                #expect(Self.savesUntold(presenter.text) == 0, "\(presenter.text)")
+                try presenter.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("The shortest clients of Protocol.md survive it", arguments: ["python", "sh"])
+        func shortestClientsReadBack(language: String) throws {
+            try MountedDirectory.with(
+                "ask-again=0ms", prepare: { try FileContents.write("on disk\n", to: $0 + "/a.md") }
+            ) {
+                mount in
+                let client = try ProtocolClientTests.startShortest(language, in: mount)
+                for round in 1...Self.rounds {
+                    let outcome = try Script("echo \"$2\" >\"$1\"; cat \"$1\"").run(
+                        mount.path + "/a.md", "written \(round)", within: .seconds(20))
+                    #expect(outcome.text == "written \(round)\n")
+                    // It saves what it has loaded.
+                    #expect(try Program("cat").run(mount.path + "/a.md").text == "written \(round)\n")
+                }
+                try client.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        static func start(_ kind: Kind, in mount: MountedDirectory) throws -> RunningProgram {
+            let presenter = try Program("python3").start(
+                Checkout.path("Tests/Workers/reading-back"), try mount.socket(), mount.path, "notes.md",
+                kind.rawValue)
+            try eventually(within: .seconds(20), "the presenter: \(presenter.errorText)") {
+                presenter.text.hasPrefix("presenting\n")
+            }
+            return presenter
+        }
+
+        /// Until it has reacquired after each turn that it was asked to relinquish for.
+        private static func waitForTurns(of presenter: RunningProgram) throws {
+            try eventually(within: .seconds(20), "the last turn to end: \(presenter.text)") {
+                presenter.text.split(separator: "\n").last { $0 != "didChange" } == "reacquire"
+            }
+        }
+
+        /// How often a presenter was asked to save after it had let a writer in and before it was let in again; but a merge
+        /// asks to save right after it has asked to relinquish, and writes only then.
+        private static func savesUntold(_ text: String) -> Int {
+            let lines = text.replacing("relinquishToWriter\nsave\n", with: "relinquishToWriter\n")
+            var hasLetIn = false
+            return lines.split(separator: "\n").count { line in
+                switch line {
+                case "relinquishToWriter": hasLetIn = true
+                case "reacquire": hasLetIn = false
+                default: break
+                }
+                return line == "save" && hasLetIn
+            }
+        }
+    }
+
+    /// Processes beside that of a client.
+    @Suite struct PartnerProcessTests {
+        @Test("An access on behalf of another process lets both write, and keeps others out")
+        func anAccessOnBehalfServesBothProcesses() throws {
+            try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: PresenterTests.writeNotes) {
+                mount in
+                let (notes, named) = (mount.path + "/notes.md", try ScriptedProcess())
+                let client = try Program("python3").start(
+                    Checkout.path("Tests/Workers/acting-for"), try mount.socket(), mount.path, "notes.md",
+                    "\(named.pid)", input: .keyboard)
+                // It would wait for itself for as long as `wait`.
+                try eventually(within: .seconds(15), "the client to write: \(client.errorText)") {
+                    client.text == "wrote\n"
+                }
+                #expect(try FileContents.text(of: mount.below + "/notes.md") == "by the client\n")
+                try named.must("put", notes, "by the other")
+                #expect(try FileContents.text(of: mount.below + "/notes.md") == "by the other")
+                let stranger = try Program("cat").start(notes)
+                try mount.waitUntilParked(stranger.pid)
+                try client.type("\n")
+                try client.wait(within: .seconds(20)).requireSuccess()
+                #expect(try stranger.wait(within: .seconds(20)).text == "by the other")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("What a presenter's server process saves is the presenter's own")
+        func aServerProcessSavesForItsPresenter() throws {
+            let stage = try Lab.freshDirectory("stage")
+            try Script("mkfifo \"$1/asked\" \"$1/saved\"").run(stage)
+            try MountedDirectory.with("ask-again=0ms", "save=60s", prepare: PresenterTests.writeNotes) {
+                mount in
+                let (notes, server) = (mount.path + "/notes.md", try ScriptedProcess())
+                let presenter = try TruceCommand.start(
+                    "present", notes, "--server-process", "\(server.pid)", "--on-save",
+                    "echo >'\(stage)/asked'; read -r _ <'\(stage)/saved'", "--on-change", "echo changed")
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                    presenter.text.contains("presenting")
+                }
+                let reader = try Program("cat").start(notes)
+                try Program("cat").run(stage + "/asked", within: .seconds(20))
+                try server.must("put", notes, "by the server")
+                try Script("echo >\"$1/saved\"").run(stage)
+                #expect(try reader.wait(within: .seconds(20)).text == "by the server")
+                // Unasked as well; a stranger's change is told.
+                try server.must("put", notes, "by the server again")
+                #expect(!presenter.text.contains("changed"), "\(presenter.text)")
+                try Script("echo other >\"$1\"").run(notes)
+                try eventually(within: .seconds(10), "the change: \(presenter.text)") {
+                    presenter.text.contains("changed\n")
+                }
+                #expect(presenter.text.components(separatedBy: "changed\n").count == 2)
+                try presenter.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("A server process that is not there or has no number is refused, and nothing is presented")
+        func anInvalidServerProcessIsRefused() throws {
+            try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
+                let notes = mount.path + "/notes.md"
+                for (pid, words) in [
+                    ("2147483647", "there is no process 2147483647"), ("0", "--server-process"),
+                    ("vi", "--server-process"),
+                ] {
+                    let outcome = try TruceCommand.attempt(
+                        "present", notes, "--json", "--server-process", pid)
+                    #expect(!outcome.isSuccess)
+                    #expect(outcome.errorText.contains(words), "\(outcome.errorText)")
+                }
+                #expect(try TruceCommand.run("ps", "--json", mount.path).text.contains("\"presenters\":[]"))
+            }
+        }
+
+        @Test(
+            "Two presenters that read the file when it has changed do not wait for each other",
+            arguments: ["--on-relinquish", "--on-save"])
+        func twoRereadingPresentersDoNotWait(option: String) throws {
+            try MountedDirectory.with("relinquish=60s", "wait=60s", prepare: PresenterTests.writeNotes) {
+                mount in
+                let notes = mount.path + "/notes.md"
+                let binary = try Lab.variable("TRUCE_BINARY")
+                let command = "'\(binary)' read '\(notes)' -- cat '\(notes)'; echo heard"
+                let presenters = try (1...2).map { _ in
+                    try TruceCommand.start(
+                        "present", notes, "--on-change", command, option, "true",
+                        "--on-reacquire", "true")
+                }
+                for presenter in presenters {
+                    try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                        presenter.text.contains("presenting")
+                    }
+                }
+                for round in 1...3 {
+                    try Script("echo \"$2\" >\"$1\"").run(notes, "change \(round)")
+                    for presenter in presenters {
+                        // Each would wait for the other until its minute is over.
+                        try eventually(within: .seconds(15), "both to read: \(presenter.text)") {
+                            presenter.text.components(separatedBy: "change \(round)\nheard\n").count > 1
+                        }
+                    }
+                }
+                for presenter in presenters {
+                    #expect(presenter.errorText == "")
+                    try presenter.end()
+                }
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Programs that were written for Apple's Foundation, with one more import: what they print is what they would there.
+    @Suite struct SampleProgramTests {
+        @Test(
+            "A program for Apple's file coordination does what it should, by the library",
+            arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters"])
+        func sampleProgramsPrintTheExpected(sample: String) throws {
+            try MountedDirectory.with { mount in
+                let program = try BuiltProgram.start(sample, mount.path)
+                let outcome = try program.wait(within: .seconds(90), for: "the end of \(sample)")
+                let expected = try FileContents.text(
+                    of: Checkout.path("Tests/Samples/Expected/\(sample).txt"))
+                #expect(outcome.text == expected, "\(outcome.errorText)")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("Where nothing is mounted no accessor is called, and the error says what to do")
+        func withoutAMountNoAccessorIsCalled() throws {
+            let directory = try Script("mktemp -d").run().text.split(separator: "\n").map(String.init)[0]
+            let program = try BuiltProgram.start("SyncAgent", directory)
+            let outcome = try program.wait(within: .seconds(90), for: "the end of SyncAgent")
+            try Script("rm -r \"$1\"").run(directory)
+            #expect(outcome.text.contains("is not in a folder mounted by truce"))
+            #expect(outcome.text.contains("truce mount DIRECTORY"))
+        }
+    }
+}

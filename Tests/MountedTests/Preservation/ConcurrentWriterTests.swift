@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Guarantee 1 where two have a file open, or know it by two names.
+extension MountTests {
+    @Suite struct ConcurrentWriterTests {
+        @Test("What a writer leaves while a suspended one may still write over it")
+        func workBesideASuspendedWriterIsPreserved() throws {
+            let left = "left by another"
+            try PreservationTests.keeps(
+                [PreservationTests.old, left], as: "suspended-writer", PreservationTests.yielding,
+                forced: [.suspended]
+            ) { stage in
+                try stage.other.must("put", stage.document, left)
+                // The next grant, by which what was left is kept.
+                #expect(try ScriptedProcess().must("read", stage.document) == left)
+                try stage.holder.must("write", "h", "over it")
+                #expect(stage.below() != left)
+            }
+        }
+
+        @Test("What is left by a writer that went over one that nobody had suspended")
+        func workOverAnUnsuspendedWriterIsPreserved() throws {
+            let left = "left by another"
+            try PreservationTests.keeps(
+                [PreservationTests.old, left], as: "suspended-writer", PreservationTests.impatient,
+                forced: [.proceeded]
+            ) { stage in
+                try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
+                try stage.other.must("write", "o", left)
+                try stage.other.must("close", "o")
+                // The file is closed when the program goes on already.
+                try eventually(within: .seconds(10), "what was left to be kept") {
+                    try stage.mount.counters.kept == 2
+                }
+                try stage.holder.must("write", "h", "over it")
+                #expect(stage.below() != left)
+            }
+        }
+
+        @Test("Of a file that one appends to again and again beside a suspended writer, the last copy (D125)")
+        func repeatedAppendsPreserveTheLastCopy() throws {
+            let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
+            try MountedDirectory.with(PreservationTests.yielding, prepare: prepare) { mount in
+                let (document, one, two) = (
+                    mount.path + "/document", try ScriptedProcess(), try ScriptedProcess()
+                )
+                try one.must("open", "h", document, "O_WRONLY")
+                try one.must("write", "h", "one")
+                var former: [String: String] = [:]
+                for text in [" two", " three", " four"] {
+                    try two.must("open", "h", document, "O_WRONLY|O_APPEND")
+                    try two.must("write", "h", text)
+                    try two.must("close", "h")
+                    try eventually(within: .seconds(10), "one copy that ends in '\(text)'") {
+                        let kept = try mount.kept("document")
+                        for (id, _) in kept { former[id] = try mount.text(ofKept: id) }
+                        return kept.count == 1 && kept.allSatisfy { former[$0.0]?.hasSuffix(text) ?? false }
+                    }
+                }
+                #expect(Set(former.values).contains("one two three"), "\(former)")
+                // Whoever noted an ID finds what there was.
+                for (id, text) in former { #expect(try mount.text(ofKept: id) == text) }
+                try two.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try two.must("write", "h", "new")
+                try two.must("close", "h")
+                try one.must("write", "h", " end")
+                try one.must("close", "h")
+                let texts = try mount.kept("document").map { id, _ in try mount.text(ofKept: id) }
+                #expect(texts.contains("one two three four"), "\(texts)")
+                #expect(try FileContents.text(of: document) == "new end")
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
+        func aCutByASuspendedWriterPreserves() throws {
+            let other = "written by another"
+            try PreservationTests.keeps(
+                [PreservationTests.old, other], as: "claim", PreservationTests.yielding, forced: [.suspended]
+            ) { stage in
+                try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
+                try stage.other.must("write", "o", other)
+                #expect(try ScriptedProcess().must("read", stage.document) == other)
+                try stage.holder.must("size", "h", "0")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test(
+            "What a suspended writer writes in the end, when the one that was let in cuts the file",
+            arguments: [true, false])
+        func aSuspendedWritersLastWritesArePreserved(closes: Bool) throws {
+            let all = PreservationTests.old + ", all of it"
+            let cause = closes ? "suspended-writer" : "claim"
+            try PreservationTests.keeps(
+                [PreservationTests.old, all], as: cause, PreservationTests.yielding, forced: [.suspended]
+            ) {
+                stage in
+                try stage.other.must("open", "o", stage.document, "O_RDWR")
+                try stage.holder.must("write", "h", ", all of it")
+                if closes {
+                    try stage.holder.must("close", "h")
+                    try eventually(within: .seconds(10), "what was finished to be kept") {
+                        try stage.mount.counters.kept == 2
+                    }
+                }
+                try stage.other.must("size", "o", "0")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test("What a writer wrote who put the time back, though the file was given another name since")
+        func resetTimestampsDoNotPreventPreservation() throws {
+            let prepare = { (source: String) in try FileContents.write("former", to: source + "/document") }
+            try MountedDirectory.with(PreservationTests.impatient, prepare: prepare) { mount in
+                let (document, holder, other) = (
+                    mount.path + "/document", try ScriptedProcess(), try ScriptedProcess()
+                )
+                try holder.must("open", "h", document, "O_WRONLY")
+                try holder.must("overwrite", "h", "latest")
+                try other.must("link", document, document + ".too")
+                try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
+                // By whichever of its names was learnt last.
+                let entry = try #require(try mount.kept().first)
+                #expect(try mount.text(ofKept: entry.id) == "latest")
+                checkForcedSteps(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        @Test(
+            "What is still written to a database or a log that somebody replaces or removes",
+            arguments: ["app.db", "app.log"], ["unlink", "rename", "rotate"])
+        func lateWritesToDatabasesAndLogsArePreserved(name: String, call: String) throws {
+            let prepare = { (source: String) in try FileContents.write("", to: source + "/new") }
+            try MountedDirectory.with(PreservationTests.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/" + name
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("put", document, "begun")
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                let (_, took) = try timed {
+                    switch call {
+                    case "unlink": try other.must("unlink", document)
+                    case "rename": try other.must("rename", mount.path + "/new", document)
+                    default:
+                        try other.must("rename", document, document + ".1")
+                        try other.must("unlink", document + ".1")
+                    }
+                }
+                print("\(call) of \(name) took \(took)")
+                try holder.must("write", "h", ", finished")
+                try holder.must("close", "h")
+                let entry = try #require(try mount.kept(name + (call == "rotate" ? ".1" : "")).first)
+                let restored = try Lab.freshDirectory("restored") + "/" + name
+                try mount.restore(entry.id, to: restored)
+                #expect(try FileContents.text(of: restored) == "begun, finished")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("A log that is removed is not kept if nothing was written to it any more, or by its other name")
+        func anUnwrittenRemovedLogIsNotPreserved() throws {
+            try MountedDirectory.with(PreservationTests.impatient) { mount in
+                let document = mount.path + "/app.log"
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_WRONLY|O_CREAT|O_APPEND")
+                try holder.must("write", "h", "begun")
+                try Program("touch").run("--date=1 hour ago", document)
+                try other.must("link", document, mount.path + "/snapshot.log")
+                try other.must("unlink", mount.path + "/snapshot.log")
+                #expect(try mount.kept().isEmpty)
+                try other.must("unlink", document)
+                #expect(try mount.kept().count == 1)
+                try holder.must("close", "h")
+                try eventually(within: .seconds(10), "what nobody wrote to to be dropped") {
+                    try mount.kept().isEmpty
+                }
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("What a presenter did not let go is kept, and not what is written under the file's other name")
+        func anUnreleasedPresentersFileIsPreserved() throws {
+            let options = "relinquish=300ms,save=300ms,deletion=300ms"
+            let prepare = { (source: String) in try FileContents.write("promised", to: source + "/notes.md") }
+            try MountedDirectory.with(options, prepare: prepare) { mount in
+                let (document, writer) = (mount.path + "/notes.md", try ScriptedProcess())
+                try writer.must("link", document, mount.path + "/notes.md~")
+                try writer.must("put", mount.path + "/next", "next")
+                let presenter = try PresenterTests.present(mount)
+                presenter.send(SIGSTOP)
+                defer { presenter.send(SIGKILL) }
+                try writer.must("rename", mount.path + "/next", document)
+                try writer.must("put", mount.path + "/notes.md~", "other")
+                let restored = try Lab.freshDirectory("restored") + "/notes.md"
+                try mount.restore(try #require(try mount.kept("notes.md").first?.id), to: restored)
+                #expect(try FileContents.text(of: restored) == "promised")
+                let names = try Program("stat").run("--format=%h", mount.path + "/notes.md~").text
+                #expect(names == "1\n", "what is kept is no name of the file")
+                checkForcedSteps(try mount.status(), except: [.forfeited])
+            }
+        }
+    }
+}

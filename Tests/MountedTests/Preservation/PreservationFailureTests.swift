@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// What happens when nothing can be kept: documents are not truncated, names still go. And who may see what was kept.
+extension MountTests {
+    @Suite struct PreservationFailureTests {
+        @Test("Where the copy has no room, opens that truncate get EBUSY; removals and replacements go ahead")
+        func withoutRoomTruncationFailsAndRemovalProceeds() throws {
+            guard Self.isRoot else {
+                return print("only root can fill a file system: shown by the run as root")
+            }
+            try SmallFilesystem.with("size=8m,nr_inodes=60") { small in
+                // 5 MiB of 8: there is no room for a second one.
+                try Script("head -c 5242880 /dev/zero >\"$1/one\"; cp \"$1/one\" \"$1/new\" || true").run(
+                    small.source)
+                try Script("truncate -s 4k \"$1/new\"; cp \"$1/new\" \"$1/two\"").run(small.source)
+                try small.mount()
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try small.refuses(holder, other, "one", size: 5_242_880)
+                try holder.must("open", "t", small.source + "/two", "O_WRONLY")
+                try holder.must("write", "t", "x")
+                // A second name is an inode to this file system.
+                try Script("i=0; while touch \"$1/filler-$i\" 2>/dev/null; do i=$((i + 1)); done").run(
+                    small.source)
+                try other.must("rename", small.source + "/new", small.source + "/two")
+                try other.must("unlink", small.source + "/one")
+                #expect(
+                    small.log.split(separator: "\n").filter { $0.contains("could not be kept") }.count == 2,
+                    "\(small.log)")
+                #expect(try other.ask("read", small.source + "/one") == "ENOENT")
+            }
+        }
+
+        @Test(
+            "What is too large to be copied is not truncated; it is still removed and replaced, and kept then"
+        )
+        func oversizedFilesAreNotTruncated() throws {
+            guard Self.isRoot else {
+                return print("only root can make a file system: shown by the run as root")
+            }
+            try SmallFilesystem.with("size=8m") { small in
+                // Larger than `keep-max`, and all hole.
+                try Script("truncate -s 300M \"$1/one\" \"$1/two\"; echo new >\"$1/new\"").run(small.source)
+                try small.mount()
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try small.refuses(holder, other, "one", size: 300 << 20)
+                try holder.must("open", "t", small.source + "/two", "O_WRONLY")
+                try holder.must("write", "t", "x")
+                try other.must("rename", small.source + "/new", small.source + "/two")
+                try other.must("unlink", small.source + "/one")
+                let status = try small.status()
+                #expect(status.counters.kept == 2, "\(status.journalText)")
+            }
+        }
+
+        // User 65534 has a name on every system, which fusermount3 wants to know.
+        @Test("Kept contents are shown under the stored and the present mode only")
+        func versionsNeedStoredAndCurrentRights() throws {
+            guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
+            let directory = try Lab.freshDirectory("rights")
+            try Program("chown").run("65534:65534", directory)
+            let outcome = try Self.asUser.attempt(try Lab.variable("TRUCE_BINARY"), directory)
+            #expect(
+                outcome.text == """
+                    0644 then 0644: 1 listed, 0 contents+
+                    0000 then 0644: 1 listed, 6
+                    0644 then 0000: 0 listed, 6
+
+                    """, "\(outcome.text)\(outcome.errorText)")
+            let isSuccess = outcome.isSuccess
+            #expect(isSuccess, "\(outcome.errorText)")
+        }
+
+        private static var isRoot: Bool { geteuid() == 0 }
+
+        /// A user mounts, where he may: in a mount namespace whose /dev/fuse is for everybody.
+        private static let asUser = Script(
+            """
+            exec unshare --mount --propagation=private bash -c '
+                mount -t tmpfs none /dev
+                mknod -m 666 /dev/null c 1 3
+                mknod -m 666 /dev/fuse c 10 229
+                exec setpriv --reuid=65534 --regid=65534 --clear-groups bash -euc "$3" bash "$1" "$2"' \\
+                bash "$1" "$2" '
+            cd "$2"
+            mkdir source restored
+            mkfifo ready go
+            exec 5<source
+            "$1" mount source -o wait=500ms >restored/log
+            trap "\\"$1\\" unmount source" EXIT
+            # try STORED PRESENT: a file is removed under one mode while somebody writes to it, and made again.
+            try() {
+                echo -n contents >source/document
+                (exec 4>>source/document; echo -n "+" >&4; echo >ready; read -r _ <go) &
+                read -r _ <ready
+                chmod "$3" source/document
+                rm -f source/document
+                touch source/document
+                chmod "$4" source/document
+                listed=$("$1" kept source/document | wc -l)
+                # From the log below: what may not be read is not listed, either.
+                id=$(tail -n 1 /proc/$$/fd/5/.truce/store/kept.log | sed "s/.*\\"id\\":\\"\\([0-9a-f]*\\).*/\\1/")
+                status=0
+                "$1" kept source/document --restore "$id" "restored/$id" 2>>restored/errors || status=$?
+                [[ $status != 0 ]] || text=" $(cat "restored/$id")"
+                echo "$3 then $4: $listed listed, $status${text-}"
+                text=
+                echo >go
+                wait
+                chmod 644 source/document
+            }
+            try "$1" "$2" 0644 0644
+            try "$1" "$2" 0000 0644
+            try "$1" "$2" 0644 0000'
+            """)
+    }
+}
+
+/// A file system of a few megabytes that Truce is mounted over in the foreground, so that its log can be read.
+final class SmallFilesystem {
+    let source: String
+    private var daemon: RunningProgram?
+
+    static func with(_ options: String, _ body: (SmallFilesystem) throws -> Void) throws {
+        let small = SmallFilesystem(source: try Lab.freshDirectory("small"))
+        try Program("mount").run("-t", "tmpfs", "-o", options, "none", small.source)
+        do {
+            try body(small)
+            try TruceCommand.run("unmount", small.source)
+        } catch {
+            _ = try TruceCommand.attempt("unmount", "--lazy", small.source)
+            _ = try Program("umount").attempt("--lazy", small.source)
+            throw error
+        }
+        try Program("umount").run("--lazy", small.source)
+    }
+
+    init(source: String) { self.source = source }
+
+    func mount(_ options: String...) throws {
+        let data = try Lab.dataPath == .daemon ? "data=daemon" : "data=auto"
+        let daemon = try TruceCommand.start(
+            "mount", "-f", source, "-o",
+            (["wait=300ms,hold=60s,idle=60s", data] + options).joined(separator: ","))
+        self.daemon = daemon
+        try eventually(within: .seconds(20), "a mount on \(source)\n\(daemon.errorText)") {
+            if daemon.hasEnded { throw TestFailure("no mount: \(daemon.errorText)") }
+            return !daemon.text.isEmpty
+        }
+    }
+
+    var log: String { daemon?.errorText ?? "" }
+    func status() throws -> MountStatus {
+        try MountStatus(json: try TruceCommand.run("status", "--json", source).output)
+    }
+
+    /// Somebody has written to a document that cannot be kept: nobody else may truncate or overwrite it.
+    func refuses(_ holder: ScriptedProcess, _ other: ScriptedProcess, _ name: String, size: Int) throws {
+        let document = source + "/" + name
+        try holder.must("open", "h", document, "O_WRONLY")
+        try holder.must("write", "h", "x")
+        #expect(try other.ask("open", "w", document, "O_WRONLY|O_TRUNC") == "EBUSY")
+        #expect(try other.ask("open", "w", document, "O_WRONLY") == "EBUSY")
+        #expect(try other.ask("truncate", document, "0") == "EBUSY")
+        var status = stat()
+        #expect(stat(document, &status) == 0)
+        #expect(status.st_size == size)
+        #expect(try self.status().counters.kept == 0)
+    }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Guarantee 1: what a step goes over is kept before the step, on the disk, whatever is killed afterwards.
+///
+/// One test for each caller of `keep`. In all of them one program has the document open and has written to it, another
+/// one goes over that, the daemon is killed, and the next one still has the bytes.
+extension MountTests {
+    @Suite struct PreservationTests {
+        static let old = "written by the holder"
+        /// Nobody yields, and nobody waits for long.
+        static let impatient = "wait=500ms,hold=60s,idle=60s"
+        /// Holders yield soon, and there is time to wait for it.
+        static let yielding = "wait=20s,hold=1s,idle=200ms"
+
+        struct Stage {
+            let mount: MountedDirectory
+            let document: String
+            /// Has the document open as "h" and has written `old` to it.
+            let holder: ScriptedProcess
+            /// Somebody else.
+            let other: ScriptedProcess
+
+            func below() -> String? {
+                FileContents.ofFile(mount.below + "/document").map { String(decoding: $0, as: UTF8.self) }
+            }
+        }
+
+        @Test("An open that truncates what a suspended writer wrote")
+        func truncationOverASuspendedWriterPreserves() throws {
+            try Self.keeps([Self.old], as: "claim", Self.yielding, forced: [.suspended]) { stage in
+                #expect(try stage.other.must("read", stage.document) == Self.old)
+                try stage.other.must("open", "w", stage.document, "O_WRONLY|O_TRUNC")
+                #expect(stage.below() == "")
+            }
+        }
+
+        @Test(
+            "An open that went ahead when its wait was over",
+            arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
+        func anOpenAfterATimeoutPreserves(flags: String) throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
+                try stage.other.must("open", "w", stage.document, flags)
+                try stage.other.must("write", "w", "new")
+                #expect(stage.below()?.hasPrefix("new") == true)
+                #expect(try stage.mount.counters.proceeded == 1)
+            }
+        }
+
+        @Test("A truncation by path that went ahead over a claim", arguments: ["0", "7"])
+        func aPathTruncationAfterATimeoutPreserves(length: String) throws {
+            // What it leaves is kept as well, since the holder writes on.
+            let left = String(Self.old.prefix(Int(length) ?? 0))
+            let (kept, cause) = left.isEmpty ? ([Self.old], "claim") : ([Self.old, left], "suspended-writer")
+            try Self.keeps(kept, as: cause, Self.impatient, forced: [.proceeded]) { stage in
+                try stage.other.must("truncate", stage.document, length)
+                #expect(stage.below() == left)
+            }
+        }
+
+        @Test("A removal of a file that somebody else is writing")
+        func removalUnderAWriterPreserves() throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
+                try stage.other.must("unlink", stage.document)
+                #expect(stage.below() == nil)
+            }
+        }
+
+        @Test("A replacement of a file that somebody else is writing")
+        func replacementUnderAWriterPreserves() throws {
+            try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
+                try stage.other.must("put", stage.document + "-new", "new")
+                try stage.other.must("rename", stage.document + "-new", stage.document)
+                #expect(stage.below() == "new")
+            }
+        }
+
+        @Test("A removal of a backup that somebody still writes to as the document of before")
+        func removingABackupUnderAWriterPreserves() throws {
+            try MountedDirectory.with(Self.impatient, prepare: PresenterTests.writeNotes) { mount in
+                let document = mount.path + "/document"
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                let presenter = try PresenterTests.present(mount)
+                try other.must("put", document, "begun ")
+                try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("rename", document, document + "~")
+                try other.must("put", document, "new")
+                try other.must("unlink", document + "~")
+                try holder.must("write", "h", " and more")
+                try holder.must("close", "h")
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                // It is called by the backup's name, and found by the document's.
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
+                #expect(try FileContents.text(of: restored) == "begun more and more")
+                try presenter.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test(
+            "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
+            arguments: [
+                "rm document", "mv other document", ": >document",
+                // A save by way of a backup, step by step and by Vim.
+                "mv document document~; echo new >document; rm document~",
+                "vim -Nu NONE -i NONE -n -es --cmd 'set backupcopy=no' -c '%s/.*/new/' -c wq document",
+                // A save by RENAME_EXCHANGE.
+                "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"other\", -100, b\"document\", 2)'; rm other",
+            ])
+        func writesOfAnOpenAccessArePreserved(command: String) throws {
+            let bounds = "wait=500ms,hold-aware=60s"
+            try MountedDirectory.with(bounds) { mount in
+                let document = mount.path + "/document"
+                try Script("echo old >\"$1\"; echo new >\"$2\"").run(document, mount.path + "/other")
+                let writer = try Script("exec \"$1\" write \"$2\" -- bash -c \"$3\"").start(
+                    try Lab.variable("TRUCE_BINARY"), document,
+                    "echo begun >document; echo held; read line", at: mount.path, input: .keyboard)
+                try eventually(within: .seconds(10), "the command to write") { writer.text == "held\n" }
+                let (_, took) = try timed { try Script("bash -c \"$1\"").run(command, at: mount.path) }
+                print("'\(command)' went ahead after \(took) (bound 500 ms)")
+                try writer.type("\n")
+                try writer.wait(within: .seconds(10)).requireSuccess()
+                let restored = try Lab.freshDirectory("restored")
+                let kept = try mount.kept("document").map { version in
+                    try mount.restore(version.id, to: "\(restored)/\(version.id)")
+                    return try FileContents.text(of: "\(restored)/\(version.id)")
+                }
+                // What a save leaves beside the access is kept as well.
+                #expect(kept.contains("begun\n"), "\(kept)")
+                checkForcedSteps(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        @Test("What was kept in a directory that is closed to somebody is not told to them")
+        func versionsInAClosedDirectoryAreHidden() throws {
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script("mkdir -m 700 \"$1/closed\"; echo text >\"$1/closed/document\"").run(source)
+            }
+            try MountedDirectory.with("allow_other," + Self.impatient, prepare: prepare) { mount in
+                let directory = mount.path + "/closed"
+                let (place, truce) = (try Lab.freshDirectory("restored"), try Lab.variable("TRUCE_BINARY"))
+                try Program("chmod").run("777", place)
+                let kept = try ["700", "755"].map { mode in
+                    try Program("chmod").run(mode, directory)
+                    return try Self.keepRemoved(directory + "/document", of: mount)
+                }
+                // Where it was when it was kept counts, and where it is now.
+                let steps: [(change: String, mayRead: [Bool])] = [
+                    ("chmod 700 closed", [false, false]), ("chmod 755 closed", [false, true]),
+                    ("mv closed open", [false, true]),
+                    ("mkdir closed && echo other >closed/document", [false, true]),
+                ]
+                for (number, step) in steps.enumerated() {
+                    try Script("eval \"$1\"").run(step.change, at: mount.path)
+                    let listed = try Self.list.attempt(truce, mount.path)
+                    for (id, mayRead) in zip(kept, step.mayRead) {
+                        let target = "\(place)/\(id)-\(number)"
+                        #expect(
+                            listed.text.contains(id) == mayRead, "\(step): \(listed.text)\(listed.errorText)")
+                        let read = try Self.restore.attempt(truce, mount.path, id, target)
+                        #expect(read.isSuccess == mayRead, "\(step): \(read.errorText)")
+                        #expect(
+                            FileContents.ofFile(target).map { $0 == Array("text more".utf8) }
+                                == (mayRead ? true : nil))
+                    }
+                }
+            }
+        }
+
+        /// Has a file kept by removing it under a writer.
+        private static func keepRemoved(_ document: String, of mount: MountedDirectory) throws -> String {
+            let former = Set(try mount.kept().map(\.id))
+            let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+            try other.must("put", document, "text ")
+            try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
+            try holder.must("write", "h", "more")
+            try other.must("unlink", document)
+            try holder.must("close", "h")
+            return try #require(try mount.kept().map(\.id).first { !former.contains($0) })
+        }
+
+        @Test("What is kept by a link is closed to those to whom its file is closed by now")
+        func linkedVersionsFollowTheirFilesMode() throws {
+            guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
+            let prepare = { (source: String) in
+                _ = try Script("echo text >\"$1/document\"; ln \"$1/document\" \"$1/link\"").run(source)
+            }
+            try MountedDirectory.with("allow_other," + Self.impatient, prepare: prepare) { mount in
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", mount.path + "/document", "O_WRONLY|O_APPEND")
+                try holder.must("write", "h", "more")
+                try other.must("unlink", mount.path + "/document")
+                try holder.must("close", "h")
+                let id = try #require(try mount.kept().first?.id)
+                let (place, truce) = (try Lab.freshDirectory("restored"), try Lab.variable("TRUCE_BINARY"))
+                try Program("chmod").run("777", place)
+                for (mode, mayRead) in [("644", true), ("600", false)] {
+                    try Program("chmod").run(mode, mount.path + "/link")
+                    let read = try Self.restore.attempt(truce, mount.path, id, "\(place)/\(mode)")
+                    #expect(read.isSuccess == mayRead, "\(mode): \(read.errorText)")
+                    #expect((FileContents.ofFile("\(place)/\(mode)") != nil) == mayRead)
+                }
+            }
+        }
+
+        private static let list = Script(
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\"")
+        private static let restore = Script(
+            "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" kept \"$2\" --restore \"$3\" \"$4\""
+        )
+
+        @Test(
+            "What is written to a removed file is kept with it, and forgotten if nothing was",
+            arguments: ["write", "overwrite"])
+        func writesToARemovedFileArePreserved(call: String) throws {
+            let prepare = { (source: String) in try FileContents.write("", to: source + "/document") }
+            try MountedDirectory.with(Self.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                for text in ["more", ""] {
+                    try other.must("put", document, "begun ")
+                    try holder.must("open", "h", document, "O_WRONLY" + (call == "write" ? "|O_APPEND" : ""))
+                    try other.must("unlink", document)
+                    #expect(try mount.kept("document").count == (text.isEmpty ? 2 : 1))
+                    if !text.isEmpty { try holder.must(call, "h", text) }
+                    try holder.must("close", "h")
+                }
+                try eventually(within: .seconds(10), "the second file to be dropped") {
+                    try mount.kept("document").count == 1
+                }
+                let restored = try Lab.freshDirectory("restored") + "/document"
+                try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
+                #expect(try FileContents.text(of: restored) == (call == "write" ? "begun more" : "moren "))
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("A removed file that is open has no link, though what its writer leaves is kept by one")
+        func aRemovedOpenFileGainsNoLink() throws {
+            let program = """
+                import os, sys
+                document = os.open(sys.argv[1], os.O_WRONLY)
+                for line in sys.stdin:
+                    print(os.fstat(document).st_nlink, flush=True)
+                """
+            let prepare = { (source: String) in try FileContents.write("text", to: source + "/document") }
+            try MountedDirectory.with(Self.impatient, prepare: prepare) { mount in
+                let document = mount.path + "/document"
+                let writer = try Program("python3").start("-c", program, document, input: .keyboard)
+                try writer.type("\n")
+                try eventually(within: .seconds(10), "the writer to look") { writer.text == "1\n" }
+                try ScriptedProcess().must("unlink", document)
+                #expect(try mount.kept("document").count == 1)
+                try writer.type("\n")
+                try eventually(within: .seconds(10), "the writer to look again") {
+                    writer.text.split(separator: "\n").count == 2
+                }
+                #expect(writer.text == "1\n0\n")
+                try writer.end(by: SIGKILL)
+            }
+        }
+
+        /// Plays a scene, kills the daemon and reads what was kept from the next one.
+        static func keeps(
+            _ contents: [String], as cause: String, _ options: String, forced: Set<ForcedStep> = [],
+            _ scene: (Stage) throws -> Void
+        ) throws {
+            let prepare = { (source: String) in try FileContents.write("", to: source + "/document") }
+            try MountedDirectory.with(options, prepare: prepare) { mount in
+                let stage = Stage(
+                    mount: mount, document: mount.path + "/document", holder: try ScriptedProcess(),
+                    other: try ScriptedProcess())
+                try stage.holder.must("open", "h", stage.document, "O_WRONLY")
+                try stage.holder.must("write", "h", old)
+                try scene(stage)
+                let status = try mount.status()
+                #expect(status.counters.kept == contents.count, "\(status.journalText)")
+                checkForcedSteps(status, except: forced)
+                try mount.kill()
+                try mount.mount()
+                let place = try Lab.freshDirectory("restored")
+                var found: [String] = []
+                let entries = try mount.kept("document")
+                for (id, _) in entries {
+                    try mount.restore(id, to: "\(place)/\(id)")
+                    found.append(try FileContents.text(of: "\(place)/\(id)"))
+                }
+                // The newest is listed first.
+                #expect(found == contents.reversed())
+                #expect(entries.first?.cause == cause)
+            }
+        }
+    }
+}

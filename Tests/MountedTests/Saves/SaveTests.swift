@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Evidence 2. Names that are missing in the middle of a save are waited for (design, section 7).
+    @Suite struct SaveTests {
+        static let lookups = 1_000_000
+
+        @Test(
+            "2. A program saves a presented document in a loop under looping readers, stats and listings: no save fails and the name never goes missing",
+            arguments: Saver.all)
+        func loopingSavesNeverMissAName(saver: Saver) throws {
+            let plain = try Lab.freshDirectory("plain")
+            try saver.prepare(plain)
+            print("2. \(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
+            try MountedDirectory.with(prepare: saver.prepare) { mount in
+                // It is asked nothing but whether the document may be deleted, which is not what happens to it.
+                let presenter = try TruceCommand.start(
+                    "present", mount.path + "/" + saver.document, "--on-delete", "true")
+                try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
+                    presenter.text.contains("presenting")
+                }
+                // How often they meet is the scheduler's to say, for the fastest of them hardly ever.
+                let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
+                    let counters = try mount.status().counters
+                    return counters.waited + counters.bounced > 0
+                }
+                presenter.send(SIGTERM)
+                _ = try presenter.wait(within: .seconds(20))
+                let status = try mount.status()
+                print("2. \(saver.name) on the mount: \(figures)")
+                print("   \(status.counters.summary)")
+
+                #expect(figures.lookups >= Self.lookups)
+                // ESTALE is no better than ENOENT for a program that looks at a document.
+                #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
+                #expect(figures.unlisted == 0, "of \(figures.listings) listings")
+                #expect(figures.failures == 0, "\(figures.lastErrors)")
+                // Who opened the file and stood still before the first byte for 250 ms has let the writer pass,
+                // and sees what it would see below.
+                #expect(figures.empty <= status.counters.yielded)
+                let below = try FileContents.text(of: mount.below + "/" + saver.document)
+                #expect(below == saver.expected(afterRuns: figures.runs))
+                #expect(status.counters.waited + status.counters.bounced > 0)
+                try mount.checkDataPath()
+                checkForcedSteps(status)
+            }
+        }
+
+        /// The program saves until the document was looked up so many times and `isEnough`, and at least one run long.
+        private func watch(
+            _ saver: Saver, in directory: String, lookups: Int, until isEnough: () throws -> Bool = { true }
+        ) throws -> Figures {
+            let board = try CounterTable()
+            let file = directory + "/" + saver.document
+            let slash = file.lastIndex(of: "/") ?? file.startIndex
+            let (folder, name) = (String(file[..<slash]), String(file[slash...].dropFirst()))
+            let watchers = [
+                try Worker(board, row: 1, "look", file), try Worker(board, row: 2, "scan", file),
+                try Worker(board, row: 3, "list", folder, name),
+            ]
+            for worker in watchers { try worker.waitUntilReady() }
+            var runs = 0
+            let (_, took) = try timed {
+                repeat {
+                    try saver.save(directory)
+                    runs += 1
+                } while try runs < Saver.mostRuns
+                    && (watchers[0].rounds + watchers[1].rounds < lookups || !isEnough())
+            }
+            board.stop()
+            for worker in watchers { try worker.finish() }
+            return Figures(runs: runs, took: took, watchers: watchers)
+        }
+    }
+
+    /// What those saw who looked on.
+    struct Figures: CustomStringConvertible {
+        let runs: Int
+        let took: Duration
+        let watchers: [Worker]
+
+        /// An open looks the name up as a stat does.
+        var lookups: Int { watchers[0].rounds + watchers[1].rounds }
+        var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
+        var stale: Int { watchers[0][.stale] + watchers[1][.stale] }
+        var listings: Int { watchers[2].rounds }
+        /// Listings that lacked the name.
+        var unlisted: Int { watchers[2][.missing] + watchers[2][.stale] }
+        var failures: Int { sum { $0.failures } }
+        var empty: Int { watchers[1][.empty] }
+        var lastErrors: [String] { watchers.map(\.lastError) }
+
+        private func sum(_ number: (Worker) -> Int) -> Int { watchers.map(number).reduce(0, +) }
+
+        var description: String {
+            """
+            \(runs * Saver.saves) saves in \(took.milliseconds) ms under \(lookups) look-ups \
+            (\(watchers[1].rounds) of them opens): \(missing) ENOENT, \(stale) ESTALE, \(failures) other errors, \
+            \(empty) empty reads; \(listings) listings, \(unlisted) without the name
+            """
+        }
+    }
+}
+
+/// A program that saves a document again and again, each time with one line more.
+struct Saver: Sendable, CustomTestStringConvertible {
+    /// How often it saves in one run.
+    static let saves = 40
+    static let mostRuns = 500
+
+    let name: String
+    var document = "document.txt"
+    var prepare: @Sendable (_ directory: String) throws -> Void = { directory in
+        try FileContents.write(Saver.heading, to: directory + "/document.txt")
+    }
+    /// One run; throws if any save failed.
+    let save: @Sendable (_ directory: String) throws -> Void
+    var isAppending = true
+
+    static let heading = "a document\n"
+    var testDescription: String { name }
+
+    func expected(afterRuns runs: Int) -> String {
+        guard isAppending else { return Self.checkedOut }
+        let run = (0..<Self.saves).map { "save \($0)\n" }.joined()
+        return Self.heading + String(repeating: run, count: runs)
+    }
+
+    static let all = [vim, vimInPlace, neovim, emacs, nano, sed, git]
+
+    static let loop = "+for i in range(\(saves)) | call append('$', 'save ' . i) | write | endfor"
+
+    static let vim = Saver(name: "vim, renaming") { directory in
+        try Program("vim").run(
+            "-N", "-u", "NONE", "-i", "NONE", "-es", "+set backupcopy=no", loop, "+quit",
+            "document.txt", at: directory)
+    }
+
+    static let vimInPlace = Saver(name: "vim, copying") { directory in
+        try Program("vim").run(
+            "-N", "-u", "NONE", "-i", "NONE", "-es", "+set backupcopy=yes", loop, "+quit",
+            "document.txt", at: directory)
+    }
+
+    static let neovim = Saver(name: "Neovim") { directory in
+        try Program("nvim").run(
+            "--headless", "-u", "NONE", "-i", "NONE", "-es", loop, "+quit", "document.txt",
+            at: directory)
+    }
+
+    static let emacs = Saver(name: "Emacs") { directory in
+        // Emacs makes its backup once per buffer; a person who saves for days has many buffers.
+        let form = """
+            (progn (find-file "document.txt")
+              (dotimes (i \(saves))
+                (goto-char (point-max))
+                (insert (format "save %d\\n" i))
+                (setq buffer-backed-up nil)
+                (save-buffer)))
+            """
+        try Program("emacs").run("--batch", "-Q", "--eval", form, at: directory)
+    }
+
+    static let nano = Saver(name: "nano") { directory in
+        let editor = try Script(
+            "script --quiet --return --command 'nano --ignorercfiles --nonewlines +100000 document.txt' /dev/null"
+        ).start(at: directory, with: ["TERM": "xterm"], input: .keyboard)
+        // Before it has set its terminal up, Control-S would stop the output.
+        try eventually(within: .seconds(20), "nano's screen") { editor.text.contains("GNU nano") }
+        for number in 0..<saves {
+            let before = editor.text.count(of: "Wrote ")
+            try editor.type("save \(number)\r\u{13}")
+            try eventually(within: .seconds(20), "nano to say that it wrote\n\(editor.text.suffix(500))") {
+                editor.text.count(of: "Wrote ") > before
+            }
+        }
+        try editor.type("\u{18}")
+        try editor.wait(within: .seconds(20)).requireSuccess()
+    }
+
+    static let sed = Saver(name: "sed -i") { directory in
+        try Script("for ((i = 0; i < $1; i++)); do sed -i \"\\$a save $i\" document.txt; done").run(
+            String(saves), at: directory)
+    }
+
+    static let checkedOut = heading + "another line of it\n"
+
+    static let git = Saver(
+        name: "git checkout", document: "project/document.txt",
+        prepare: { directory in
+            try Script(
+                """
+                mkdir project
+                cd project
+                git init --quiet --initial-branch=first
+                git config user.name Ada
+                git config user.email ada@example.org
+                printf 'a document\\n' >document.txt
+                git add document.txt
+                git commit --quiet --message=First
+                git checkout --quiet -b second
+                printf 'another line of it\\n' >>document.txt
+                git commit --quiet --all --message=Second
+                """
+            ).run(at: directory)
+        },
+        save: { directory in
+            try Script(
+                "for ((i = 0; i < $1; i += 2)); do git checkout --quiet first; git checkout --quiet second; done"
+            ).run(String(saves), at: directory + "/project")
+            try Program("git").run("diff", "--exit-code", at: directory + "/project")
+        }, isAppending: false)
+}
+
+extension String {
+    func count(of part: String) -> Int { ranges(of: part).count }
+}

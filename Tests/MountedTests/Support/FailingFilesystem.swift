@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// What goes wrong with a file system while programs work on it.
+enum FilesystemFault: String, CaseIterable, Sendable {
+    /// No block is left, no inode is, or what the programs may use is used up.
+    case full, withoutInodes, overQuota
+    /// Its disk is gone; it has found an error in itself; an administrator made it read-only.
+    case broken, failed, madeReadOnly
+    /// What is not in memory cannot be read; what is written has no place on the disk, which is found out late.
+    case unreadable, thin
+
+    /// Those in which every call is tried.
+    static let total: [FilesystemFault] = [
+        .full, .withoutInodes, .overQuota, .broken, .failed, .madeReadOnly,
+    ]
+
+    /// What most calls say then.
+    var errno: String {
+        switch self {
+        case .full, .withoutInodes, .thin: "ENOSPC"
+        case .overQuota: "EDQUOT"
+        case .broken, .unreadable: "EIO"
+        case .failed, .madeReadOnly: "EROFS"
+        }
+    }
+
+    /// Nobody can make a file system read-only in which a file is open for writing.
+    var opens: String { [.madeReadOnly, .unreadable].contains(self) ? "reading" : "writing" }
+}
+
+/// A small file system in a file, for root; with or without a mount of Truce over it.
+final class FailingFilesystem {
+    /// Where it is mounted, whatever happens at `source`.
+    let base: String
+    /// The same once more.
+    let source: String
+    /// Of the daemon.
+    private(set) var pid: Int32?
+    let kind: FilesystemFault
+    let place: String
+
+    static func with<Result>(
+        _ kind: FilesystemFault, options: String? = nil, _ body: (FailingFilesystem) throws -> Result
+    ) throws -> Result {
+        let small = try FailingFilesystem(kind)
+        do {
+            if let options { try small.mount(options) }
+            let result = try body(small)
+            if let pid = small.pid {
+                try TruceCommand.run("unmount", small.source)
+                try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                    !MountedDirectory.isAlive(pid)
+                }
+            }
+            try Self.unmounting.run(small.place)
+            return result
+        } catch {
+            _ = try TruceCommand.attempt("unmount", "--lazy", small.source)
+            _ = try Self.unmounting.attempt(small.place)
+            throw error
+        }
+    }
+
+    private init(_ kind: FilesystemFault) throws {
+        self.kind = kind
+        place = try Lab.freshDirectory("failing")
+        (base, source) = (place + "/base", place + "/source")
+        switch kind {
+        case .overQuota: try Self.makingWithQuotas.run(place)
+        case .thin: try Self.makingThin.run(place)
+        case .full, .withoutInodes, .broken, .failed, .madeReadOnly, .unreadable:
+            try Self.making.run(place)
+        }
+    }
+
+    private func mount(_ options: String) throws {
+        let data = try Lab.dataPath == .daemon ? "data=daemon" : "data=auto"
+        try TruceCommand.run("mount", source, "-o", "\(options),\(data)")
+        pid = try status().pid
+    }
+
+    func status() throws -> MountStatus {
+        try MountStatus(json: try TruceCommand.run("status", "--json", source).output)
+    }
+
+    /// From now on it fails.
+    func fail() throws {
+        let worker = try Self.worker()
+        switch kind {
+        case .full: try worker.must("fill", base)
+        case .withoutInodes: try worker.must("exhaust", base)
+        case .overQuota: try Program("btrfs").run("qgroup", "limit", "256K", base)
+        case .broken: try worker.must("break", base)
+        case .failed: try Self.failing.run(base)
+        case .madeReadOnly: try Program("mount").run("-o", "remount,ro", base)
+        case .unreadable:
+            try worker.must("drop", base + "/tree")
+            try Program("truncate").run("--size=0", place + "/image")
+        case .thin: throw TestFailure("what is thin fails when it is written to")
+        }
+        worker.program.endInput()
+        _ = try worker.program.wait(within: .seconds(10))
+    }
+
+    func waitUntilParked(_ actor: ScriptedProcess) throws {
+        try eventually(within: .seconds(10), "process \(actor.pid) to wait in \(source)") {
+            try status().waiting.contains { $0.actor.pid == actor.pid }
+        }
+    }
+
+    /// A program that makes the calls of `Tests/Workers/failures`.
+    static func worker() throws -> ScriptedProcess {
+        try ScriptedProcess(
+            Program("python3").start(Checkout.path("Tests/Workers/failures"), input: .keyboard))
+    }
+
+    /// Nobody has, wants or shows anything any more.
+    func checkForLeaks(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        struct PsOutput: Decodable {
+            struct Place: Decodable { var mountpoint: String }
+            struct Claim: Decodable { var path: String }
+            struct Mount: Decodable {
+                var mount: Place
+                var claims: [Claim]
+            }
+            var mounts: [Mount]
+        }
+        // The kernel tells of a close when it has time.
+        try eventually(within: .seconds(10), "the end of all claims in \(source)") {
+            let output = try TruceCommand.run("ps", "--json", source).output
+            let mounts = try JSONDecoder().decode(PsOutput.self, from: Data(output)).mounts
+            return mounts.first { $0.mount.mountpoint == source }?.claims.isEmpty ?? false
+        }
+        let status = try status()
+        #expect(
+            status.use.openFiles == 0 && status.use.routes == 0, "\(status.use)",
+            sourceLocation: sourceLocation)
+        #expect(status.waiting.isEmpty, sourceLocation: sourceLocation)
+        #expect(status.pid == pid, sourceLocation: sourceLocation)
+        #expect(status.options.dataPath == "\(try Lab.dataPath)", sourceLocation: sourceLocation)
+        checkForcedSteps(status, sourceLocation: sourceLocation)
+    }
+
+    private static let making = Script(
+        """
+        cd "$1"
+        mkdir base source
+        truncate --size=4M image
+        mkfs.ext4 -q -F -b 1024 -m 0 -N 200 image
+        mount -o loop,errors=remount-ro image base
+        mount --bind base source
+        mkdir base/tree
+        """)
+
+    private static let makingWithQuotas = Script(
+        """
+        cd "$1"
+        mkdir base source
+        truncate --size=32M image
+        mkfs.btrfs -q --mixed image
+        mount -o loop image base
+        btrfs quota enable base
+        mount --bind base source
+        mkdir base/tree
+        head --bytes=2M /dev/zero >base/much
+        sync --file-system base
+        """)
+
+    /// On a disk of which there is only what was written when it was made.
+    private static let makingThin = Script(
+        """
+        cd "$1"
+        mkdir base source disk
+        mount -t tmpfs -o size=4m none disk
+        truncate --size=16M disk/image
+        mkfs.ext4 -q -F -b 1024 -m 0 -N 200 -O ^has_journal -E nodiscard disk/image
+        mount -o loop disk/image base
+        mount --bind base source
+        mkdir base/tree
+        """)
+
+    /// As if the kernel had come across something impossible.
+    private static let failing = Script(
+        """
+        device=$(findmnt --noheadings --output SOURCE --mountpoint "$1")
+        echo impossible >"/sys/fs/ext4/${device##*/}/trigger_fs_error"
+        """)
+
+    private static let unmounting = Script(
+        """
+        umount "$1/source" || umount --lazy "$1/source"
+        umount "$1/base" || umount --lazy "$1/base"
+        [[ ! -d $1/disk ]] || umount "$1/disk" || umount --lazy "$1/disk"
+        """)
+}

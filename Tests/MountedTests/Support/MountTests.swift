@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import TestSupport
+import Testing
+
+/// The evidence on real mounts, by real programs. One after the other: they measure times, and the machine has no
+/// cores to spare.
+@Suite(.serialized) enum MountTests {}
+
+extension MountTests {
+    @Suite struct FirstMountTests {
+        @Test("A mount shows the directory below and leaves it as it was found")
+        func aMountShowsAndPreservesTheDirectory() throws {
+            try MountedDirectory.with(prepare: { try FileContents.write("below\n", to: $0 + "/file") }) {
+                mount in
+                #expect(try Program("cat").run(mount.path + "/file").text == "below\n")
+                try Script("echo above > \"$1/file\"").run(mount.path)
+                #expect(try FileContents.text(of: mount.below + "/file") == "above\n")
+                try mount.checkDataPath()
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+/// Programs that take care of themselves: they lock a file (rule X6), or they only append to it.
+extension MountTests {
+    @Suite struct ApplicationLockTests {
+        /// Where nobody is let in by time: a wait that should not be is the end of the test.
+        static let patient = "wait=60s,hold=60s,idle=60s"
+        static let soon = Duration.seconds(10)
+
+        private static func holder(_ mount: MountedDirectory, _ flags: String, _ kind: String) throws
+            -> ScriptedProcess
+        {
+            let actor = try ScriptedProcess()
+            try actor.must("open", "h", mount.path + "/data", flags)
+            try actor.must("lock", "h", kind)
+            return actor
+        }
+
+        private static func write(_ text: String) -> (String) throws -> Void {
+            { source in try FileContents.write(text, to: source + "/data") }
+        }
+
+        @Test(
+            "A script that locks a file of its own does not wait for another one",
+            arguments: [">", ">>", "<>"])
+        func lockingScriptsDoNotWait(redirection: String) throws {
+            try MountedDirectory.with(Self.patient) { mount in
+                let holder = try Script(
+                    "cd \"$1\"; eval \"exec 9$2\"job.lck; flock -n 9; echo locked; sleep 60; true"
+                ).start(mount.path, redirection)
+                let second = Script("cd \"$1\"; eval \"exec 9$2\"job.lck; flock -n 9; echo locked")
+                try eventually(within: Self.soon, "the lock") { holder.text == "locked\n" }
+                for _ in 1...2 {
+                    let (outcome, took) = try timed {
+                        try second.attempt(mount.path, redirection, within: Self.soon)
+                    }
+                    print("'exec 9\(redirection)job.lck; flock -n 9' took \(took.milliseconds) ms")
+                    #expect(outcome.ending == .exited(1))
+                }
+                try holder.end()
+                #expect(try second.run(mount.path, redirection).text == "locked\n")
+                #expect(try mount.counters.kept == 0)
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("A program of another name waits for `idle` at most, also if the file was made to be locked")
+        func anUnrelatedProgramWaitsForIdle() throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=1s") { mount in
+                let lock = mount.path + "/job.lck"
+                let holder = try Script("exec 9>\"$1\"; flock -n 9; echo locked; sleep 60").start(lock)
+                try eventually(within: Self.soon, "the lock") { holder.text == "locked\n" }
+                let actor = try ScriptedProcess()
+                let (_, took) = try timed {
+                    try actor.must("open", "h", lock, "O_WRONLY|O_CREAT|O_TRUNC", within: .seconds(11))
+                }
+                print("a program of another name waited \(took.milliseconds) ms (bound 1000 ms)")
+                #expect(try actor.ask("lock", "h", "flock") == "EAGAIN")
+                try holder.end()
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test(
+            "Programs that read and write a file that one of them locks take no turns, and leave no versions",
+            arguments: ["flock", "posix", "ofd"])
+        func programsSharingALockTakeNoTurns(kind: String) throws {
+            try MountedDirectory.with(Self.patient, prepare: Self.write("0123456789")) { mount in
+                let data = mount.path + "/data"
+                let (one, two, three) = (
+                    try Self.holder(mount, "O_RDWR", kind), try ScriptedProcess(), try ScriptedProcess()
+                )
+                try one.must("write", "h", "one")
+                for _ in 1...2 {
+                    try two.must("open", "h", data, "O_RDWR", within: Self.soon)
+                    #expect(try two.ask("lock", "h", kind) == "EAGAIN")
+                    try two.must("write", "h", "two")
+                    try two.must("close", "h")
+                }
+                // One of the same name, which only reads.
+                #expect(try three.must("read", data, within: Self.soon) == "two3456789")
+                try one.must("close", "h")
+                // That is remembered.
+                for actor in [one, two, three] {
+                    try actor.must("open", "h", data, "O_RDWR", within: Self.soon)
+                }
+                for actor in [one, two, three] {
+                    try actor.must("write", "h", "new")
+                    try actor.must("close", "h")
+                }
+                let status = try mount.status()
+                #expect(status.counters.kept == 0)
+                // The first of those, and the reader, which is known when it has been looked at.
+                #expect(status.counters.waited == 2)
+                checkForcedSteps(status)
+            }
+        }
+
+        @Test("A document that an editor has locked is kept from others for `idle`, and what is lost is kept")
+        func aLockedDocumentIsProtectedForIdle() throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=1s", prepare: Self.write("old")) { mount in
+                let data = mount.path + "/data"
+                let (editor, other) = (try Self.holder(mount, "O_RDWR", "posix"), try ScriptedProcess())
+                try editor.must("write", "h", "written by the editor")
+                try other.tell("put", data, "put by another")
+                try mount.waitUntilParked(other.pid)
+                #expect(try FileContents.text(of: mount.below + "/data") == "written by the editor")
+                #expect(try other.answer(within: .seconds(11)) == "ok")
+                try eventually(within: Self.soon, "two versions") { try mount.counters.kept == 2 }
+                let texts = try mount.kept("data").map { id, _ in try mount.text(ofKept: id) }
+                #expect(Set(texts) == ["written by the editor", "put by another"])
+                try editor.must("close", "h")
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test("A lock on a descriptor that may only read changes nothing")
+        func aReadOnlyDescriptorsLockCountsNot() throws {
+            try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
+                let data = mount.path + "/data"
+                let (owner, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try owner.must("open", "r", data, "O_RDONLY")
+                try owner.must("share", "r")
+                try owner.must("open", "h", data, "O_RDWR")
+                try owner.must("write", "h", "new")
+                try other.tell("open", "h", data, "O_RDWR")
+                try mount.waitUntilParked(other.pid)
+                // It is looked at for the wait's sake and for the lock's, with growing pauses.
+                let looked = try mount.counters.identified
+                try eventually(within: Self.soon, "looks at who has the file") {
+                    try mount.counters.identified > looked + 4
+                }
+                #expect(!other.isDone)
+                try owner.must("close", "h")
+                #expect(try other.answer() == "ok")
+                try owner.must("close", "r")
+                #expect(try mount.counters.kept == 0)
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test("Programs that have one LMDB environment open do not wait for each other")
+        func lmdbProgramsDoNotWait() throws {
+            try MountedDirectory.with(Self.patient) { mount in
+                let environment = mount.path + "/environment"
+                try Program("mkdir").run(environment)
+                let load = { try Program("mdb_load").start("-T", environment, input: .keyboard) }
+                let one = try load()
+                try eventually(within: Self.soon, "the environment") {
+                    FileContents.ofFile(mount.below + "/environment/data.mdb").map { $0.count > 0 } ?? false
+                }
+                let (_, took) = try timed {
+                    try Program("mdb_stat").run("-e", environment, within: Self.soon)
+                }
+                print("a second program opened the environment in \(took.milliseconds) ms")
+                let two = try load()
+                for (number, program) in [one, two].enumerated() {
+                    try program.type("key \(number)\nvalue\n")
+                    program.endInput()
+                    #expect(try program.wait(within: Self.soon).ending == .exited(0))
+                }
+                let text = try Program("mdb_stat").run(environment, within: Self.soon).text
+                #expect(text.contains("Entries: 2\n"))
+                let status = try mount.status()
+                #expect(status.counters.kept == 0)
+                checkForcedSteps(status)
+            }
+        }
+
+        @Test("Programs append to one file side by side, and each line is there once")
+        func appendersRunSideBySide() throws {
+            try MountedDirectory.with(Self.patient) { mount in
+                let results = mount.path + "/results.csv"
+                // Each has the file open until another one has, too.
+                let run = try Script(
+                    """
+                    for number in {1..24}; do echo $number; done |
+                        xargs --max-procs=6 --replace={} bash -c '(echo {}; sleep 0.05; echo {}) >>"$0"' "$1"
+                    """
+                ).start(results)
+                #expect(try run.wait(within: Self.soon).ending == .exited(0))
+                let lines = try FileContents.text(of: results).split(separator: "\n").compactMap { Int($0) }
+                #expect(lines.sorted() == (1...24).flatMap { [$0, $0] })
+                let status = try mount.status()
+                #expect(status.counters.waited == 0)
+                #expect(status.counters.kept == 0)
+                checkForcedSteps(status)
+            }
+        }
+
+        @Test("Who only reads does not wait for who only appends, and who writes does")
+        func readersDoNotWaitForAppenders() throws {
+            try MountedDirectory.with(Self.patient) { mount in
+                let output = mount.path + "/nohup.out"
+                let (program, writer) = (try ScriptedProcess(), try ScriptedProcess())
+                try program.must("open", "h", output, "O_WRONLY|O_CREAT|O_APPEND")
+                try program.must("write", "h", "begun ")
+                #expect(try Program("tail").run("-n", "1", output, within: Self.soon).text == "begun ")
+                #expect(try mount.counters.waited == 0)
+                try writer.tell("put", output, "new")
+                try mount.waitUntilParked(writer.pid)
+                try program.must("write", "h", "and ended")
+                #expect(try FileContents.text(of: mount.below + "/nohup.out") == "begun and ended")
+                try program.must("close", "h")
+                #expect(try writer.answer() == "ok")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("What others have appended is kept before one that was opened to append cuts the file")
+        func appendedDataIsPreservedBeforeATruncation() throws {
+            try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
+                let data = mount.path + "/data"
+                let (one, two) = (try ScriptedProcess(), try ScriptedProcess())
+                for actor in [one, two] { try actor.must("open", "h", data, "O_WRONLY|O_APPEND") }
+                try one.must("write", "h", " one")
+                try two.must("write", "h", " two")
+                try two.must("size", "h", "0", within: Self.soon)
+                #expect(try FileContents.text(of: mount.below + "/data") == "")
+                let texts = try mount.kept("data").map { id, _ in try mount.text(ofKept: id) }
+                #expect(texts == ["old one two"])
+                checkForcedSteps(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        @Test("And before it writes elsewhere, where the daemon moves the data")
+        func appendedDataIsPreservedBeforeAnOverwrite() throws {
+            guard try Lab.dataPath == .daemon else { return }
+            try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
+                let data = mount.path + "/data"
+                let (one, two) = (try ScriptedProcess(), try ScriptedProcess())
+                for actor in [one, two] { try actor.must("open", "h", data, "O_WRONLY|O_APPEND") }
+                try one.must("write", "h", " one")
+                try two.must("clear", "h")
+                try two.must("place", "h", "new")
+                #expect(try FileContents.text(of: mount.below + "/data") == "new one")
+                let texts = try mount.kept("data").map { id, _ in try mount.text(ofKept: id) }
+                #expect(texts == ["old one"])
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Very many threads wait for one file, and no other program has to wait for them.
+    @Suite struct ManyWaitersTests {
+        /// What the worker prints; times in milliseconds.
+        private struct Outcome: Decodable {
+            var quiet: Double
+            var crowded: Double
+            /// Opens that were over before the crowd got its signal.
+            var early: Int?
+            var opened: Int
+            var failed: Int
+            var taken: Int?
+        }
+
+        /// In milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd` holds the 100 ms.
+        private static let most = 10_100.0
+
+        /// If root runs this, the crowd is another user's.
+        private static let others = geteuid() == 0 ? "allow_other," : ""
+
+        private static func crowd(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
+            let worker = Checkout.path("Tests/Workers/crowd")
+            let words = [worker, path, "3", "\(threads)", "30"] + way
+            let run = try Script("exec python3 \"$@\"").attempt(arguments: words).requireSuccess()
+            let outcome = try JSONDecoder().decode(Outcome.self, from: Data(run.output))
+            print("crowds: \(outcome)")
+            return outcome
+        }
+
+        @Test("When the time of 300 threads runs out at once, others write on, and each thread goes ahead")
+        func manyTimeoutsAtOnceDelayNobody() throws {
+            guard try Lab.dataPath == .passthrough else {
+                return print("shown where the kernel moves the data")
+            }
+            // The writer keeps its file for longer than a wait lasts.
+            try MountedDirectory.with(Self.others + "wait=1s,hold=60s,idle=60s") { mount in
+                let outcome = try Self.crowd(mount.path)
+                #expect(outcome.crowded < outcome.quiet + Self.most)
+                #expect(outcome.opened == 300)
+                #expect(outcome.failed == 0)
+            }
+        }
+
+        @Test("300 threads that wait are killed at once")
+        func killedWaitersEndAtOnce() throws {
+            guard try Lab.dataPath == .daemon else {
+                return print("shown where the daemon moves the data")
+            }
+            try MountedDirectory.with(Self.others + "wait=60s,hold=60s,idle=60s") { mount in
+                let outcome = try Self.crowd(mount.path, "kill")
+                #expect(outcome.early == 0, "all of them wait")
+                #expect(outcome.crowded < outcome.quiet + Self.most)
+                #expect(Double(try #require(outcome.taken)) < Self.most)
+            }
+        }
+
+        @Test("300 threads that wait are told at once when the daemon gets SIGTERM")
+        func waitersAreReleasedOnSigterm() throws {
+            guard try Lab.dataPath == .daemon else {
+                return print("shown where the daemon moves the data")
+            }
+            let mount = try MountedDirectory([Self.others + "wait=60s,hold=60s,idle=60s"])
+            defer { mount.abandon() }
+            try mount.mount()
+            let pid = try mount.daemonPID
+            let outcome = try Self.crowd(mount.path, "end", "\(pid)")
+            #expect(outcome.early == 0, "all of them wait")
+            #expect(outcome.failed == 300)
+            #expect(Double(try #require(outcome.taken)) < Self.most)
+            try eventually(within: .seconds(10), "the end of daemon \(pid)") {
+                !MountedDirectory.isAlive(pid)
+            }
+        }
+
+        @Test("Beyond 1024 opens of a user that wait, another one goes ahead, and the log says so")
+        func opensBeyondAUsersShareProceed() throws {
+            // The user who mounted has a larger share.
+            guard geteuid() == 0, try Lab.dataPath == .passthrough else {
+                return print("shown as root, where the kernel moves the data")
+            }
+            let directory = try Lab.freshDirectory("crowd")
+            let options = Self.others + "wait=60s,hold=60s,idle=60s"
+            let daemon = try TruceCommand.start("mount", "-f", "-o", options, directory)
+            defer { daemon.send(SIGTERM) }
+            try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
+                try MountedDirectory.isMounted(directory)
+            }
+            let outcome = try Self.crowd(directory, threads: 400, "kill")
+            #expect(try #require(outcome.early) > 0)
+            try eventually(within: .seconds(10), "the line of an open beyond the share") {
+                daemon.errorText.contains("went ahead: too many opens of user 200000 wait already: wanted")
+            }
+            try Program("umount").run(directory)
+            try daemon.wait(within: .seconds(10)).requireSuccess()
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// What an open comes to whose document is replaced, moved or deleted while it waits (design, section 4): the kernel is sent to
+    /// look the name up again, and the program sees what is there when its turn has come.
+    @Suite struct OpenRetryTests {
+        struct Case: CustomTestStringConvertible {
+            /// What somebody else does while the open waits.
+            let change: [String]
+            let request: [String]
+            let answer: String
+            /// What is under the name then, and under the one it was moved to.
+            var found: String?
+            var foundAway: String?
+            var testDescription: String { "\(change[0]), then \(request[0])" }
+        }
+
+        static let cases = [
+            Case(
+                change: ["rename", "new", "document"], request: ["read", "document"], answer: "ok new",
+                found: "new"),
+            Case(
+                change: ["rename", "new", "document"], request: ["put", "document", "put"], answer: "ok",
+                found: "put"),
+            Case(
+                change: ["rename", "new", "document"], request: ["truncate", "document", "2"], answer: "ok",
+                found: "ne"),
+            Case(change: ["unlink", "document"], request: ["read", "document"], answer: "ENOENT"),
+            Case(
+                change: ["unlink", "document"], request: ["put", "document", "put"], answer: "ok",
+                found: "put"),
+            // A file that moves is followed: it was found under its former name.
+            Case(
+                change: ["rename", "document", "away"], request: ["read", "document"], answer: "ok written",
+                foundAway: "written"),
+            Case(
+                change: ["rename", "document", "away"], request: ["put", "document", "put"], answer: "ok",
+                foundAway: "put"),
+        ]
+
+        /// `O_PATH` of `<fcntl.h>`, which Swift does not see.
+        private static let onlyPath: CInt = 0o10_000_000
+        private static let names = ["document", "new", "away"]
+
+        @Test("Who waits for a file opens what is under its name when the wait is over", arguments: cases)
+        func aWaitingOpenGetsTheReplacement(_ example: Case) throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (holder, waiter, other) = (
+                    try ScriptedProcess(), try ScriptedProcess(), try ScriptedProcess()
+                )
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("put", mount.path + "/document", "old")
+                try holder.must("open", "h", mount.path + "/document", "O_WRONLY|O_TRUNC")
+                try waiter.tell(example.request.map { Self.names.contains($0) ? mount.path + "/" + $0 : $0 })
+                try mount.waitUntilParked(waiter.pid)
+                try other.tell(example.change.map { Self.names.contains($0) ? mount.path + "/" + $0 : $0 })
+                #expect(try other.answer() == "ok")
+                try holder.must("write", "h", "written")
+                try holder.must("close", "h")
+                #expect(try waiter.answer() == example.answer)
+                #expect(FileContents.ofFile(mount.path + "/document") == example.found.map { Array($0.utf8) })
+                #expect(FileContents.ofFile(mount.path + "/away") == example.foundAway.map { Array($0.utf8) })
+                print(
+                    "\(example.testDescription): \(try waiter.answer()), \(try mount.counters.estale) ESTALE")
+                // Changes of names pass who has the file open.
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// A thread is sent back once only. What it finds then may be replaced as well, while another program, which came back before
+        /// it, still writes to that: it waits for that program, as it would have a moment earlier.
+        @Test(
+            "A program whose file was replaced twice while it waited opens it when its writer is done, and what is kept does not change",
+            arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
+        func aTwiceReplacedOpenWaitsAgain(flags: String) throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (writer, waiter) = (try ScriptedProcess(), try ScriptedProcess())
+                // Which of the two comes back first is for the kernel to say.
+                var tries = 0
+                repeat {
+                    tries += 1
+                    try #require(tries <= 50, "the waiter was always the first")
+                } while try !Self.isReplacedTwice(mount, writer, waiter, flags)
+                print("replaced twice at try \(tries)")
+                #expect(try FileContents.text(of: mount.path + "/document") == "third")
+                let written = "second, and more, and the rest"
+                #expect(!(try mount.listKept().contains("still written by")))
+                #expect(try Self.contentsKept(of: mount).contains(written))
+                try waiter.must("size", "t", "0")
+                try waiter.must("write", "t", "late")
+                #expect(try Self.contentsKept(of: mount).contains(written))
+                try waiter.must("close", "t")
+                let kept = try Self.contentsKept(of: mount)
+                #expect(kept.contains(written) && kept.contains("late"), "\(kept)")
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test("What is kept by a link does not change when its file is written to by another of its names")
+        func writesByAnotherNameLeaveVersionsUnchanged() throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (writer, other) = (try ScriptedProcess(), try ScriptedProcess())
+                let document = mount.path + "/document"
+                try other.must("put", document, "old")
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("link", document, mount.path + "/second")
+                try writer.must("open", "w", document, "O_WRONLY|O_TRUNC")
+                try writer.must("write", "w", "written")
+                try other.must("rename", mount.path + "/new", document)
+                try writer.must("write", "w", " to its end")
+                try writer.must("close", "w")
+                try eventually(within: .seconds(10), "what is kept to be the last writer's") {
+                    !(try mount.listKept().contains("still written by"))
+                }
+                #expect(try Self.contentsKept(of: mount) == ["written to its end"])
+                try other.must("put", mount.path + "/second", "another")
+                #expect(try Self.contentsKept(of: mount) == ["written to its end"])
+                #expect(try FileContents.text(of: mount.path + "/second") == "another")
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        /// What `replaced-saves` prints.
+        private struct Saves: Decodable {
+            let done: [String: Int]
+            let torn: Int
+            let orphans: [String]
+            let failures: [String]
+        }
+
+        @Test("Under programs that save in place and over each other no read is torn and no save is lost")
+        func mixedSavesLoseNothing() throws {
+            try MountedDirectory.with { mount in
+                let worker = try Program("python3").run(
+                    Checkout.path("Tests/Workers/replaced-saves"), mount.path, "5", "1")
+                let saves = try JSONDecoder().decode(Saves.self, from: Data(worker.output))
+                print("saves: \(saves.done), of files that were replaced meanwhile \(saves.orphans.count)")
+                #expect(saves.torn == 0)
+                #expect(saves.failures.isEmpty, "\(saves.failures)")
+                let kept = try Set(Self.contentsKept(of: mount).map { String($0.prefix { $0 != " " }) })
+                #expect(saves.orphans.allSatisfy(kept.contains), "\(kept.count) of \(saves.orphans.count)")
+            }
+        }
+
+        /// Every content that was kept.
+        private static func contentsKept(of mount: MountedDirectory) throws -> [String] {
+            let place = try Lab.freshDirectory("restored")
+            return try mount.kept("document").map { entry in
+                try mount.restore(entry.id, to: "\(place)/\(entry.id)")
+                return try FileContents.text(of: "\(place)/\(entry.id)")
+            }
+        }
+
+        /// Whether the waiter had to wait again, for the writer.
+        private static func isReplacedTwice(
+            _ mount: MountedDirectory, _ writer: ScriptedProcess, _ waiter: ScriptedProcess, _ flags: String
+        ) throws -> Bool {
+            let document = mount.path + "/document"
+            let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+            try other.must("put", document, "old")
+            for name in ["second", "third"] { try other.must("put", mount.path + "/" + name, name) }
+            try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+            try writer.tell("open", "w", document, "O_WRONLY|O_APPEND")
+            try mount.waitUntilParked(writer.pid)
+            // At once: whoever has written nothing is not waited for.
+            try writer.tell("write", "w", ", and more")
+            try waiter.tell("open", "t", document, flags)
+            try mount.waitUntilParked(waiter.pid)
+            try other.must("rename", mount.path + "/second", document)
+            try eventually(within: .seconds(10), "one of them to come back") {
+                writer.isDone || waiter.isDone
+            }
+            try holder.must("close", "h")
+            guard !waiter.isDone else {
+                try waiter.must("close", "t")
+                _ = try writer.answer()
+                try writer.must("close", "w")
+                return false
+            }
+            try mount.waitUntilParked(waiter.pid)
+            try other.must("rename", mount.path + "/third", document)
+            #expect(try mount.listKept().contains("(still written by python3 (\(writer.pid)))"))
+            try writer.must("write", "w", ", and the rest")
+            #expect(!waiter.isDone)
+            try writer.must("close", "w")
+            #expect(try waiter.answer() == "ok")
+            return true
+        }
+
+        /// By a link of `/proc`, which leads to a file whatever it is called: an open that comes after the replacement of
+        /// what it found.
+        @Test(
+            "Who comes too late for a file is sent to the one that has its name, where anybody shows anything"
+        )
+        func aLateOpenIsRedirectedToTheCurrentFile() throws {
+            try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
+                let (other, document) = (try ScriptedProcess(), mount.path + "/document")
+                try other.must("put", document, "old")
+                let found = open(document, Self.onlyPath | O_CLOEXEC)
+                try #require(found >= 0)
+                defer { close(found) }
+                let link = "/proc/\(getpid())/fd/\(found)"
+                try other.must("put", mount.path + "/new", "new")
+                try other.must("rename", mount.path + "/new", document)
+                #expect(try Program("cat").run(link).text == "old")
+                #expect(try mount.counters.estale == 0)
+                let presenter = try PresenterTests.present(mount)
+                // It comes again at once, and finds no other by this link.
+                #expect(try Program("cat").run(link).text == "old")
+                #expect(try mount.counters.estale == 1)
+                #expect(try Program("cat").run(document).text == "new")
+                #expect(try mount.counters.estale == 1)
+                try presenter.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}
+
+extension MountedDirectory {
+    /// What the command says of all that was kept.
+    fileprivate func listKept() throws -> String { try TruceCommand.run("kept", path).text }
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Evidence 6. Claims of unmodified programs yield (design, section 5.8): who keeps a file open delays others for
+    /// a bounded time only.
+    @Suite struct SuspensionTests {
+        /// A busy machine may be late; `wait` is far longer, so that it cannot be what ended the waiting.
+        static let margin = Duration.seconds(10)
+        static let bounds = "wait=120s,hold=1s,idle=300ms"
+        static let hold = Duration.seconds(1)
+        static let idle = Duration.milliseconds(300)
+        static let standing = Duration.milliseconds(250)
+
+        @Test("6. tail -f is at the end of its file: a writer waits for it 250 ms at most")
+        func tailDelaysAWriterBriefly() throws {
+            try Self.withFile { mount, file in
+                let tail = try Program("tail").start("-n", "+1", "-f", file)
+                try eventually(within: .seconds(10), "the first line from tail") {
+                    tail.text == "first line\n"
+                }
+                let took = try Self.write("under tail", to: file)
+                Self.report("tail -f", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(tail.hasEnded == false)
+                #expect(try FileContents.text(of: mount.below + "/file") == "under tail\n")
+                let status = try mount.status()
+                #expect(status.counters.waited > 0)
+                #expect(status.counters.yielded > 0)
+                checkForcedSteps(status)
+                try tail.end()
+            }
+        }
+
+        @Test("6. less shows the first page of a long file: a writer waits for it 250 ms at most")
+        func aPagerDelaysAWriterBriefly() throws {
+            try Self.withFile { mount, file in
+                try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
+                    .run(file)
+                let less = try Script("script --quiet --return --command 'less file' /dev/null").start(
+                    at: mount.path, with: ["TERM": "xterm"], input: .keyboard)
+                try eventually(within: .seconds(10), "the first page from less") {
+                    less.text.contains("line 5 of")
+                }
+                let took = try Self.write("under less", to: file)
+                Self.report("less", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(less.hasEnded == false)
+                let status = try mount.status()
+                #expect(status.counters.waited > 0)
+                #expect(status.counters.yielded + status.counters.suspended > 0)
+                // It is in the middle of the file, so it is passed over, and what it showed is kept.
+                checkForcedSteps(status, except: [.suspended])
+                try less.type("q")
+                try less.wait(within: .seconds(10)).requireSuccess()
+            }
+        }
+
+        @Test("6. A reader that keeps the lock of another descriptor delays a writer no longer for it")
+        func aLockedSecondDescriptorAddsNoDelay() throws {
+            guard geteuid() == 0 else {
+                return print("only root keeps the kernel waiting: shown by root's run")
+            }
+            let furnish = { (source: String) in try FileContents.write("first line\n", to: source + "/file") }
+            try MountedDirectory.with("wait=120s,hold=60s", prepare: furnish) { mount in
+                let file = mount.path + "/file"
+                let reader = try Program("python3")
+                    .start(Checkout.path("Tests/Workers/kept-epoll"), file, input: .keyboard)
+                try eventually(within: .seconds(10), "the lock to be kept: \(reader.errorText)") {
+                    reader.text == "kept\n"
+                }
+                let took = try Self.write("under a reader", to: file)
+                Self.report("a reader that keeps a lock", "a writer", took, Self.standing)
+                #expect(took < Self.standing + Self.margin)
+                #expect(reader.hasEnded == false)
+                checkForcedSteps(try mount.status(), except: [.suspended])
+                try reader.end(by: SIGKILL)
+            }
+        }
+
+        @Test("6. A holder that opened for writing and wrote nothing delays readers 100 ms, writers `idle`")
+        func anIdleUnwrittenHolderIsSuspended() throws {
+            try Self.withHolder("idle") { mount, file in
+                let read = try Self.read(file)
+                Self.report("an idle O_RDWR holder", "a reader", read, .milliseconds(100))
+                #expect(read < .milliseconds(100) + Self.margin)
+                let written = try Self.write("under an idle holder", to: file)
+                Self.report("an idle O_RDWR holder", "a writer", written, Self.idle)
+                #expect(written < Self.idle + Self.margin)
+                let status = try mount.status()
+                // There was a claim, and it let the others pass.
+                #expect(status.counters.yielded > 0)
+                checkForcedSteps(status)
+            }
+        }
+
+        @Test("6. A holder that wrote and went idle delays readers for `idle` and writers for `hold`")
+        func anIdleWrittenHolderIsSuspended() throws {
+            try Self.withHolder("noted") { mount, file in
+                let read = try Self.read(file)
+                Self.report("a holder that once wrote", "a reader", read, Self.idle)
+                #expect(read < Self.idle + Self.margin)
+                let written = try Self.write("under a holder that once wrote", to: file)
+                Self.report("a holder that once wrote", "a writer", written, Self.hold)
+                #expect(written < Self.hold + Self.margin)
+                let status = try mount.status()
+                #expect(status.counters.suspended > 0)
+                checkForcedSteps(status, except: [.suspended])
+            }
+        }
+
+        @Test("6. A slow command delays others for `hold`, and what it destroys afterwards is kept")
+        func aSlowCommandIsPreservedAfterHold() throws {
+            try Self.withHolder("progress") { mount, file in
+                let written = try Self.write("final figures", to: file)
+                Self.report("a slow command", "a writer", written, Self.hold)
+                #expect(written < Self.hold + Self.margin)
+                let read = try Self.read(file)
+                // The contest with the writer has used `hold` up.
+                Self.report("a slow command suspended before", "a reader", read, .zero)
+                #expect(read < Self.margin)
+                // It goes on writing at the place where the final figures begin.
+                try eventually(within: .seconds(10), "the slow command to write over the others' work") {
+                    try FileContents.text(of: mount.below + "/file").hasPrefix("progress")
+                }
+                // The next access is where the contents that were left are kept at the latest.
+                _ = try Self.read(file)
+                let kept = try Self.kept(file)
+                let status = try mount.status()
+                #expect(kept.contains("final figures\n"), "\(kept)\n\(status.journalText())")
+                #expect(status.counters.kept > 0)
+                #expect(status.counters.suspended > 0)
+                checkForcedSteps(status, except: [.suspended])
+            }
+        }
+
+        @Test("6. A slow `command > file` delays others for `hold`, and what a writer takes from it is kept")
+        func aSlowRedirectionIsPreservedAfterHold() throws {
+            try Self.withFile { mount, file in
+                let slow = try Script(
+                    "for ((i = 0; i < 1000; i++)); do echo \"slow line $i\"; sleep 0.1; done >\"$1\""
+                ).start(file)
+                try eventually(within: .seconds(10), "the slow command's third line") {
+                    try FileContents.text(of: mount.below + "/file").contains("slow line 2")
+                }
+                let read = try Self.read(file)
+                Self.report("slow command > file", "a reader", read, Self.hold)
+                #expect(read < Self.hold + Self.margin)
+                let written = try Self.write("replaced", to: file)
+                // The contest with the reader has used `hold` up.
+                Self.report("slow command > file suspended before", "a writer", written, .zero)
+                #expect(written < Self.margin)
+                let kept = try Self.kept(file)
+                #expect(kept.contains { $0.hasPrefix("slow line 0\nslow line 1\nslow line 2\n") }, "\(kept)")
+                #expect(slow.hasEnded == false)
+                let status = try mount.status()
+                #expect(status.counters.suspended > 0)
+                checkForcedSteps(status, except: [.suspended])
+                try slow.end()
+            }
+        }
+
+        @Test("6. What a writer writes all the time is kept up to the moment in which others empty the file")
+        func continuousWritesArePreservedUpToTruncation() throws {
+            try Self.withFile { mount, file in
+                let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
+                try eventually(within: .seconds(10), "the writer to begin") { writer.text == "begun\n" }
+                // From then on nobody waits for it.
+                _ = try Self.read(file)
+                let times = 40
+                // Of one writer the last three versions stay, and its first.
+                var texts: [String: String] = [:]
+                for _ in 0..<times {
+                    try Script(": >\"$1\"").run(file)
+                    for version in try mount.kept("file") where texts[version.id] == nil {
+                        texts[version.id] = try mount.text(ofKept: version.id)
+                    }
+                }
+                writer.endInput()
+                let text = try writer.wait(within: .seconds(10)).requireSuccess().text
+                let count = try #require(Int(text.split(separator: "\n").last ?? ""))
+                texts["the file"] = try FileContents.text(of: mount.below + "/file")
+                let lines = texts.values.flatMap { $0.split { $0 == "\n" || $0 == "\0" } }
+                let found = Set(lines.filter { $0.count == 8 }.compactMap { Int($0) })
+                // What is written while the kernel cuts the file is nobody's any more.
+                let gaps = (0..<count).filter { !found.contains($0) && ($0 == 0 || found.contains($0 - 1)) }
+                print("emptied \(times) times; of \(count) lines there are gaps at \(gaps)")
+                #expect(count > 100)
+                #expect(gaps.count <= times / 4)
+                try eventually(within: .seconds(10), "versions to go that are too many") {
+                    try mount.kept("file").count <= 1 + 3 + 3
+                }
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        private static let counting = """
+            import os, select, sys
+            file, count = os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC), 0
+            print("begun", flush=True)
+            # A line each two milliseconds, until the input ends.
+            while not select.select([0], [], [], 0.002)[0]:
+                os.write(file, b"%08d\\n" % count)
+                count += 1
+            print(count)
+            """
+    }
+}
+
+extension MountTests.SuspensionTests {
+    private static func withFile(_ body: (MountedDirectory, _ file: String) throws -> Void) throws {
+        try MountedDirectory.with(
+            bounds, prepare: { try FileContents.write("first line\n", to: $0 + "/file") }
+        ) {
+            mount in
+            try body(mount, mount.path + "/file")
+            print("   \(try mount.counters.summary)")
+            try mount.checkDataPath()
+        }
+    }
+
+    /// The holder is a sibling of whoever the body starts.
+    private static func withHolder(
+        _ habit: String, _ body: (MountedDirectory, _ file: String) throws -> Void
+    ) throws {
+        try withFile { mount, file in
+            let board = try CounterTable()
+            let holder = try Worker(board, row: 1, "hold", habit, file)
+            try holder.waitUntilReady()
+            try body(mount, file)
+            board.stop()
+            try holder.finish()
+        }
+    }
+
+    private static func write(_ text: String, to file: String) throws -> Duration {
+        try timed { try Script("echo \"$2\" >\"$1\"").run(file, text, within: .seconds(100)) }.took
+    }
+
+    private static func read(_ file: String) throws -> Duration {
+        try timed { try Program("cat").run(file, within: .seconds(100)) }.took
+    }
+
+    private static func report(_ holder: String, _ who: String, _ took: Duration, _ bound: Duration) {
+        print("6. under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
+    }
+
+    @Test(
+        "A program that was passed, then wrote without moving, goes over no other's save unseen",
+        arguments: [("new", saves: 3), ("kept", saves: 1)])
+    func aSuspendedWritersPositionedWritesOverwriteNoSaveSilently(_ descriptor: String, saves: Int) throws {
+        try Self.withFile { mount, file in
+            let worker = Checkout.path("Tests/Workers/placed-writes")
+            // The one that keeps the file open has changed nothing at first, so it lets the other one pass after `idle`.
+            let saved = try Program("python3")
+                .run(worker, file, "5", "\(saves)", descriptor, within: .seconds(60)).text
+            #expect(saved.split(separator: "\n").count == 5 * saves)
+            let lost = Set(saved.split(separator: "\n").map(String.init)).subtracting(try Self.kept(file))
+            let journal = try mount.status().journalText()
+            #expect(lost.isEmpty, "\(journal)")
+        }
+    }
+
+    /// Every content that was kept of a file, restored by the command.
+    private static func kept(_ file: String) throws -> [String] {
+        let place = try Lab.freshDirectory("restored")
+        let list = try TruceCommand.run("kept", file).text
+        return try list.split(separator: "\n").map { line in
+            let id = String(line.prefix { $0 != " " })
+            try TruceCommand.run("kept", file, "--restore", id, "\(place)/\(id)")
+            return try FileContents.text(of: "\(place)/\(id)")
+        }
+    }
+}

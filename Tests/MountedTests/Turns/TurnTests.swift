@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestSupport
+import Testing
+
+extension MountTests {
+    /// Evidence 1. No torn opens (design, section 1): between a writer's open and its close nobody else's open of
+    /// that file succeeds.
+    @Suite struct TurnTests {
+        @Test("What a shell has removed is gone at once, though it made a directory like a temporary file")
+        func aRemovedDirectoryIsGoneAtOnce() throws {
+            try MountedDirectory.with("hold=60s") { mount in
+                let script = Script("cd \"$1\"; touch a.txt; mkdir tmpdir; rm a.txt; ls")
+                let listed = try script.run(mount.path).text
+                #expect(listed == "tmpdir\n")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        /// Rule Y6: whoever waits for a program does not wait for each of its handles anew.
+        @Test("A program that opens a file again before it closes it keeps others out no longer than `hold`")
+        func overlappingOpensHoldNoLongerThanHold() throws {
+            try MountedDirectory.with("hold=1s,wait=60s") { mount in
+                let document = mount.path + "/document"
+                let other = try ScriptedProcess()
+                try other.must("put", document, "text")
+                let reader = try Program("python3").start(
+                    "-c",
+                    """
+                    import os, sys, time
+                    held = []
+                    while True:
+                        held.append(os.open(sys.argv[1], os.O_RDONLY))
+                        if len(held) > 6: os.close(held.pop(0))
+                        if len(held) == 6: print("reading", flush=True)
+                        time.sleep(0.05)
+                    """, document)
+                defer { reader.send(SIGKILL) }
+                try eventually(within: .seconds(10), "the reader") { reader.text.contains("reading") }
+                let took = try timed { try other.must("put", document, "new", within: .seconds(70)) }.1
+                print(
+                    "a reader by many handles kept a writer out for \(took.milliseconds) ms (bound 1000 ms)")
+                #expect(took < .seconds(11))
+                checkForcedSteps(try mount.status(), except: [.suspended])
+            }
+        }
+
+        @Test(
+            "What a file is does not change because it has one more name",
+            arguments: ["link", "look", "list", "replace", "ask"])
+        func anExtraLinkDoesNotChangeClassification(by way: String) throws {
+            try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
+                let (holder, waiter, other) = (
+                    try ScriptedProcess(), try ScriptedProcess(), try ScriptedProcess()
+                )
+                let (document, log) = (mount.path + "/notes.md", mount.path + "/app.log")
+                for file in [document, log] { try other.must("put", file, "old") }
+                let names = { (below: Bool) in
+                    let place = below ? mount.below : mount.path
+                    return [
+                        [place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"],
+                    ]
+                }
+                // In place nothing is seen of what is done below, so it is found by its name.
+                for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }
+                try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                try holder.must("open", "l", log, "O_WRONLY|O_APPEND")
+                switch way {
+                case "look": try Program("stat").run(mount.path + "/notes.md~", mount.path + "/logged")
+                case "list": try Program("ls").run("-l", mount.path)
+                case "replace":
+                    try Program("ln").run("--force", document, mount.path + "/notes.md~")
+                    try Program("ln").run("--force", log, mount.path + "/logged")
+                case "ask":
+                    try TruceCommand.run("why", mount.path + "/notes.md~")
+                    try TruceCommand.run("why", mount.path + "/logged")
+                default: break
+                }
+                for name in ["/notes.md", "/notes.md~"] {
+                    try waiter.tell("read", mount.path + name)
+                    try mount.waitUntilParked(waiter.pid)
+                    try holder.must("write", "h", "new")
+                    try holder.must("close", "h")
+                    #expect(try waiter.answer().hasSuffix("new"))
+                    try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
+                }
+                // Who appends to a log waits for nobody who does.
+                try other.must("open", "l", log, "O_WRONLY|O_APPEND")
+                try other.must("open", "m", mount.path + "/logged", "O_WRONLY|O_APPEND")
+                try holder.must("close", "h")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        static let rounds = 1_000
+        static let leastWins = 900
+
+        @Test(
+            "1. Two writers rewrite one file 1,000 times each under a reader: no read is torn or empty",
+            arguments: Form.allCases)
+        func concurrentRewritesAreNeverTorn(form: Form) throws {
+            let plain = try WriterContention(form, in: Lab.freshDirectory("plain")).play(rounds: 200)
+            print("1. \(form.rawValue) on a plain directory: \(plain)")
+            try MountedDirectory.with { mount in
+                let contest = try WriterContention(form, in: mount.path)
+                let figures = try contest.play(rounds: Self.rounds)
+                let status = try mount.status()
+                print("1. \(form.rawValue) on the mount: \(figures)")
+                print("   \(status.counters.summary)")
+
+                #expect(figures.torn == 0)
+                #expect(figures.empty == 0)
+                #expect(figures.reads >= Self.rounds)
+                for writer in figures.writers {
+                    #expect(writer.rounds >= Self.rounds)
+                    // Of every 1,000 tries; what failed counts as a try.
+                    #expect(writer.wins * Self.rounds >= (writer.rounds + writer.failures) * Self.leastWins)
+                    #expect(writer.failures == 0 || form.mayBeReplacedTwice, "\(writer.lastError)")
+                    #expect(writer.failures == 0 || writer.lastError == String(cString: strerror(ESTALE)))
+                }
+                // Renaming a new file over the old one concerns nobody: claims follow the old inode.
+                if form != .renameOver { #expect(status.counters.waited > 0) }
+                try mount.checkDataPath()
+                checkForcedSteps(status)
+            }
+        }
+    }
+
+    enum Form: String, CaseIterable, Sendable {
+        case inPlace = "in-place"
+        case renameOver = "rename-over"
+        case unlinkCreate = "unlink-create"
+
+        /// A writer that waits for the file the other one just made finds that one gone, looks again, and may find
+        /// the next one gone as well: then it gets ESTALE (design, section 5.11).
+        var mayBeReplacedTwice: Bool { self == .unlinkCreate }
+    }
+
+    /// Two writers and a reader of one file, siblings, as fast as they can.
+    struct WriterContention {
+        /// What a writer did. A win is a turn that was its own: it ran from open to close without an error, and just
+        /// before the close its handle read back what it wrote, from end to end.
+        struct Writer {
+            var rounds, wins, replaced, failures: Int
+            var lastError: String
+        }
+
+        struct Figures: CustomStringConvertible {
+            var writers: [Writer]
+            var reads, complete, torn, empty, missing, stale, failures: Int
+            var took: Duration
+
+            var description: String {
+                let share = Double(torn + empty) / Double(max(reads, 1)) * 100
+                let turns = writers.map {
+                    "\($0.rounds) rewrites, \($0.wins) won, \($0.replaced) unlinked meanwhile, \($0.failures) failed"
+                }
+                return """
+                    \(complete) whole reads, \(torn) torn, \(empty) empty (\(Int(share.rounded())) %), \
+                    \(missing) found no file, \(stale) ESTALE, \(failures) failed; writers: \
+                    \(turns.joined(separator: "; ")); \(took.milliseconds) ms
+                    """
+            }
+        }
+
+        private let form: Form
+        private let file: String
+
+        init(_ form: Form, in directory: String) throws {
+            self.form = form
+            file = directory + "/document"
+            try FileContents.write("", to: file)
+        }
+
+        /// They go on until each writer has its rounds and the reader as many whole reads that began while both
+        /// writers were running.
+        func play(rounds: Int) throws -> Figures {
+            let board = try CounterTable()
+            let writers = try (1...2).map { number in
+                try Worker(board, row: number, "rewrite", file, form.rawValue, String(number))
+            }
+            for writer in writers { try writer.waitUntilReady() }
+            let reader = try Worker(board, row: 3, "read", file)
+            let (_, took) = try timed {
+                board.beginCounting()
+                try eventually(
+                    within: .seconds(100), "\(rounds) rounds of each\n\((writers + [reader]).map(\.numbers))"
+                ) {
+                    writers.allSatisfy { $0.rounds >= rounds } && reader[.complete] >= rounds
+                }
+                board.stop()
+            }
+            for worker in writers + [reader] { try worker.finish() }
+            return Self.figures(writers, reader, took)
+        }
+
+        private static func figures(_ writers: [Worker], _ reader: Worker, _ took: Duration) -> Figures {
+            let turns = writers.map {
+                Writer(
+                    rounds: $0.rounds, wins: $0[.wins], replaced: $0[.gone], failures: $0.failures,
+                    lastError: $0.lastError)
+            }
+            return Figures(
+                writers: turns, reads: reader[.complete] + reader[.torn] + reader[.empty],
+                complete: reader[.complete],
+                torn: reader[.torn],
+                empty: reader[.empty], missing: reader[.missing], stale: reader[.stale],
+                failures: reader.failures, took: took
+            )
+        }
+    }
+}

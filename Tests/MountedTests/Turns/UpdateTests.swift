@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import TestSupport
+import Testing
+
+/// Turns of programs that read, think and write by one handle, of those that empty what they opened, and of readers that have
+/// come to the end of the data.
+extension MountTests {
+    @Suite struct UpdateTests {
+        /// No holder yields by time except to readers, and not to them by `hold`.
+        static let patient = "wait=120s,hold=60s,idle=60s"
+
+        @Test("A writer that has changed nothing lets readers in, and writers when it has closed the file")
+        func anUnchangedWriterLetsReadersIn() throws {
+            try Self.withDocument(Self.patient) { mount, document in
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_RDWR")
+                #expect(try ScriptedProcess().must("read", document) == "old")
+                try other.tell("open", "o", document, "O_RDWR")
+                try mount.waitUntilParked(other.pid)
+                try holder.must("size", "h", "0")
+                try holder.must("write", "h", "new")
+                #expect(!other.isDone)
+                try holder.must("close", "h")
+                #expect(try other.answer() == "ok")
+                try other.must("close", "o")
+                #expect(try ScriptedProcess().must("read", document) == "new")
+                #expect(try mount.kept().isEmpty)
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test(
+            "A program that has a file open and changes nothing costs other writers `idle` once, and no copy")
+        func anIdleUpdaterDelaysWritersOnce() throws {
+            try Self.withDocument("wait=120s,hold=60s,idle=1s") { mount, document in
+                let holder = try ScriptedProcess()
+                try holder.must("open", "h", document, "O_RDWR")
+                let append = "bash -c 'echo $2 >>\"$1\"' . \"$1\" $i"
+                let script = Script("for ((i = 0; i < 100; i++)); do \(append); done")
+                let took = try timed { try script.run(document, within: .seconds(60)) }.took
+                print("100 appends beside a program that has the file open took \(took.milliseconds) ms")
+                #expect(took < .seconds(2 + 10))
+                #expect(try FileContents.text(of: document).hasSuffix("98\n99\n"))
+                // By one program, whose handles need not wait for each other.
+                try Script(
+                    "touch \"$1\"; for ((i = 0; i < 30; i++)); do echo $i >\"$1\"; done; echo last >>\"$1\""
+                )
+                .run(document)
+                #expect(try mount.kept().isEmpty)
+                let text = "29\nlast\n"
+                #expect(try FileContents.text(of: document) == text)
+                // What the holder cuts is what others wrote.
+                try holder.must("size", "h", "0")
+                try holder.must("write", "h", "mine")
+                try holder.must("close", "h")
+                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == [text])
+                #expect(try FileContents.text(of: document) == "mine")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test(
+            "What a program wrote that was let in after `idle` is kept when the first one goes on",
+            arguments: [true, false])
+        func writesAfterIdleArePreserved(cuts: Bool) throws {
+            try Self.withDocument("wait=120s,hold=60s,idle=300ms") { mount, document in
+                let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_RDWR")
+                try other.must("open", "o", document, "O_RDWR")
+                try other.must("size", "o", "0")
+                try other.must("write", "o", "by the other")
+                try other.must("close", "o")
+                // Whose turn ends when what it left is copied.
+                #expect(try ScriptedProcess().must("read", document) == "by the other")
+                if cuts { try holder.must("size", "h", "0") }
+                try holder.must("write", "h", "by the holder")
+                try holder.must("close", "h")
+                try eventually(within: .seconds(10), "what the other wrote to be kept") {
+                    try mount.kept().count == 1
+                }
+                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == ["by the other"])
+                #expect(try FileContents.text(of: document) == "by the holder")
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("A truncation by a handle waits for a reader `lockwait` at most, and what it cuts is kept")
+        func aHandleTruncationWaitsForReadersBriefly() throws {
+            try Self.withDocument(Self.patient) { mount, document in
+                let (holder, reader) = (try ScriptedProcess(), try ScriptedProcess())
+                try holder.must("open", "h", document, "O_RDWR")
+                try reader.must("open", "r", document, "O_RDONLY")
+                let took = try timed { try holder.must("size", "h", "0") }.took
+                print("a truncation under a reader took \(took.milliseconds) ms (bound 250 ms)")
+                #expect(took < .milliseconds(250) + .seconds(10))
+                #expect(try mount.kept().map { try mount.text(ofKept: $0.id) } == ["old"])
+                try holder.must("write", "h", "new")
+                try holder.must("close", "h")
+                checkForcedSteps(try mount.status(), except: [.proceeded])
+            }
+        }
+
+        @Test("A reader at the end of the data keeps writers out for a while, once and not with each line")
+        func aTailReaderDelaysWritersOnce() throws {
+            try Self.withDocument(Self.patient) { mount, document in
+                let tail = try Program("tail").start("-n", "+1", "-s", "0.1", "-f", document)
+                try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
+                let writer = try ScriptedProcess()
+                let before = try mount.counters.waited
+                // One that may do more than append.
+                try writer.must("open", "w", document, "O_RDWR|O_APPEND")
+                try writer.must("close", "w")
+                for number in 0..<20 {
+                    try writer.must("open", "w", document, "O_RDWR|O_APPEND")
+                    try writer.must("write", "w", "\(number) ")
+                    try writer.must("close", "w")
+                    try eventually(within: .seconds(10), "'\(number)' from tail") {
+                        tail.text.hasSuffix("\(number) ")
+                    }
+                }
+                #expect(try mount.counters.waited == before + 1)
+                try tail.end()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("Programs that add to lists by one handle, thinking in between, lose nothing")
+        func readModifyWriteLosesNothing() throws {
+            let (programs, files, rounds, seed) = (4, 3, 12, UInt32.random(in: 0..<1_000_000))
+            print("seed \(seed)")
+            let prepare = { (source: String) in
+                for file in 0..<files { try FileContents.write("[]", to: source + "/\(file).json") }
+            }
+            try MountedDirectory.with("wait=120s", prepare: prepare) { mount in
+                let reader = try Self.started(
+                    Program("python3").start(
+                        Self.worker, "parse", mount.path, "\(seed)", input: .keyboard))
+                let writers = try (0..<programs).map { number in
+                    try Self.started(
+                        Program("python3").start(
+                            Self.worker, "add", mount.path, "\(number)", "\(seed + UInt32(number))",
+                            "\(rounds)", "100"))
+                }
+                for writer in writers { #expect(try Self.end(writer) == ["unparsable": 0]) }
+                reader.endInput()
+                let read = try Self.end(reader)
+                print("\(programs * rounds) updates, \(read)")
+                #expect(read["unparsable"] == 0)
+                let entries = try (0..<files).flatMap { file in
+                    let data = Data(try FileContents.text(of: mount.path + "/\(file).json").utf8)
+                    return try JSONDecoder().decode([[Int]].self, from: data)
+                }
+                #expect(Set(entries).count == programs * rounds && entries.count == programs * rounds)
+                try mount.checkDataPath()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("Who opens, truncates up to 50 ms later and writes is never seen halfway", arguments: [0, 50])
+        func openThenTruncateIsNeverSeenHalfway(milliseconds: Int) throws {
+            let seed = UInt32.random(in: 0..<1_000_000)
+            print("seed \(seed)")
+            let first = String(repeating: "0000000\n", count: 1_000)
+            try Self.withDocument("wait=120s", first) { mount, document in
+                let reader = try Self.started(
+                    Program("python3").start(Self.worker, "whole", document, input: .keyboard))
+                let writer = try Self.started(
+                    Program("python3").start(
+                        Self.worker, "rewrite", document, "\(seed)", "25", "\(milliseconds)"))
+                let late = try Self.end(writer)["late"] ?? 0
+                reader.endInput()
+                let read = try Self.end(reader)
+                print("25 rewrites, \(late) of them late, \(read)")
+                #expect(read["torn"] ?? 1 <= late)
+                try mount.checkDataPath()
+                checkForcedSteps(try mount.status())
+            }
+        }
+
+        @Test("Who reads line by line has its turn to the end")
+        func lineReadersHaveTheirTurnToTheEnd() throws {
+            try Self.withDocument("wait=120s", "first\nfirst\n") { mount, document in
+                let reader = try Self.started(
+                    Program("python3").start(Self.worker, "lines", document, input: .keyboard))
+                let writer = try Self.started(
+                    Program("python3").start(Self.worker, "replace", document, "20"))
+                _ = try Self.end(writer)
+                reader.endInput()
+                let read = try Self.end(reader)
+                print("20 rewrites, \(read)")
+                #expect(read["torn"] == 0)
+                checkForcedSteps(try mount.status())
+            }
+        }
+    }
+}
+
+extension MountTests.UpdateTests {
+    private static func withDocument(
+        _ options: String, _ text: String = "old",
+        _ body: (MountedDirectory, _ document: String) throws -> Void
+    ) throws {
+        let prepare = { (source: String) in try FileContents.write(text, to: source + "/document") }
+        try MountedDirectory.with(options, prepare: prepare) { mount in
+            try body(mount, mount.path + "/document")
+        }
+    }
+
+    private static let worker = Checkout.path("Tests/Workers/updates")
+
+    private static func started(_ program: RunningProgram) throws -> RunningProgram {
+        try eventually(within: .seconds(20), "a program to be ready\n\(program.errorText)") {
+            program.text.hasPrefix("ready\n")
+        }
+        return program
+    }
+
+    /// What it says at last.
+    private static func end(_ program: RunningProgram) throws -> [String: Int] {
+        let text = try program.wait(within: .seconds(120)).requireSuccess().text
+        var numbers: [String: Int] = [:]
+        for line in text.split(separator: "\n").dropFirst() {
+            let words = line.split(separator: " ")
+            numbers[String(words[0])] = Int(words[1])
+        }
+        return numbers
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// How turns end (N3, N5, N8).
+extension NaiveArbiter {
+    /// A turn that nobody is left in and that has nothing to tell is over at once.
+    mutating func leaveAccessSessions(_ index: Int, isOver: Bool = true) {
+        let left = claims[index].accessSessions
+        claims[index].accessSessions = []
+        (claims[index].pendingQuestions, claims[index].overriddenPresenters) = ([], [])
+        for id in left { forgetWants(of: id) }
+        for id in left where members(of: id).isEmpty {
+            guard let accessSession = accessSessions.first(where: { $0.id == id }), !isOwing(accessSession)
+            else { continue }
+            if !accessSession.hasUnreported {
+                drop(id)
+            } else if isOver, claims[index].isOfSocket, claims[index].suspension == nil {
+                end(id)
+            } else {
+                trail(id)
+            }
+        }
+    }
+
+    /// P3: what nobody waits for any more.
+    mutating func forgetWants(of id: AccessSessionID) {
+        let isWanted = claims.filter { !$0.isHeld }.flatMap(\.pendingQuestions).filter {
+            $0.accessSession == id
+        }.map(\.ask)
+        change(id) { accessSession in
+            let wanted = isWanted + accessSession.owed.map(\.ask)
+            accessSession.order.removeAll { !wanted.contains($0) }
+            for ask in accessSession.causes.keys where !wanted.contains(ask) {
+                accessSession.causes[ask] = nil
+            }
+            for pendingQuestion in accessSession.owed where !isWanted.contains(pendingQuestion.ask) {
+                accessSession.causes[pendingQuestion.ask] = pendingQuestion.cause
+            }
+        }
+    }
+
+    /// Whether somebody is still to be asked, or to answer, what no claim waits for.
+    func isOwing(_ accessSession: NaiveAccessSession) -> Bool {
+        accessSession.owed.contains { pendingQuestion in
+            !accessSession.asked.contains(pendingQuestion.ask)
+                || questions.contains {
+                    $0.accessSession == accessSession.id && $0.request == pendingQuestion.ask.request
+                        && $0.subitem == pendingQuestion.ask.subitem
+                }
+        }
+    }
+
+    mutating func trail(_ id: AccessSessionID) {
+        // N10.
+        change(id) { [now, bounds] accessSession in
+            accessSession.end =
+                now + (accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing)
+        }
+    }
+
+    /// What was owed to nobody has been asked and answered.
+    mutating func leaveIfEmpty(_ id: AccessSessionID) {
+        guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
+        if !questions.contains(where: { $0.accessSession == id }) {
+            change(id) { $0.owed = [] }
+            if members(of: id).isEmpty, accessSession.end == nil { trail(id) }
+        }
+    }
+
+    /// N5.
+    mutating func endOthers(
+        of presenter: PresenterID, besides party: Party,
+        where isConcerned: (NaiveAccessSession) -> Bool = { _ in true }
+    ) {
+        let others = accessSessions.filter { accessSession in
+            accessSession.presenter == presenter && accessSession.end != nil
+                && !accessSession.program.isExempt(from: party)
+                && isConcerned(accessSession)
+        }
+        for accessSession in others { end(accessSession.id) }
+    }
+
+    /// N3.
+    mutating func end(_ id: AccessSessionID) {
+        guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
+        drop(id)
+        guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else { return }
+        if accessSession.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            tellOthers(besides: accessSession, presenter)
+        }
+        effects += notices(at: accessSession, presenter).map { .tell($0) }
+    }
+
+    /// N3: what the program did in turns that asked nobody to relinquish.
+    private mutating func tellOthers(besides accessSession: NaiveAccessSession, _ presenter: NaivePresenter) {
+        for other in accessSessions
+        where other.presenter == accessSession.presenter && !other.hasAskedToRelinquish {
+            guard other.program.isExempt(from: accessSession.program) else { continue }
+            effects += notices(at: other, presenter).map { .tell($0) }
+            if other.end != nil {
+                drop(other.id)
+            } else {
+                change(other.id) {
+                    ($0.moves, $0.changed, $0.gone) = ([], nil, nil)
+                    $0.discardReported()
+                }
+            }
+        }
+    }
+
+    /// N5: what can be told of a turn that goes on; what was deleted may be there again.
+    mutating func tellNow(_ id: AccessSessionID) {
+        guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil,
+            let presenter = presenters.first(where: { $0.id == accessSession.presenter })
+        else { return }
+        let gone = accessSession.outcomes.gone
+        effects += notices(at: accessSession, presenter, holdingBack: gone).filter { $0.kind != .reacquire }
+            .map {
+                .tell($0)
+            }
+        change(id) {
+            ($0.moves, $0.changed) = ([], nil)
+            $0.discardReported(but: gone)
+        }
+    }
+
+    /// Without a word.
+    mutating func drop(_ id: AccessSessionID) {
+        accessSessions.removeAll { $0.id == id }
+        for index in claims.indices {
+            claims[index].accessSessions.removeAll { $0 == id }
+            claims[index].pendingQuestions.removeAll { $0.accessSession == id }
+        }
+    }
+
+    func notices(
+        at accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
+        holdingBack heldBack: [NaiveName] = []
+    ) -> [Notice] {
+        var notices: [Notice] = []
+        let news = accessSession.outcomes.news.filter { !heldBack.contains($0.name) }
+        let isGone = accessSession.gone != nil || news.contains { $0.item == presenter.item && $0.isEnd }
+        if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
+            notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
+        }
+        // N9.
+        let isAccommodated =
+            !accessSession.isRefused && !accessSession.isForfeited
+            && accessSession.asked.contains { $0.request == .accommodateDeletion }
+        var standIn: Cause?
+        let items = itemNotices(news, accessSession, presenter, isAccommodated, &standIn)
+        let changed =
+            accessSession.gone == nil
+            ? accessSession.changed ?? standIn : isAccommodated ? nil : accessSession.gone
+        if let changed, presenter.implements(.didChange) {
+            notices.append(Notice(.didChange, to: accessSession.presenter, in: accessSession.id, changed))
+        }
+        notices += items
+        if accessSession.hasAskedToRelinquish, presenter.implements(.reacquire) {
+            notices.append(
+                Notice(.reacquire, to: accessSession.presenter, in: accessSession.id, accessSession.cause))
+        }
+        return notices
+    }
+
+    /// N6; a package that implements nothing better is told that it changed.
+    func itemNotices(
+        _ news: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
+        _ isAccommodated: Bool,
+        _ standIn: inout Cause?
+    ) -> [Notice] {
+        var notices: [Notice] = []
+        for one in news {
+            if one.item == presenter.item, one.isEnd, isAccommodated { continue }
+            if presenter.implements(one.kind) {
+                let subitem = Notice.Subitem(one.item, at: one.place, from: one.former)
+                notices.append(
+                    Notice(
+                        one.kind, of: subitem, to: accessSession.presenter, in: accessSession.id, one.cause))
+            } else if let item = presenter.item, isPackage(item) {
+                standIn = one.cause
+            }
+        }
+        return notices
+    }
+}

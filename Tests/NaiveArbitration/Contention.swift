@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Contests, and how holders yield.
+extension NaiveArbiter {
+    /// Y1 and the background half of Y3; whether somebody yielded.
+    mutating func reviewContentions() -> Bool {
+        // What was moved may have contests that began elsewhere.
+        for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }
+        for holder in claims.indices where !isContended(holder) { claims[holder].contendedSince = nil }
+        var hasYielded = false
+        // Y11: those that presenters wait for need no room.
+        for isForced in [true, false] {
+            for holder in claims.indices where isContended(holder) {
+                guard claims[holder].contendedSince != nil || isRelinquished(holder) == isForced,
+                    claims[holder].contendedSince != nil || isForced || hasRoom(holder)
+                else { continue }
+                if claims[holder].contendedSince == nil { beginContention(holder) }
+                let isReading = claims[holder].nature == .handle && claims[holder].onlyReads
+                if isReading, claims[holder].party?.programClass == .background {
+                    suspend(holder, .yielded)
+                    hasYielded = true
+                }
+            }
+        }
+        fullSince = fullSince.filter { contentionStarts(of: $0.key).count >= limits.holders }
+        return hasYielded
+    }
+
+    private mutating func beginContention(_ holder: Int) {
+        let things = lockedResources(by: holder)
+        let since = things.compactMap { fullSince[$0] }.min()
+        claims[holder].contendedSince = min(beginning(of: holder), since ?? now)
+        claims[holder].lastChange = now
+        claims[holder].seen = nil
+        claims[holder].unchangedGrace = now + bounds.unchangedGrace
+        claims[holder].nextObservation =
+            claims[holder].nature == .handle ? now + bounds.firstObservationDelay : nil
+        noteFullness(of: holder)
+    }
+
+    private mutating func noteFullness(of holder: Int) {
+        for thing in lockedResources(by: holder) where fullSince[thing] == nil {
+            let all = contentionStarts(of: thing)
+            if all.count >= limits.holders { fullSince[thing] = all.min() }
+        }
+    }
+
+    /// Since when each of those has a contest that hold a thing.
+    private func contentionStarts(of thing: NaiveResource) -> [Instant] {
+        claims.indices.filter { lockedResources(by: $0).contains(thing) }.compactMap {
+            claims[$0].contendedSince
+        }
+    }
+
+    /// Y11.
+    private func hasRoom(_ holder: Int) -> Bool {
+        claims.indices.contains { waiter in
+            !claims[waiter].isHeld
+                && things(onWhichMeet: holder, waiter).contains { thing in
+                    keepsOut(holder, waiter, on: thing) && contentionStarts(of: thing).count < limits.holders
+                }
+        }
+    }
+
+    private func isRelinquished(_ holder: Int) -> Bool {
+        accessSessions.contains { claims[holder].accessSessions.contains($0.id) && $0.hasAskedToRelinquish }
+    }
+
+    /// Y6: with a relative's contest, for whoever came before somebody whom that keeps out.
+    private func beginning(of holder: Int) -> Instant {
+        guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
+        else { return now }
+        let others = claims.indices.filter { other in
+            claims[other].isHeld && claims[other].isOfSocket == claims[holder].isOfSocket
+                && !lockedResources(by: other).isDisjoint(with: lockedResources(by: holder))
+                && (areOfOneProgram(other, holder)
+                    || claims[holder].request.within.contains(claims[other].id))
+        }
+        return others.compactMap { claims[$0].contendedSince }.min() ?? now
+    }
+
+    /// S4: the contents of a directory above only if somebody stakes them to write.
+    private func lockedResources(by index: Int) -> Set<NaiveResource> {
+        Set(
+            claims[index].requiredLocks.filter { lock in
+                guard case .contents(let directory) = lock.thing, !lock.isWrite else { return true }
+                return claims[index].entered.contains(directory)
+            }.map(\.thing))
+    }
+
+    private func isContended(_ holder: Int) -> Bool {
+        let claim = claims[holder]
+        guard claim.isHeld, ![.nameChange, .pendingSave].contains(claim.nature), !claim.isFullySuspended
+        else {
+            return false
+        }
+        if isRelinquished(holder) { return true }
+        return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
+    }
+
+    /// N4: who is suspended leaves its turns, and what it was seen to have changed is told.
+    mutating func suspend(_ index: Int, _ suspension: Suspension) {
+        claims[index].suspension = suspension
+        if ![.idle, .unchanged].contains(suspension) { claims[index].contendedSince = nil }
+        effects.append(.suspend(claims[index].id, suspension))
+        let claim = claims[index]
+        var stamp: UInt64?
+        if case .dirty(let seen) = claim.seen { stamp = seen }
+        if (stamp != nil && stamp != claim.reportedStamp) || claim.seen == .emptied {
+            for part in claim.parts where part.access.isWrite {
+                let cause = Cause(claim.party ?? .nobody, part.access)
+                noteChange(part.item, part.place, cause, claim.id, nil)
+            }
+            claims[index].reportedStamp = stamp
+        }
+        leaveAccessSessions(index)
+    }
+
+    /// Y3, Y4, Y5, Y9.
+    mutating func observe(_ id: ClaimID, _ observation: Observation) {
+        guard let index = index(of: id), claims[index].contendedSince != nil else { return }
+        if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }
+        claims[index].seen = observation
+        let still = now.since(claims[index].lastChange)
+        switch observation {
+        case .clean:
+            claims[index].isClean = true
+            suspend(index, .yielded)
+        case .atEnd: suspend(index, .yielded)
+        case .unchanged where still >= bounds.idle:
+            claims[index].isClean = true
+            suspend(index, .yielded)
+        case .unchanged(let position) where position > 0 || now >= claims[index].unchangedGrace:
+            if claims[index].suspension == nil { suspend(index, .unchanged) }
+        case .unchanged where claims[index].suspension == nil:
+            // Y2.
+            claims[index].nextObservation = claims[index].nextObservation.map {
+                min($0, claims[index].unchangedGrace)
+            }
+        case .atEndUnconfirmed where still >= bounds.readerIdle: suspend(index, .yielded)
+        case .reading where still >= bounds.readerIdle: suspend(index, .readerStalled)
+        case .dirty where still >= bounds.idle && claims[index].suspension == nil: suspend(index, .idle)
+        default: break
+        }
+    }
+
+    /// Y6, Y10.
+    func holdEnd(of claim: NaiveClaim) -> Instant? {
+        let hold = claim.accessPattern.contains(.locks) ? min(bounds.hold, bounds.idle) : bounds.hold
+        return claim.contendedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : hold) }
+    }
+}

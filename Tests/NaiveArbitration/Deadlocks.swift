@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Deadlocks.
+extension NaiveArbiter {
+    /// One waiting claim for which another waits, and the holder in between if there is one.
+    private struct NaiveWaitEdge {
+        let next: Int
+        let holder: Int?
+    }
+
+    /// D1.
+    private func depends(_ holder: Int, on waiter: Int) -> Bool {
+        guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
+        guard [.handle, .aware].contains(claims[holder].nature) else { return false }
+        guard let one = claims[holder].party, let other = claims[waiter].party else { return false }
+        if claims[waiter].request.within.contains(claims[holder].id) { return true }
+        guard areOfOneProgram(holder, waiter) else { return false }
+        let areThreads =
+            one.process == other.process && one.thread != 0 && other.thread != 0 && one.thread != other.thread
+        return !areThreads
+    }
+
+    /// D2: in the order of numbers.
+    private func steps(from waiter: Int) -> [NaiveWaitEdge] {
+        let open = openQuestions(of: waiter).map(\.id)
+        let answering = claims.indices.filter { other in
+            claims[other].party != nil && (claims[other].request.answering.map { open.contains($0) } ?? false)
+        }
+        var steps: [NaiveWaitEdge] = []
+        for other in blockers(of: waiter) {
+            if claims[other].isHeld {
+                let hung = claims.indices.filter { depends(other, on: $0) }
+                steps += hung.map { NaiveWaitEdge(next: $0, holder: other) }
+            } else {
+                steps.append(NaiveWaitEdge(next: other, holder: nil))
+            }
+        }
+        for other in answering {
+            if !claims[other].isHeld { steps.append(NaiveWaitEdge(next: other, holder: nil)) }
+            let inner = claims.indices.filter { index in
+                !claims[index].isHeld && claims[index].party != nil
+                    && claims[index].request.within.contains(claims[other].id)
+            }
+            steps += inner.map { NaiveWaitEdge(next: $0, holder: other) }
+        }
+        return steps.sorted { ($0.next, $0.holder ?? -1) < ($1.next, $1.holder ?? -1) }
+    }
+
+    /// D2, D4: the cycle through the lowest claim that is in one.
+    private func cycle() -> [NaiveWaitEdge]? {
+        for start in claims.indices where !claims[start].isHeld {
+            var seen: Set<Int> = []
+            if let path = path(from: start, to: start, &seen) { return path }
+        }
+        return nil
+    }
+
+    private func path(from claim: Int, to goal: Int, _ seen: inout Set<Int>) -> [NaiveWaitEdge]? {
+        for step in steps(from: claim) {
+            if step.next == goal { return [step] }
+            guard seen.insert(step.next).inserted else { continue }
+            if let rest = path(from: step.next, to: goal, &seen) { return [step] + rest }
+        }
+        return nil
+    }
+
+    /// D5: whether claims of so many processes wait that cycles are looked for at whole seconds only.
+    var hasManyPrograms: Bool {
+        let parties = claims.filter { !$0.isHeld }.compactMap(\.party)
+        let processes = parties.flatMap { [$0.process, $0.partner?.process] }.compactMap { $0 }
+        return Set(processes).count > limits.programs
+    }
+
+    /// D5.
+    mutating func noteDeferredCycle() {
+        if !hasManyPrograms { return searchDue = nil }
+        guard searchDue == nil, cycle() != nil else { return }
+        let second: UInt64 = 1_000_000_000
+        searchDue = Instant(nanoseconds: (now.nanoseconds / second + 1) * second)
+    }
+
+    /// D5.
+    mutating func breakDeferredCycles() {
+        searchDue = nil
+        while breakCycle() { advance() }
+    }
+
+    /// D3, D4; whether there was one.
+    mutating func breakCycle() -> Bool {
+        guard let steps = cycle() else { return false }
+        let waiting = steps.map(\.next).sorted()
+        let holders = steps.compactMap(\.holder)
+        var order: [Int] = [waiting[0]]
+        for step in steps {
+            if let holder = step.holder { order.append(holder) }
+            if step.next != waiting[0] { order.append(step.next) }
+        }
+        let (resolution, index) = remedy(waiting, holders)
+        let ids = order.map { claims[$0].id }
+        effects.append(.deadlock(Deadlock(cycle: ids, resolution, claims[index].id)))
+        switch resolution {
+        case .overtakes: claims[index].overtakes = true
+        case .suspends: suspend(index, .deadlocked)
+        case .refuses: refuse(index, .deadlock)
+        case .proceeds: grant(index, .proceeded)
+        }
+        return true
+    }
+
+    /// D3.
+    private func remedy(_ waiting: [Int], _ holders: [Int]) -> (Deadlock.Resolution, Int) {
+        let passing = waiting.first { index in
+            openQuestions(of: index).isEmpty && blockers(of: index).allSatisfy { !claims[$0].isHeld }
+        }
+        if let passing { return (.overtakes, passing) }
+        let handles = holders.filter { claims[$0].nature == .handle }.sorted()
+        if let handle = handles.first(where: { claims[$0].onlyReads }) ?? handles.first {
+            return (.suspends, handle)
+        }
+        if let youngest = waiting.last(where: { claims[$0].isOfSocket }) { return (.refuses, youngest) }
+        return (.proceeds, waiting[waiting.count - 1])
+    }
+}

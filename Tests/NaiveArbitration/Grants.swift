@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Granting, and going on until nothing changes.
+extension NaiveArbiter {
+    mutating func processPendingWork() {
+        repeat { advance() } while !hasManyPrograms && breakCycle()
+        noteDeferredCycle()
+    }
+
+    mutating func advance() {
+        noteOverlongQueues()
+        repeat {
+            requestIdentity()
+            repeat { advanceAccessSessions() } while advanceClaims()
+            requestIdentity()
+        } while reviewContentions()
+        requestIdentity()
+    }
+
+    /// Each claim that nothing is in the way of goes on, in the order of their numbers; whether any did.
+    private mutating func advanceClaims() -> Bool {
+        let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }.map { claims[$0].id }
+        var hasGoneOn = false
+        for id in free {
+            guard let index = index(of: id), !claims[index].isHeld, isFree(index), advance(index) else {
+                continue
+            }
+            hasGoneOn = true
+            advanceAccessSessions()
+        }
+        return hasGoneOn
+    }
+
+    private mutating func advance(_ index: Int) -> Bool {
+        if claims[index].hasConsulted {
+            guard openQuestions(of: index).isEmpty else { return false }
+            grantOrRefuse(index)
+        } else if !isPresented(index) {
+            grant(index, .waited)
+        } else if claims[index].party != nil {
+            consult(index)
+            advanceAccessSessions()
+            if openQuestions(of: index).isEmpty { grantOrRefuse(index) }
+        } else {
+            // P1, X2.
+            identify(index)
+            return false
+        }
+        return true
+    }
+
+    /// X2, X3.
+    private mutating func requestIdentity() {
+        for waiter in claims.indices where !claims[waiter].isHeld {
+            let blockers = blockers(of: waiter)
+            for index in blockers where mayBeAsked(index) { identify(index) }
+            if !blockers.isEmpty { identify(waiter) }
+        }
+    }
+
+    /// Y11: of holders that can be contested only those that are.
+    private func mayBeAsked(_ index: Int) -> Bool {
+        let claim = claims[index]
+        return !claim.isHeld || claim.contendedSince != nil || claim.isFullySuspended
+            || [.nameChange, .pendingSave].contains(claim.nature)
+    }
+
+    private mutating func identify(_ index: Int) {
+        guard !claims[index].isAskedWho, claims[index].party == nil else { return }
+        guard claims[index].nature != .pendingSave else { return }
+        claims[index].isAskedWho = true
+        effects.append(.identify(claims[index].id))
+    }
+
+    /// P12: a write that nobody agreed to is refused by policy.
+    private mutating func grantOrRefuse(_ index: Int) {
+        let claim = claims[index]
+        let isBusy = bounds.policy == .fail && !claim.onlyReads && !claim.isOfSocket
+        if isBusy, !unanswered(of: index).isEmpty { refuse(index, .busy) } else { grant(index, .waited) }
+    }
+
+    mutating func grant(_ index: Int, _ basis: Grant.Basis) {
+        let preempted = preempted(by: index).map {
+            Grant.Preemption(claim: claims[$0].id, isClean: claims[$0].isClean)
+        }
+        let isTold = !claims[index].onlyReads || claims[index].isOfSocket
+        let unanswered = isTold ? listUnaskedWrites(index, unanswered(of: index)) : []
+        claims[index].isHeld = true
+        noteOverlongQueues()
+        for accessSession in claims[index].accessSessions {
+            forgetWants(of: accessSession)
+            if !claims[index].onlyReads { change(accessSession) { $0.wasWritten = true } }
+        }
+        let grant = Grant(
+            basis: basis, preempted: Array(preempted.prefix(limits.preempted)),
+            preemptsMore: preempted.count > limits.preempted,
+            unanswered: unanswered)
+        effects.append(.grant(claims[index].id, grant))
+    }
+
+    /// G5.
+    private func preempted(by index: Int) -> [Int] {
+        if claims[index].nature == .batch { return [] }
+        return claims.indices.filter { other in
+            other != index && claims[other].isHeld && !areExempt(other, index)
+                && [.handle, .request, .aware].contains(claims[other].nature)
+                && claims[index].parts.contains { part in
+                    part.access.isWrite
+                        && claims[other].parts.contains { $0.item == part.item && $0.access.isWrite }
+                }
+        }
+    }
+
+    /// P12.
+    private func unanswered(of index: Int) -> [PresenterID] {
+        let claim = claims[index]
+        guard claim.hasConsulted else { return claim.nature == .pendingSave ? [] : wouldBeAsked(by: index) }
+        return presenters.map(\.id).filter { id in
+            accessSessions.contains { accessSession in
+                accessSession.presenter == id && claim.accessSessions.contains(accessSession.id)
+                    && (accessSession.isRefused || accessSession.isForfeited || isOpen(accessSession))
+                    && (claim.isOfSocket || !claim.skippedPresenters.contains(id))
+            }
+        }
+    }
+
+    /// P12.
+    private mutating func listUnaskedWrites(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
+        let claim = claims[index]
+        let party = claim.party ?? .nobody
+        let preempted =
+            claim.hasConsulted || claim.nature == .pendingSave
+            ? claim.unaskedWritesOfClaim
+            : presenters.flatMap { unaskedWrites(by: index, $0, party) }
+                + unaskedWritesOfMuted(by: index, party)
+        var all = Set(unanswered)
+        for (id, item) in preempted {
+            let presenter = presenters.first { $0.id == id }
+            if let presenter, !presenter.unaskedWrites.contains(item) { all.insert(id) }
+        }
+        if claim.hasConsulted, !claim.isOfSocket { claims[index].overriddenPresenters = all.sorted() }
+        return all.sorted()
+    }
+
+    /// Whether somebody still owes it an answer.
+    func isOpen(_ accessSession: NaiveAccessSession) -> Bool {
+        questions.contains { $0.accessSession == accessSession.id || accessSession.awaited.contains($0.id) }
+    }
+
+    /// T1.
+    mutating func runOut(_ index: Int) {
+        let claim = claims[index]
+        if claim.isOfSocket || (bounds.policy == .fail && !claim.onlyReads) {
+            refuse(index, .busy)
+        } else {
+            grant(index, .proceeded)
+        }
+    }
+}

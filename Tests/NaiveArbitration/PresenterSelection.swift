@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+
+/// Which presenters a claim concerns, and what it wants of them.
+extension NaiveArbiter {
+    private enum NaiveRelation { case same, packageAbove, directoryAbove, below }
+
+    /// P1: whether its maker has to be known.
+    func isPresented(_ claim: Int) -> Bool {
+        if claims[claim].nature == .pendingSave { return false }
+        if let party = claims[claim].party, !unaskedWritesOfMuted(by: claim, party).isEmpty { return true }
+        return presenters.contains { presenter in
+            if let party = claims[claim].party, presenter.isOwn(party) { return false }
+            return claims[claim].parts.contains { asks($0, of: presenter, in: claims[claim]) != nil }
+        }
+    }
+
+    /// P12, N15: of the muted presenters of one item one is listed.
+    func unaskedWritesOfMuted(by index: Int, _ party: Party) -> [(PresenterID, ItemID)] {
+        let claim = claims[index]
+        return claim.parts.filter(\.access.isWrite).flatMap { part in
+            let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+            let muted = presenters.filter { presenter in
+                let position = place(of: presenter, for: part)
+                let isMeant = position == .packageAbove || position == .same && !isCreation
+                return presenter.isMuted && isMeant && presenter.answersWriters && !presenter.isSpared(party)
+            }
+            let items = Set(muted.compactMap(\.item))
+            return items.compactMap { item in muted.first { $0.item == item } }.map { ($0.id, part.item) }
+        }
+    }
+
+    /// P16, P17, P18, P19, P21.
+    private func position(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
+        let position = place(of: presenter, for: part)
+        // N15.
+        guard presenter.isMuted else { return position }
+        let isConcerned = position == .same || position == .packageAbove
+        let first = presenters.first {
+            $0.isMuted && $0.item == presenter.item && place(of: $0, for: part) != nil
+        }
+        return isConcerned && first?.id == presenter.id ? position : nil
+    }
+
+    private func place(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
+        guard let item = presenter.item else { return nil }
+        if item == part.item {
+            if part.access.isStructural, !presenter.place.isSameName(as: part.place) { return nil }
+            return .same
+        }
+        if ancestors(of: part.item, at: part.place).contains(item) {
+            return isPackage(item) ? .packageAbove : .directoryAbove
+        }
+        if directories[part.item] != nil, ancestors(of: item, at: presenter.place).contains(part.item) {
+            return .below
+        }
+        return nil
+    }
+
+    /// What a part asks a presenter; nil if it does not concern it.
+    private func asks(_ part: ClaimRequest.Part, of presenter: NaivePresenter, in claim: NaiveClaim)
+        -> [NaiveQuestionKind]?
+    {
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        switch position(of: presenter, for: part) {
+        case nil: return nil
+        case .same: return isCreation ? [] : itemAsks(part.access, nil)
+        case .packageAbove:
+            // P16.
+            return isCreation ? itemAsks(.write(.updating), nil) : itemAsks(part.access, part.item)
+        case .directoryAbove:
+            // P18.
+            guard part.access.isDeletion, !isCreation, presenter.implements(.accommodateSubitemDeletion)
+            else {
+                return nil
+            }
+            return [NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: part.item)]
+        case .below:
+            // B2, P17.
+            if claim.nature == .batch { return itemAsks(part.access, nil) }
+            let isInPackage = outermostPackage(of: part.item, at: part.place) != nil
+            guard part.access.isStructural || isInPackage else { return nil }
+            let asks = itemAsks(part.access, nil)
+            return asks.filter { $0.request != .save }
+        }
+    }
+
+    /// P2.
+    private func itemAsks(_ access: Access, _ subitem: ItemID?) -> [NaiveQuestionKind] {
+        let reader = NaiveQuestionKind(request: .relinquishToReader, subitem: nil)
+        let writer = NaiveQuestionKind(request: .relinquishToWriter, subitem: nil)
+        let save = NaiveQuestionKind(request: .save, subitem: nil)
+        switch access {
+        case .read(let options): return options.contains(.withoutChanges) ? [reader] : [reader, save]
+        case .write(.forMerging): return [writer, save]
+        case .write(.forDeleting), .write(.forReplacing):
+            let request: PresenterRequest =
+                subitem == nil ? .accommodateDeletion : .accommodateSubitemDeletion
+            return [writer, NaiveQuestionKind(request: request, subitem: subitem)]
+        case .write: return [writer]
+        }
+    }
+
+    /// Whether a presenter shows what a claim is on, or a package in which that is.
+    func isNotified(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
+        claims[claim].parts.contains { part in
+            let position = position(of: presenter, for: part)
+            return position == .same || position == .packageAbove
+        }
+    }
+
+    /// The parts that concern a presenter.
+    func parts(of claim: Int, concerning presenter: NaivePresenter) -> [ClaimRequest.Part] {
+        claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
+    }
+
+    /// P20: whether any part that concerns a presenter writes; nil if none concerns it.
+    func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
+        let parts = parts(of: claim, concerning: presenter)
+        return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
+    }
+
+    /// What a claim of a party asks a presenter, with the access that asks it, relinquishing first.
+    func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(
+        NaiveQuestionKind, Access
+    )] {
+        let claim = claims[index]
+        // P5, P8, N15.
+        if presenter.isSpared(party) || presenter.isDemoted || presenter.isMuted { return [] }
+        return wanted(by: claim.parts, of: claim, of: presenter, for: party)
+    }
+
+    /// P12: what a claim writes, of what a presenter shows, that it would be asked about but for P7 and P8; or but for P15,
+    /// though it did not agree to the access around it.
+    func unaskedWrites(
+        by index: Int, _ presenter: NaivePresenter, _ party: Party
+    ) -> [(PresenterID, ItemID)] {
+        if presenter.isOwn(party) || presenter.isSpared(party) || presenter.isMuted { return [] }
+        let claim = claims[index]
+        let isLeftAlone = presenter.isDemoted || isExcused(party, presenter)
+        let written = claim.parts.filter { part in
+            guard part.access.isWrite, position(of: presenter, for: part) != .directoryAbove,
+                asks(part, of: presenter, in: claim) != nil
+            else { return false }
+            if isLeftAlone, !wanted(by: [part], of: claim, of: presenter, for: party).isEmpty { return true }
+            return hasNotConsented(claim, part, presenter, party)
+        }
+        return written.map { (presenter.id, $0.item) }
+    }
+
+    private func hasNotConsented(
+        _ claim: NaiveClaim, _ part: ClaimRequest.Part, _ presenter: NaivePresenter, _ party: Party
+    ) -> Bool {
+        let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
+        if claim.isOfSocket || isCreation { return false }
+        let outer = accesses(around: claim, presenter, party)
+        return accessSessions.contains { accessSession in
+            accessSession.presenter == presenter.id && accessSession.isWriting
+                && (accessSession.isRefused || accessSession.isForfeited || isOpen(accessSession))
+                && outer.contains { $0.accessSessions.contains(accessSession.id) }
+        }
+    }
+
+    private func wanted(
+        by parts: [ClaimRequest.Part], of claim: NaiveClaim, of presenter: NaivePresenter, for party: Party
+    ) -> [(NaiveQuestionKind, Access)] {
+        var wanted: [(NaiveQuestionKind, Access)] = []
+        for part in parts {
+            for ask in asks(part, of: presenter, in: claim) ?? [] {
+                // P10.
+                let isQuiet =
+                    !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
+                if isQuiet, ask.request == .save { continue }
+                // P25.
+                if ask.request == .save, !part.access.isWrite, holdsUp(party, presenter) { continue }
+                if isSettled(ask, of: presenter, party, claim) { continue }
+                if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
+                // P26.
+                let name = NaiveName(part.place, part.item)
+                if ask.subitem != nil, isUnreported(name, to: presenter.id) { continue }
+                if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
+                    wanted.append((ask, part.access))
+                }
+            }
+        }
+        // P20: to a writer if any writes.
+        if wanted.contains(where: { $0.0.request == .relinquishToWriter }) {
+            wanted.removeAll { $0.0.request == .relinquishToReader }
+        }
+        // P3.
+        return wanted.filter { $0.0.request.isRelinquishment } + wanted.filter { $0.0.request == .save }
+            + wanted.filter { $0.0.request.isDeletion }
+    }
+
+    /// P15: what is not asked within an aware access of the same program.
+    private func isSettled(
+        _ ask: NaiveQuestionKind, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
+    ) -> Bool {
+        let outer = accesses(around: claim, presenter, party)
+        if ask.request == .save { return !outer.isEmpty }
+        guard ask.request.isRelinquishment, !claim.isOfSocket else { return false }
+        return accessSessions.contains { accessSession in
+            accessSession.presenter == presenter.id
+                && outer.contains { $0.accessSessions.contains(accessSession.id) }
+                && (accessSession.asked.contains(ask) || isCovered(ask, in: accessSession))
+        }
+    }
+
+    /// P15.
+    private func accesses(
+        around claim: NaiveClaim, _ presenter: NaivePresenter, _ party: Party
+    ) -> [NaiveClaim] {
+        guard let item = presenter.item else { return [] }
+        return claims.filter { other in
+            other.nature == .aware && other.isHeld && other.id != claim.id
+                && (other.party?.isExempt(from: party) ?? false)
+                && wouldMeet(item, presenter.place, other)
+        }
+    }
+
+    /// P15: what is deleted within an aware access that may move it.
+    private func isMovedInstead(_ part: ClaimRequest.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
+        if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
+        let moving: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
+        return claims.contains { other in
+            other.nature == .aware && other.isHeld && !other.isFullySuspended
+                && (other.party?.isExempt(from: party) ?? false)
+                && other.parts.contains { $0.item == part.item && moving.contains($0.access) }
+        }
+    }
+
+    /// P12: those that a claim would have been put to.
+    func wouldBeAsked(by index: Int) -> [PresenterID] {
+        let party = claims[index].party ?? .nobody
+        return presenters.filter { presenter in
+            !wanted(by: index, of: presenter, for: party).isEmpty && !isExcused(party, presenter)
+        }
+        .map(\.id)
+    }
+
+    /// P7.
+    func isExcused(_ party: Party, _ presenter: NaivePresenter) -> Bool {
+        guard let process = party.process, let last = presenter.excused[process] else { return false }
+        return now.since(last) <= bounds.excused
+    }
+}

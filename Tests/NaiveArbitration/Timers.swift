@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Coordination
+
+/// Time.
+extension NaiveArbiter {
+    /// What is due, in the order of T4.
+    private struct NaiveDueAction: Comparable {
+        enum Subject { case question(Question), accessSession(AccessSessionID), claim(ClaimID), search }
+        let moment: Instant
+        let kind: Int
+        let number: UInt64
+        let subject: Subject
+
+        static func < (one: Self, other: Self) -> Bool {
+            (one.moment, one.kind, one.number) < (other.moment, other.kind, other.number)
+        }
+        static func == (one: Self, other: Self) -> Bool { !(one < other) && !(other < one) }
+    }
+
+    /// The earliest moment at which something must happen (T3).
+    package var nextMoment: Instant? {
+        dues.filter { due in
+            guard case .accessSession(let id) = due.subject else { return true }
+            return accessSessions.contains { $0.id == id && isWorthTelling($0) }
+        }
+        .min()?.moment
+    }
+
+    /// A turn that ends without a word need not end in time.
+    func isWorthTelling(_ accessSession: NaiveAccessSession) -> Bool {
+        guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else {
+            return false
+        }
+        return !notices(at: accessSession, presenter).isEmpty
+    }
+
+    private var dues: [NaiveDueAction] {
+        var dues = questions.map {
+            NaiveDueAction(moment: $0.deadline, kind: 0, number: $0.id.rawValue, subject: .question($0))
+        }
+        for accessSession in accessSessions {
+            guard let end = accessSession.end else { continue }
+            dues.append(
+                NaiveDueAction(
+                    moment: end, kind: 1, number: accessSession.id.rawValue,
+                    subject: .accessSession(accessSession.id)))
+        }
+        for claim in claims {
+            guard let moment = moment(of: claim) else { continue }
+            dues.append(
+                NaiveDueAction(moment: moment, kind: 2, number: claim.id.rawValue, subject: .claim(claim.id)))
+        }
+        if let searchDue {
+            dues.append(NaiveDueAction(moment: searchDue, kind: 3, number: 0, subject: .search))
+        }
+        return dues
+    }
+
+    private func moment(of claim: NaiveClaim) -> Instant? {
+        guard claim.isHeld else { return claim.deadline }
+        guard let end = holdEnd(of: claim) else { return nil }
+        return min(end, claim.nextObservation ?? end)
+    }
+
+    /// T4.
+    mutating func tick() {
+        while let due = dues.min(), due.moment <= now {
+            switch due.subject {
+            case .question(let question): forfeit(question)
+            case .accessSession(let id): end(id)
+            case .claim(let id): if let index = index(of: id) { happen(index) }
+            case .search: breakDeferredCycles()
+            }
+            processPendingWork()
+        }
+    }
+
+    private mutating func happen(_ index: Int) {
+        let claim = claims[index]
+        if !claim.isHeld {
+            runOut(index)
+        } else if let end = holdEnd(of: claim), end <= now {
+            // Y6, Y9.
+            if case .unchanged = claim.seen { claims[index].isClean = true }
+            suspend(index, .held)
+        } else {
+            // Y2.
+            effects.append(.observe(claim.id))
+            let fifth = min(bounds.readerIdle, bounds.idle).nanoseconds / 5
+            claims[index].nextObservation = now + max(TimeSpan(nanoseconds: fifth), .milliseconds(5))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Synchronization
+
+/// What somebody is told to do, one thing after the other; they wait for it in their own way.
+final class OrderQueue: Sendable {
+    private struct State {
+        var orders: [[String]] = []
+        var taker: (@Sendable ([String]) -> Void)?
+    }
+
+    private let state = Mutex(State())
+
+    func put(_ order: [String]) {
+        let taker = state.withLock { state in
+            guard let taker = state.taker else {
+                state.orders.append(order)
+                return nil as (@Sendable ([String]) -> Void)?
+            }
+            state.taker = nil
+            return taker
+        }
+        taker?(order)
+    }
+
+    private func take(_ taker: @escaping @Sendable ([String]) -> Void) {
+        let order: [String]? = state.withLock { state in
+            guard state.orders.isEmpty else { return state.orders.removeFirst() }
+            state.taker = taker
+            return nil
+        }
+        if let order { taker(order) }
+    }
+
+    /// Blocks the thread.
+    func next() -> [String] {
+        let (found, came) = (OrderBox(), DispatchSemaphore(value: 0))
+        take { order in
+            found.order.withLock { $0 = order }
+            came.signal()
+        }
+        came.wait()
+        return found.order.withLock { $0 }
+    }
+
+    /// Suspends the task.
+    func nextInTask() async -> [String] {
+        await withCheckedContinuation { continuation in take { continuation.resume(returning: $0) } }
+    }
+
+    private final class OrderBox: Sendable { let order = Mutex<[String]>([]) }
+}

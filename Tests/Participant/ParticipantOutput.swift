@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import FileCoordination
+import Foundation
+
+/// Each line in one write, from whatever thread.
+func printLine(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
+
+/// The directory in which everything is, and how what is in it is called.
+struct ParticipantDirectory: Sendable {
+    let root: URL
+
+    func url(_ name: String) -> URL {
+        guard !name.contains("://") else { return URL(string: name) ?? root }
+        return name.hasPrefix("/") ? URL(fileURLWithPath: name) : root.appendingPathComponent(name)
+    }
+
+    /// Without a slash at the end, whatever it is; what is elsewhere by its whole path.
+    func name(_ url: URL) -> String {
+        let path = url.path
+        if path == root.path { return "." }
+        return path.hasPrefix(root.path + "/") ? String(path.dropFirst(root.path.count + 1)) : path
+    }
+}
+
+/// Why an access did not take place, on one line.
+func shown(_ error: any Error) -> String {
+    if let known = error as? FileCoordinationError ?? FileCoordinationError(error as NSError) {
+        let holders = known.holders.map { "\($0.program)(\($0.processIdentifier))" }
+        return ["\(known.code):", known.message, "[\(holders.joined(separator: ","))]"].joined(separator: " ")
+    }
+    if (error as? CocoaError)?.code == .userCancelled { return "cancelled" }
+    let plain = error as NSError
+    if plain.domain == NSCocoaErrorDomain, plain.code == CocoaError.userCancelled.rawValue {
+        return "cancelled"
+    }
+    return "\(plain.domain) \(plain.code): \(plain.localizedDescription)"
+}
+
+/// What a participant's own code throws.
+struct ParticipantError: Error, CustomNSError {
+    static var errorDomain: String { "Participant" }
+    let words: String
+    var errorCode: Int { 7 }
+    var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: words] }
+}
+
+func milliseconds(since moment: ContinuousClock.Instant) -> Int64 {
+    let (seconds, attoseconds) = moment.duration(to: .now).components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+}

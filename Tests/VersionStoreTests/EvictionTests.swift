@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import LinuxSystem
+import Synchronization
+import Testing
+import VersionStore
+
+/// A store of little room, with a clock that stands still between two steps.
+private struct SmallStore {
+    let sandbox: Sandbox
+    let clock = ManualClock()
+
+    init() throws { sandbox = try Sandbox() }
+
+    static func limits(blocks: Int, change: (inout StoreLimits) -> Void = { _ in }) -> StoreLimits {
+        var limits = StoreLimits()
+        (limits.room, limits.share) = (blocks * 4096, 100)
+        change(&limits)
+        return limits
+    }
+
+    func open(
+        _ blocks: Int = 1 << 20, largestCopy: Int = VersionStore.largestCopy
+    ) throws -> VersionStore {
+        try sandbox.store(largestCopy: largestCopy, limits: Self.limits(blocks: blocks), clock: clock.now)
+    }
+
+    func write(_ number: Int, blocks: Int = 1, to name: String = "a") throws {
+        let text = String(format: "%08d", number)
+        try sandbox.write(text + String(repeating: "x", count: blocks * 4096 - text.utf8.count), to: name)
+    }
+
+    func keep(
+        _ number: Int, blocks: Int = 1, as path: String = "a", _ cause: PreservationCause = .claim,
+        by user: UInt32? = nil, in store: VersionStore
+    ) throws -> VersionID {
+        try write(number, blocks: blocks)
+        return try store.preserveByCopying(try sandbox.file("a"), path: bytes(path), cause: cause, by: user)
+    }
+
+    func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
+}
+
+/// D210: whatever goes makes room for something that is kept.
+@Suite("Nothing is let go of in vain (D210)")
+struct FutileEvictionTests {
+    private let small: SmallStore
+
+    init() throws { small = try SmallStore() }
+
+    /// `/dev/shm` is another file system, so no block can be shared.
+    @Test("what is too long to be copied takes no version away")
+    func tooLargeCopyEvictsNothing() throws {
+        let store = try small.open(4, largestCopy: 8192)
+        let kept = try (0..<3).map { try small.keep($0, in: store) }
+        small.clock.pass(hours: 2)
+        let name = "/dev/shm/truce-store-\(getpid())-large"
+        #expect(FileManager.default.createFile(atPath: name, contents: Data(count: 3 * 4096)))
+        defer { unlink(name) }
+        let file = OwnedDescriptor(adopting: open(name, O_RDWR | O_CLOEXEC))
+        #expect(throws: StoreError.tooLarge(limit: 8192)) {
+            try store.preserveByCopying(file, path: bytes("b"), cause: .claim)
+        }
+        #expect(try small.ids(store) == kept)
+        #expect(try small.sandbox.kept() == kept.map(\.description))
+        // The room that it would have taken is free again.
+        _ = try small.keep(3, in: store)
+        #expect(try small.ids(store).count == 4)
+    }
+
+    @Test("what may never be needed takes no version away")
+    func possibleCopyEvictsNothing() throws {
+        let store = try small.open(2)
+        let kept = try (0..<2).map { try small.keep($0, in: store) }
+        small.clock.pass(hours: 2)
+        try small.write(2)
+        #expect(throws: StoreError.overLimit(2 * 4096)) {
+            _ = try store.copyWithoutSync(try small.sandbox.file("a"))
+        }
+        #expect(try small.ids(store) == kept)
+        #expect(try small.sandbox.kept().count == 2)
+    }
+
+    @Test("a name whose contents another version holds as well goes only if that helps")
+    func sharedNameGoesOnlyIfItHelps() throws {
+        let store = try small.open(4)
+        let plain = try small.keep(0, in: store)
+        let conflict = try small.keep(0, as: "b", .presenter, in: store)
+        let other = try small.keep(1, in: store)
+        #expect(try small.sandbox.status(".truce/store/kept/\(plain)").linkCount == 2)
+        small.clock.pass(hours: 2)
+        let next = try small.keep(2, blocks: 2, in: store)
+        #expect(try small.ids(store) == [plain, conflict, next])
+        #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, other) }
+    }
+
+    @Test("the names of one copy go when nothing else is left to go")
+    func namesOfOneCopyGoLast() throws {
+        let store = try small.open(4)
+        let conflict = try small.keep(0, as: "b", .presenter, in: store)
+        let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
+        small.clock.pass(hours: 2)
+        // One name frees that much.
+        let next = try small.keep(1, in: store)
+        #expect(try small.ids(store) == [conflict] + names + [next])
+        let last = try small.keep(2, in: store)
+        #expect(try small.ids(store) == [conflict, names[1], next, last])
+    }
+
+    @Test(
+        "on a full disk the newest versions stay, for their steps may not be taken yet",
+        .enabled(if: geteuid() == 0, "only root can make a file system"))
+    func fullDiskSparesNewest() throws {
+        let path = small.sandbox.path + "/disk"
+        #expect(mkdir(path, 0o700) == 0)
+        try #require(mount("none", path, "tmpfs", 0, "size=80k") == 0)
+        defer { umount2(path, Int32(MNT_DETACH)) }
+        let source = path + "/a"
+        func write(_ letter: String) throws {
+            let file = OwnedDescriptor(
+                adopting: open(source, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600))
+            try file.writeAll(bytes(String(repeating: letter, count: 16384)))
+        }
+        let limits = SmallStore.limits(blocks: 1 << 20)
+        let store = try VersionStore(
+            in: try OwnedDescriptor.openPath(path), limits: limits, clock: small.clock.now, log: { _ in })
+        func keep(_ letter: String) throws -> VersionID {
+            try write(letter)
+            let file = OwnedDescriptor(adopting: open(source, O_RDWR | O_CLOEXEC))
+            return try store.preserveByCopying(file, path: bytes("a"), cause: .claim)
+        }
+        let first = try keep("a")
+        small.clock.pass(seconds: 30)
+        let second = try keep("b")
+        #expect(throws: StoreError.noSpace) { try keep("c") }
+        #expect(try store.list(under: []).map(\.id) == [first, second])
+        small.clock.pass(seconds: 31)
+        let third = try keep("c")
+        #expect(try store.list(under: []).map(\.id) == [second, third])
+    }
+
+    @Test("a second link to a file that is kept takes no room but a name's")
+    func secondLinkCostsOneName() throws {
+        let store = try small.open(12)
+        let old = try small.keep(0, blocks: 2, as: "old", in: store)
+        small.clock.pass(hours: 2)
+        try small.write(1, blocks: 8)
+        let links = try ["a", "b"].map { path in
+            try store.preserveByLinking(try small.sandbox.file("a"), path: bytes(path), cause: .claim)
+        }
+        #expect(try small.ids(store) == [old] + links)
+    }
+
+    /// Their blocks stay when the version goes.
+    @Test(
+        "on a full disk a file that has other names does not go",
+        .enabled(if: geteuid() == 0, "only root can make a file system"))
+    func fileWithOtherNamesStays() throws {
+        let path = small.sandbox.path + "/disk"
+        #expect(mkdir(path, 0o700) == 0)
+        try #require(mount("none", path, "tmpfs", 0, "size=112k") == 0)
+        defer { umount2(path, Int32(MNT_DETACH)) }
+        let limits = SmallStore.limits(blocks: 1 << 20)
+        let store = try VersionStore(
+            in: try OwnedDescriptor.openPath(path), limits: limits, clock: small.clock.now, log: { _ in })
+        func file(_ name: String) throws -> OwnedDescriptor {
+            let file = OwnedDescriptor(
+                adopting: open("\(path)/\(name)", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600))
+            try file.writeAll(bytes(String(repeating: name, count: 16384)))
+            return file
+        }
+        let kept = try ["1", "2", "3", "4"].map { name in
+            try store.preserveByLinking(try file(name), path: bytes(name), cause: .claim)
+        }
+        #expect(unlink(path + "/3") == 0)
+        small.clock.pass(seconds: 61)
+        let next = try store.preserveByCopying(try file("a"), path: bytes("a"), cause: .claim)
+        #expect(try store.list(under: []).map(\.id) == [kept[0], kept[1], kept[3], next])
+    }
+
+    @Test("what the file of a removed link grows to is counted, also if it had two names")
+    func grownLinkIsCharged() throws {
+        let store = try small.open(8)
+        try small.write(0)
+        var links: [VersionID] = []
+        for _ in 0..<2 {
+            links.append(
+                try store.preserveByLinking(try small.sandbox.file("a"), path: bytes("a"), cause: .claim))
+        }
+        try small.sandbox.append(String(repeating: "y", count: 8 * 4096), to: "a")
+        #expect(unlink("\(small.sandbox.path)/a") == 0)
+        store.noteWriter(of: links[0], "writer", by: 1)
+        store.noteClosed(links[0], by: 1)
+        #expect(throws: StoreError.overLimit(8 * 4096)) { try small.keep(1, in: store) }
+    }
+}
+
+/// D211: a moment is measured by a clock that does not jump.
+@Suite("A clock that jumps neither blocks the limits nor empties the store (D211)")
+struct JumpingClockTests {
+    private let small: SmallStore
+    private static let years: Int64 = 14 * 365 * 24
+
+    init() throws { small = try SmallStore() }
+
+    @Test("what was kept while the clock was ahead goes like anything else when it is set right")
+    func clockSetBackKeepsLimits() throws {
+        small.clock.pass(hours: Self.years)
+        let early = try small.keep(0, in: try small.open(3))
+        small.clock.pass(hours: -Self.years)
+        let store = try small.open(3)
+        let others = [try small.keep(1, in: store), try small.keep(2, in: store)]
+        #expect(try small.ids(store) == [early] + others)
+        #expect(throws: StoreError.overLimit(3 * 4096)) { try small.keep(3, in: store) }
+        small.clock.pass(hours: 2)
+        let last = try small.keep(3, in: store)
+        #expect(try small.ids(store) == others + [last])
+    }
+
+    @Test("a store that is opened while the clock is ahead loses nothing, and forgets later what it should")
+    func clockAheadLosesNothing() throws {
+        var kept: [VersionID] = []
+        do {
+            let store = try small.open(3)
+            kept = [try small.keep(0, .presenter, in: store), try small.keep(1, in: store)]
+        }
+        small.clock.pass(hours: Self.years)
+        do {
+            let store = try small.open(3)
+            store.prune()
+            #expect(try small.ids(store) == kept)
+            kept.append(try small.keep(2, in: store))
+            #expect(try small.ids(store) == kept)
+        }
+        small.clock.pass(hours: -Self.years)
+        let store = try small.open(3)
+        #expect(try small.ids(store) == kept)
+        small.clock.pass(hours: 31 * 24)
+        store.prune()
+        #expect(try small.ids(store) == [])
+    }
+
+    @Test("a store that is opened again while the clock is still ahead loses nothing")
+    func clockStillAheadLosesNothing() throws {
+        var kept: [VersionID] = []
+        do {
+            let store = try small.open()
+            kept = [try small.keep(0, .presenter, in: store), try small.keep(1, in: store)]
+        }
+        small.clock.pass(hours: Self.years)
+        kept.append(try small.keep(2, in: try small.open()))
+        small.clock.pass(hours: 1)
+        #expect(try small.ids(try small.open()) == kept)
+        small.clock.pass(hours: -Self.years)
+        kept.append(try small.keep(3, in: try small.open()))
+        small.clock.pass(hours: 1)
+        #expect(try small.ids(try small.open()) == kept)
+    }
+
+    @Test("what was kept before the clock was set for the first time is as old as it is")
+    func firstClockSetKeepsAges() throws {
+        var kept: [VersionID] = []
+        small.clock.pass(hours: -Self.years / 7)
+        do {
+            let store = try small.open()
+            kept.append(try small.keep(0, in: store))
+            small.clock.pass(hours: Self.years / 7)
+            kept.append(try small.keep(1, in: store))
+        }
+        small.clock.pass(hours: 24)
+        #expect(try small.ids(try small.open()) == kept)
+        small.clock.pass(hours: 31 * 24)
+        #expect(try small.ids(try small.open()) == [])
+    }
+
+    @Test("a line that is written late does not make the others older")
+    func lateLineAgesNoOthers() throws {
+        var kept: [VersionID] = []
+        do {
+            let store = try small.open()
+            kept.append(try small.keep(0, in: store))
+            try small.write(1)
+            let late = try store.copyWithoutSync(try small.sandbox.file("a"))
+            small.clock.pass(hours: 20 * 24)
+            let last = try small.keep(2, in: store)
+            kept.append(try store.record(late, path: bytes("late"), cause: .claim))
+            small.clock.pass(hours: 1)
+            kept += [last, try small.keep(3, in: store)]
+        }
+        #expect(try small.ids(try small.open()) == kept)
+    }
+
+    @Test("while a store is open, only the time that passes counts")
+    func openStoreCountsSteadyTime() throws {
+        let steady = ManualClock()
+        let store = try small.sandbox.store(
+            limits: SmallStore.limits(blocks: 2), clock: small.clock.now, steadyClock: steady.now)
+        let kept = [try small.keep(0, in: store), try small.keep(1, .presenter, in: store)]
+        small.clock.pass(hours: Self.years)
+        store.prune()
+        #expect(throws: StoreError.overLimit(2 * 4096)) { try small.keep(2, in: store) }
+        #expect(try small.ids(store) == kept)
+        small.clock.pass(hours: -Self.years - 1)
+        steady.pass(hours: 2)
+        let last = try small.keep(2, in: store)
+        #expect(try small.ids(store) == [kept[1], last])
+    }
+}
+
+/// D212: what a version costs, and whom.
+@Suite("A user's room is that user's (D212)")
+struct QuotaChargeTests {
+    private let small: SmallStore
+    private let stranger: UInt32 = 12_345
+
+    init() throws { small = try SmallStore() }
+
+    @Test("what was kept a moment ago is not kept again, unless for other readers or in conflict")
+    func recentVersionIsReused() throws {
+        let store = try small.open()
+        let first = try small.keep(0, in: store)
+        let line = try small.sandbox.text(of: ".truce/store/kept.log")
+        for _ in 0..<5 { #expect(try small.keep(0, in: store) == first) }
+        #expect(try small.sandbox.text(of: ".truce/store/kept.log") == line)
+        #expect(try small.keep(0, as: "b", in: store) != first)
+        let conflict = try small.keep(0, .presenter, in: store)
+        #expect(conflict != first)
+        #expect(try small.keep(0, in: store) == conflict)
+        #expect(chmod("\(small.sandbox.path)/a", 0o600) == 0)
+        let closed = try store.preserveByCopying(
+            try small.sandbox.file("a"), path: bytes("a"), cause: .claim)
+        #expect(closed != conflict)
+        let changed = try small.keep(1, in: store)
+        #expect(changed != closed)
+        small.clock.pass(seconds: 61)
+        #expect(try small.keep(1, in: store) != changed)
+    }
+
+    @Test(
+        "each name counts, and so does a long line, so that neither the store nor its log grows for nothing")
+    func eachNameIsCharged() throws {
+        let store = try small.open(10)
+        var count = 0
+        #expect(throws: StoreError.overLimit(10 * 4096)) {
+            while count < 100 {
+                _ = try small.keep(0, as: "path \(count)", in: store)
+                count += 1
+            }
+        }
+        #expect((2...10).contains(count))
+        small.clock.pass(hours: 2)
+        let long = String(repeating: "\u{1}", count: 4000)
+        _ = try small.keep(1, as: long, in: store)
+        // Its line has six bytes for each of these, and is more than the file.
+        #expect(throws: StoreError.overLimit(10 * 4096)) { try small.keep(2, as: long, in: store) }
+    }
+
+    @Test(
+        "whoever is not the owner pushes out versions of the same document only, and takes half of the room")
+    func strangersEvictOwnDocumentOnly() throws {
+        let store = try small.open(8)
+        let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
+        small.clock.pass(hours: 2)
+        let shared = try (2..<6).map { try small.keep($0, as: "shared", by: stranger, in: store) }
+        // The rest is for the owner.
+        #expect(throws: StoreError.overLimit(4 * 4096)) {
+            try small.keep(6, as: "shared", by: stranger, in: store)
+        }
+        small.clock.pass(hours: 2)
+        let next = try small.keep(6, as: "shared", by: stranger, in: store)
+        #expect(try small.ids(store) == others + shared[1...] + [next])
+        #expect(throws: StoreError.overLimit(4 * 4096)) {
+            try small.keep(7, as: "new", by: stranger, in: store)
+        }
+        let mine = try (8..<10).map { try small.keep($0, as: "mine", in: store) }
+        #expect(try small.ids(store) == others + shared[1...] + [next] + mine)
+        // Now all is full, and the owner may push out anything.
+        let last = try small.keep(10, as: "mine", in: store)
+        #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
+    }
+
+    @Test("what a stranger leaves, and what may be needed of that, takes the room of strangers")
+    func possibleCopyIsChargedToStrangers() throws {
+        let store = try small.open(8)
+        var kept = try (0..<3).map { try small.keep($0, as: "other", in: store) }
+        small.clock.pass(hours: 2)
+        let request = PreservationRequest(path: bytes("shared"), cause: .suspendedWriter, user: stranger)
+        func copy(_ number: Int) throws -> UnfinishedCopy {
+            try small.write(number)
+            return try store.copyWithoutSync(try small.sandbox.file("a"), for: request, need: .possible)
+        }
+        let needed = try copy(3)
+        for number in 4..<7 { _ = try copy(number) }
+        #expect(throws: StoreError.overLimit(4 * 4096)) { _ = try copy(7) }
+        kept.append(try small.keep(8, as: "mine", in: store))
+        #expect(try small.ids(store) == kept)
+        // The owner's own program goes over it. It was a stranger that left it.
+        let id = try store.record(needed, path: bytes("shared"), cause: .suspendedWriter, by: geteuid())
+        #expect(try store.entry(id).user == stranger)
+    }
+
+    @Test("what a stranger has caused is known after a restart")
+    func chargesSurviveReopening() throws {
+        var kept: [VersionID] = []
+        do {
+            let store = try small.open(4)
+            kept = try (0..<2).map { try small.keep($0, as: "shared", by: stranger, in: store) }
+        }
+        let store = try small.open(4)
+        #expect(throws: StoreError.overLimit(2 * 4096)) {
+            try small.keep(2, as: "shared", by: stranger, in: store)
+        }
+        // Root is no stranger.
+        kept.append(try small.keep(3, as: "shared", by: 0, in: store))
+        #expect(try small.ids(store) == kept)
+    }
+}
+
+/// D213: what counts as kept stays.
+@Suite("A version that a step counts on stays (D213)")
+struct VersionRenewalTests {
+    private let small: SmallStore
+
+    init() throws { small = try SmallStore() }
+
+    @Test("a young one counts, and stays as long as if it were kept now; an old one is to be kept again")
+    func renewalExtendsYoungVersion() throws {
+        let store = try small.open(2)
+        let first = try small.keep(0, in: store)
+        small.clock.pass(seconds: 50)
+        #expect(store.renewIfRecent(first))
+        small.clock.pass(seconds: 3570)
+        let second = try small.keep(1, in: store)
+        // It was kept more than an hour ago, but relied on within the hour.
+        #expect(throws: StoreError.overLimit(2 * 4096)) { try small.keep(2, in: store) }
+        #expect(!store.renewIfRecent(first))
+        small.clock.pass(seconds: 60)
+        let third = try small.keep(2, in: store)
+        #expect(try small.ids(store) == [second, third])
+        #expect(!store.renewIfRecent(first))
+        #expect(!store.renewIfRecent(second) && store.renewIfRecent(third))
+    }
+
+    @Test("what is kept again is another name of the same copy")
+    func renewedVersionSharesCopy() throws {
+        let store = try small.open(8)
+        let first = try small.keep(0, in: store)
+        small.clock.pass(hours: 2)
+        #expect(!store.renewIfRecent(first))
+        let second = try small.keep(0, in: store)
+        #expect(first != second && store.renewIfRecent(second))
+        let names = try [first, second].map { try small.sandbox.status(".truce/store/kept/\($0)").inode }
+        #expect(names[0] == names[1])
+    }
+
+    @Test("a version on which another step counts is not let go of with the first")
+    func reliedOnVersionIsNotDropped() throws {
+        let store = try small.open(8)
+        let first = try small.keep(0, in: store)
+        #expect(try small.keep(0, in: store) == first)
+        store.dropVersions(of: [first], reason: "three later ones are kept")
+        #expect(try small.ids(store) == [first])
+        let other = try small.keep(1, in: store)
+        store.dropVersions(of: [other], reason: "three later ones are kept")
+        #expect(try small.ids(store) == [first])
+        let last = try small.keep(2, in: store)
+        small.clock.pass(seconds: 1)
+        let moment = store.moment()
+        #expect(store.renewIfRecent(last))
+        store.dropVersions(of: [last], reason: "three later ones are kept", unlessNeededSince: moment)
+        #expect(try small.ids(store) == [first, last])
+        small.clock.pass(seconds: 1)
+        store.dropVersions(of: [last], reason: "three later ones are kept", unlessNeededSince: store.moment())
+        #expect(try small.ids(store) == [first])
+    }
+
+    @Test("no step counts on a late copy that did not reach the disk")
+    func unsyncedCopyIsNotReliedOn() throws {
+        let isFull = Atomic<Bool>(false)
+        let store = try VersionStore(
+            in: try small.sandbox.root(),
+            synchronisingBy: { file throws(Errno) in
+                if isFull.load(ordering: .relaxed), try !file.status().isDirectory {
+                    throw Errno(rawValue: EIO)
+                }
+                try file.synchronize()
+            }, log: { _ in })
+        try small.write(0)
+        let copy = try store.copyWithoutSync(try small.sandbox.file("a"))
+        isFull.store(true, ordering: .relaxed)
+        let id = try store.record(copy, path: bytes("a"), cause: .claim)
+        #expect(!store.renewIfRecent(id))
+        isFull.store(false, ordering: .relaxed)
+        #expect(try small.keep(0, in: store) != id)
+    }
+}
+
+/// `kept.log` is written anew now and then. When it has the name, it is the log.
+@Suite("A log that was written anew")
+struct LogCompactionTests {
+    private final class Fault: Sendable {
+        let isOn = Atomic<Bool>(false)
+        let failures = Atomic<Int>(0)
+    }
+
+    @Test("it is gone on with though its directory did not reach the disk")
+    func compactionSurvivesSyncError() throws {
+        let sandbox = try Sandbox()
+        try sandbox.prepare()
+        let home = try sandbox.status(".truce/store").inode
+        let fault = Fault()
+        let heard = Mutex<[String]>([])
+        let store = try VersionStore(
+            in: try sandbox.root(),
+            synchronisingBy: { file throws(Errno) in
+                if fault.isOn.load(ordering: .relaxed), try file.status().inode == home {
+                    fault.failures.add(1, ordering: .relaxed)
+                    throw Errno(rawValue: EIO)
+                }
+                try file.synchronize()
+            }, log: { line in heard.withLock { $0.append(line) } }, compactingLogsOf: 10)
+        func keep(_ text: String) throws -> VersionID {
+            try sandbox.write(text, to: "a")
+            return try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        }
+        fault.isOn.store(true, ordering: .relaxed)
+        for number in 0..<10 where fault.failures.load(ordering: .relaxed) == 0 {
+            try store.drop(try keep("text \(number)"), reason: "the test is done with it")
+        }
+        #expect(fault.failures.load(ordering: .relaxed) > 0)
+        #expect(heard.withLock { $0 }.contains { $0.contains("kept.log") })
+        fault.isOn.store(false, ordering: .relaxed)
+        let id = try keep("later")
+        #expect(try sandbox.text(of: ".truce/store/kept.log").contains(id.description))
+        #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
+    }
+
+    @Test("a log of few lines that are long is written anew, too")
+    func longLinesAreCompacted() throws {
+        let sandbox = try Sandbox()
+        let store = try VersionStore(
+            in: try sandbox.root(), log: { _ in }, compactingLogsOf: 100, orOfBytes: 100_000)
+        let path = [UInt8](repeating: 1, count: 4000)
+        for number in 0..<20 {
+            try sandbox.write("text \(number)", to: "a")
+            let id = try store.preserveByCopying(try sandbox.file("a"), path: path, cause: .claim)
+            try store.drop(id, reason: "the test is done with it")
+            #expect(try sandbox.status(".truce/store/kept.log").size < 150_000)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Glibc
+import LinuxSystem
+import Testing
+import VersionStore
+
+@Suite("A store whose mount does not come about (the daemon's own directory)")
+struct StoreRemovalTests {
+    private func exists(_ name: String, in sandbox: Sandbox) -> Bool {
+        access("\(sandbox.path)/\(name)", F_OK) == 0
+    }
+
+    @Test("what an opening has made goes, and what was there before stays")
+    func newStoreIsRemoved() throws {
+        let sandbox = try Sandbox()
+        let made = try sandbox.store()
+        #expect(exists(".truce/store/kept.log", in: sandbox))
+        made.discardIfNew(in: try sandbox.root())
+        #expect(!exists(".truce", in: sandbox))
+
+        try sandbox.prepare()
+        try sandbox.store().discardIfNew(in: try sandbox.root())
+        #expect(exists(".truce/store/kept.log", in: sandbox))
+        #expect(sandbox.log == [])
+    }
+
+    @Test("a store in which something is kept stays, and the log says so")
+    func usedStoreStays() throws {
+        let sandbox = try Sandbox()
+        try sandbox.write("old", to: "a")
+        let store = try sandbox.store()
+        let id = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        store.discardIfNew(in: try sandbox.root())
+        #expect(try contents(store, id) == "old")
+        #expect(try store.list(under: []).map(\.id) == [id])
+        #expect(sandbox.log.count == 1)
+    }
+
+    @Test("no file of an open store is open for writing, so that its file system can become read-only")
+    func openStoreHoldsNoWritableFile() throws {
+        let sandbox = try Sandbox()
+        try sandbox.write("old", to: "a")
+        let store = try sandbox.store()
+        _ = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
+        #expect(try openForWriting(below: sandbox.path).isEmpty)
+        // What is open for writing is seen that way.
+        let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
+        #expect(try openForWriting(below: sandbox.path).count == 1)
+        try handle.close()
+        #expect(try store.list(under: []).count == 1)
+    }
+
+    /// The files that this process has open and may write to.
+    private func openForWriting(below directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
+            var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+            guard readlink("/proc/self/fd/\(number)", &buffer, buffer.count - 1) > 0,
+                let descriptor = Int32(number)
+            else { return nil }
+            let path = String(
+                decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let flags = fcntl(descriptor, F_GETFL)
+            return path.hasPrefix(directory) && flags >= 0 && flags & O_ACCMODE != O_RDONLY ? path : nil
+        }
+    }
+}
