@@ -3,7 +3,7 @@ import Coordination
 import CoordinationEngine
 import Testing
 
-/// Guarantees, What one user can make another wait.
+/// Limits, "How long a guest can delay another user".
 struct DelayLedgerTests {
     private let ledger = DelayLedger(allowing: .seconds(60), besides: 1)
     private let account = DelayLedger.Account(of: 7, delaying: 8)

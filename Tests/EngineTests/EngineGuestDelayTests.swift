@@ -9,7 +9,7 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// Guarantees, What one user can make another wait: readers and presenters of a guest.
+/// Limits, "How long a guest can delay another user": readers and presenters of a guest.
 @Suite struct EngineGuestDelayTests {
     private static let write = Access.write(.updating)
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)

@@ -4,7 +4,7 @@ import FilesystemServer
 import Glibc
 import Testing
 
-/// The mapping from kernel requests to accesses (design, section 4), row by row.
+/// The mapping from kernel requests to accesses, row by row.
 @Suite struct AccessTableTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Opens whose document is replaced while they wait (design, section 4): while one is on its way back, nobody takes the name
+/// Opens whose document is replaced while they wait: while one is on its way back, nobody takes the name
 /// away.
 @Suite("Opens that are sent away")
 struct ExpectedRetriesTests {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// What a look at a name comes to whose thread was sent back (design, section 4).
+/// What a look at a name comes to whose thread was sent back.
 @Suite("Looks at missing names that were sent back")
 struct RetryTableTests {
     private let retries = RetryTable()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Guarantee 4: an errno that a plain directory does not give is an error of ours. `Tests/Workers/name-race` says which
+    /// Guarantees, "Everything else is as in the directory below": an errno that a plain directory does not give is an error of ours. `Tests/Workers/name-race` says which
     /// operation may give which; `Scripts/conformance --all` has it do a million steps.
     @Suite struct NameRaceTests {
         @Test("Programs that race for names get the errnos of a plain directory", arguments: [false, true])

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantee 4: what a program does not share with others behaves as on the directory below.
+/// Guarantees, "Everything else is as in the directory below": what a program does not share with others behaves as on the directory below.
 extension MountTests {
     @Suite struct PosixTests {
         @Test("A mount answers every POSIX question as the plain directory does")

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantee 1 where two have a file open, or know it by two names.
+/// Guarantees, "Contents are preserved before they are lost", where two have a file open, or know it by two names.
 extension MountTests {
     @Suite struct ConcurrentWriterTests {
         @Test("What a writer leaves while a suspended one may still write over it")

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantee 1: what a step goes over is kept before the step, on the disk, whatever is killed afterwards.
+/// Guarantees, "Contents are preserved before they are lost": what a step goes over is kept before the step, on the disk, whatever is killed afterwards.
 ///
 /// One test for each caller of `keep`. In all of them one program has the document open and has written to it, another
 /// one goes over that, the daemon is killed, and the next one still has the bytes.

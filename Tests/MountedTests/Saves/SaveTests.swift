@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 2. Names that are missing in the middle of a save are waited for (design, section 7).
+    /// Evidence 2. Names that are missing in the middle of a save are waited for.
     @Suite struct SaveTests {
         static let lookups = 1_000_000
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What an open comes to whose document is replaced, moved or deleted while it waits (design, section 4): the kernel is sent to
+    /// What an open comes to whose document is replaced, moved or deleted while it waits: the kernel is sent to
     /// look the name up again, and the program sees what is there when its turn has come.
     @Suite struct OpenRetryTests {
         struct Case: CustomTestStringConvertible {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 6. Claims of unmodified programs yield (design, section 5.8): who keeps a file open delays others for
+    /// Evidence 6. Claims of unmodified programs yield: who keeps a file open delays others for
     /// a bounded time only.
     @Suite struct SuspensionTests {
         /// A busy machine may be late; `wait` is far longer, so that it cannot be what ended the waiting.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 1. No torn opens (design, section 1): between a writer's open and its close nobody else's open of
+    /// Evidence 1. No torn opens: between a writer's open and its close nobody else's open of
     /// that file succeeds.
     @Suite struct TurnTests {
         @Test("What a shell has removed is gone at once, though it made a directory like a temporary file")
@@ -132,7 +132,7 @@ extension MountTests {
         case unlinkCreate = "unlink-create"
 
         /// A writer that waits for the file the other one just made finds that one gone, looks again, and may find
-        /// the next one gone as well: then it gets ESTALE (design, section 5.11).
+        /// the next one gone as well: then it gets ESTALE.
         var mayBeReplacedTwice: Bool { self == .unlinkCreate }
     }
 

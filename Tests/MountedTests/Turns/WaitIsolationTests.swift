@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Guarantee 2: who waits for a document keeps nobody from anything else. The kernel holds a directory's lock for most
+    /// Guarantees, "Every wait ends": who waits for a document keeps nobody from anything else. The kernel holds a directory's lock for most
     /// requests, so they must not wait under it.
     @Suite struct WaitIsolationTests {
         /// How the request names its file: by its path, in the current directory, below a descriptor, or in the mount's root.
