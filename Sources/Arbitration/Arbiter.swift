@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// Decides who may access which item now.
+/// Decides which claims may access which items now.
 ///
-/// A value: no clock, no lock, no I/O. The same events in the same order always produce the same effects,
-/// so a failing run is reproduced by its events alone. The rules it follows are numbered in <doc:Rules>.
+/// A value type without clock, lock or I/O. The same events in the same order always produce the same effects, so the events
+/// of a failing run are enough to repeat it. <doc:Rules> numbers the rules that it follows.
 public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
     var claims: [ClaimID: Claim] = [:]
     var lockQueues: [Resource: LockQueue] = [:]
     var tree = DirectoryTree()
-    /// How many live claims stake the contents of each directory to write (S4).
+    /// The number of live claims that require the contents of each directory to write (S4).
     var subtreeLocks: [ItemID: SubtreeLock] = [:]
 
-    // Only claims that meet others have entries in what follows.
+    // Only claims that meet other claims have entries in the following indexes.
     var waits: [ClaimID: WaitRecord] = [:]
     var watchers: [ClaimID: [ClaimID]] = [:]
     var contentions = ContentionTable()
-    /// Where others wait for holders.
+    /// The holders of each resource for which claims wait.
     var resourceContentions: [Resource: ResourceContention] = [:]
     var holdCounts = HoldCounts()
-    /// What very many wait for (Q5).
+    /// The resources for which more than `limits.queue` claims wait (Q5).
     var overlongQueues: Set<Resource> = []
-    /// What very many hold (Y11).
+    /// The holders, in groups, of resources with very many (Y11).
     var holderGroups: [Resource: HolderGroups] = [:]
     var parties: [ClaimID: Party] = [:]
     var partyNumbers = PartyNumbers()
     var holderFamilies = ProcessFamilyIndex()
-    /// Presenters, and what is going on with them; empty for nearly everybody.
+    /// The presenters, their access sessions and their questions; empty in nearly all mounts.
     var registry = PresenterRegistry()
     /// Live claims of nature `aware`, the only ones that name changes wait for.
     var aware: Set<ClaimID> = []
-    /// Live claims of nature `batch`, which stake nothing and so are in no docket.
+    /// Live claims of nature `batch`, which require no locks and so are in no lock queue.
     var batches: Set<ClaimID> = []
-    /// Waiting claims by the claims they were made within (D1).
+    /// Waiting claims by the claims within which they were made (D1).
     var nestedWaiters: [ClaimID: [ClaimID]] = [:]
-    /// Live claims by the questions they were made to answer (D1).
+    /// Live claims by the questions that they were made to answer (D1).
     var answering: [QuestionID: [ClaimID]] = [:]
-    /// Waiting claims on which holders hang or have hung (D2).
+    /// Waiting claims on which holders depend or have depended (D2).
     var dependencyTargets: Set<ClaimID> = []
-    /// Waiting claims whose makers must be known because of presenters alone.
+    /// Waiting claims that must be identified only because of presenters.
     var waitersToIdentify: Set<ClaimID> = []
     var waiterFamilies = ProcessFamilyIndex()
-    /// Waiting changes of names, which few pass (Q3).
+    /// Waiting changes of names, which few claims overtake (Q3).
     var waitingNameChanges: Set<ClaimID> = []
     /// Waiting claims by the symbolic links that they resolve (S7).
     var waitersByLink: [ItemID: Set<ClaimID>] = [:]
@@ -51,36 +51,37 @@ public struct Arbiter: Sendable {
     let workCounter = WorkCounter()
 
     var timers = TimerQueue()
-    /// The moments asked for that have not come yet, each earlier than the one before (T3).
+    /// The requested wake-ups that are still to come, each earlier than the one before (T3).
     var requestedWakes: [Instant] = []
     var nextRequestedWake: Instant? { requestedWakes.last }
     var now = Instant(nanoseconds: 0)
 
-    /// How often presenters heard of something since this was taken, by the share to which that counts.
+    /// The number of events below their items that presenters of each share received since the last reading.
     var subitemEventCounts: [UInt32: Int] = [:]
-    /// The same of what they show themselves: what they were asked and told, and the turns that were kept for them.
+    /// The number of events, questions and access sessions about the items of each share's presenters.
     var ownEventCounts: [UInt32: Int] = [:]
-    /// The same, of the event at hand alone.
+    /// The same number for the present event only.
     var ownEventCountsOfEvent: [UInt32: Int] = [:]
 
-    /// Claims that the last event had refused, and what they waited for.
+    /// The claims that the last event refused, with what they waited for.
     var lastWaits: [ClaimID: LastWait] = [:]
 
-    // What the event at hand has left to do; empty between events.
-    /// What claims have been moved to or from: whoever stakes it is looked at again, once a step (R3).
+    // The work that the present event still has to do; empty between events.
+    /// Resources to or from which claims were moved: all claims on them are reviewed once for each step (R3).
     var resourcesToReview: Set<Resource> = []
-    /// Waiting claims that may have nothing in their way any more.
+    /// Waiting claims that may have no blocker any more.
     var grantCandidates: [ClaimID] = []
-    /// Holders whose contest may have begun or ended.
+    /// Holders that may have become contended, or may be so no longer.
     var contentionToReview: [ClaimID] = []
-    /// Identified holders that may hold up somebody whom they did not before.
+    /// Identified holders that may now hold up waiting claims that they did not hold up before.
     var newHolders: [ClaimID] = []
-    /// Waiting claims through which a cycle may lead that did not before (D2).
+    /// Waiting claims through which a new cycle may lead (D2).
     var cycleCandidates: [ClaimID] = []
 
-    /// Where another holder may come to be contested, because one went or one more waits (Y11).
+    /// Resources at which another holder may become contended, because a contended holder left or a claim began to wait
+    /// (Y11).
     var contentionSlots: Set<Resource> = []
-    /// Of holders that a claim which has just begun to wait may contest, that claim.
+    /// For each holder that may block a claim which has just begun to wait: that claim.
     var newWaiters: [ClaimID: ClaimID] = [:]
 
     public init(bounds: Bounds, limits: WorkLimits = WorkLimits()) {
@@ -139,29 +140,31 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
-    /// How many claims were looked at since there is an arbiter: whether they stand in another's way, wait still, have a contest, or
-    /// are in a cycle.
+    /// The number of claim checks since this arbiter was made: blocker checks, grant reviews, contention reviews and cycle
+    /// searches.
     public var examinedClaims: Int { workCounter.count }
 
-    /// How many things were looked at for cycles in the last second in which any were (D5).
+    /// The number of steps of cycle searches in the last second that had any (D5).
     public var searchSteps: Int { cycleSchedule.steps }
 
-    /// How often presenters have heard of a name below them, by the share to which that counts; counts anew from now on.
+    /// Returns the number of events below their items that presenters received, by share, and resets it.
     public mutating func takeSubitemEventCounts() -> [UInt32: Int] {
         if subitemEventCounts.isEmpty { return [:] }
         defer { subitemEventCounts = [:] }
         return subitemEventCounts
     }
 
-    /// The same of what they show themselves, and of what they were asked.
+    /// Returns the number of events and questions about the presenters' own items, by share, and resets it.
     public mutating func takeOwnEventCounts() -> [UInt32: Int] {
         if ownEventCounts.isEmpty { return [:] }
         defer { ownEventCounts = [:] }
         return ownEventCounts
     }
 
-    /// So little of one event counts to no share: it costs the user that caused it no more than the event itself. Another user
-    /// could have a guest muted by what it does often, else.
+    /// The number of events and questions of one arbiter event that are not counted.
+    ///
+    /// They cost the user that caused them no more than the event itself. Otherwise frequent small events of another user
+    /// could have a guest muted.
     private static let attentionsForNothing = 16
 
     mutating func countOwnEvent(of presenter: PresenterRecord) {
@@ -169,27 +172,28 @@ public struct Arbiter: Sendable {
         ownEventCountsOfEvent[guest, default: 0] += 1
         let count = ownEventCountsOfEvent[guest] ?? 0
         guard count > Self.attentionsForNothing else { return }
-        // The first ones of such an event count as well.
+        // Above the limit, the first ones of such an event count as well.
         ownEventCounts[guest, default: 0] += count == Self.attentionsForNothing + 1 ? count : 1
     }
 
-    /// One of those that a claim waits for (Q1); nil if there is none.
+    /// One claim that a waiting claim waits for (Q1); nil if there is none.
     public func blocker(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }
 
-    /// Whether a claim lets others pass because nothing had changed under it (Y3, Y9).
+    /// Whether a claim is suspended, and nothing had changed under it (Y3, Y9).
     public func hasYieldedClean(_ claim: ClaimID) -> Bool {
         claims[claim].map { $0.isClean || $0.suspension == .unchanged } ?? false
     }
 
-    /// The oldest write claim of somebody else on an item this claim writes that is suspended, or that this claim went over: the
-    /// contents this claim leaves must be kept before it ends.
+    /// The oldest write claim of another program beside a claim that is suspended or that this claim preempted.
+    ///
+    /// Both write the same item. The contents that this claim leaves must be preserved before it ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
         // Y8.
         let hasProceeded = claims[claim]?.hasProceeded ?? false
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
 
-    /// So many of those at most, sorted: of a crowd some are enough.
+    /// At most `limit` of these suspended or preempted writers, sorted.
     public func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [ClaimID] {
         guard let own = claims[claim] else { return [] }
         var found: Set<ClaimID> = []
@@ -207,7 +211,7 @@ public struct Arbiter: Sendable {
         return found.sorted()
     }
 
-    /// Whether others than these write an item that a claim writes and may have changed it (Y9).
+    /// Whether a third claim writes an item that a claim writes, and may have changed it (Y9).
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
             guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return nil }
@@ -219,11 +223,12 @@ public struct Arbiter: Sendable {
         } ?? false
     }
 
-    /// Whether somebody else was given the item after this claim let others pass, or went over it: what its handle still
-    /// writes goes over that writer's contents (Y8).
+    /// Whether another program was granted the item after this claim was suspended, or preempted this claim.
+    ///
+    /// Later writes of this claim's handle overwrite the contents of that writer (Y8).
     public func isSuperseded(_ claim: ClaimID) -> Bool {
         guard let own = claims[claim] else { return false }
-        // One that came later and has changed the file has contents of its own also when it lets others pass in its turn.
+        // A later claim that has changed the file has contents of its own, even if it is suspended too.
         return oldestWriter(beside: claim) { other in
             own.suspension != nil && (other.suspension == nil || other.id > own.id && !other.isClean)
                 || other.hasProceeded
@@ -246,6 +251,6 @@ public struct Arbiter: Sendable {
 }
 
 extension [ClaimID: Party] {
-    /// Whose claim it is, if it is anybody's and known.
+    /// The party of a claim; nil if the claim is nil or not identified.
     subscript(claim: ClaimID?) -> Party? { claim.flatMap { self[$0] } }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// What people and the engine ask the arbiter about. Nothing here changes anything.
+/// Queries of the state for the engine and for the status output; none of them changes anything.
 extension Arbiter {
-    /// Whether anybody presents an item or claimed one over the control socket.
+    /// Whether there is a presenter, or a claim over the control socket.
     public var hasAwareClients: Bool { !registry.isEmpty || !aware.isEmpty }
 
     public func isPresented(_ item: ItemID) -> Bool { registry.presented[item] != nil }
@@ -15,7 +15,7 @@ extension Arbiter {
         }
     }
 
-    /// Whether anything in a directory is presented.
+    /// Whether an item in a directory is presented.
     public func isAnythingPresented(in directory: ItemID) -> Bool { registry.byDirectory[directory] != nil }
 
     /// Whether an item was placed as a directory and not forgotten.
@@ -24,12 +24,12 @@ extension Arbiter {
     /// Whether an item was placed as a package and not forgotten.
     public func isPackage(_ item: ItemID) -> Bool { tree.isPackage(item) }
 
-    /// Whether an item is in a directory that is one file to its user, or is one (S2).
+    /// Whether an item is a package or is in one (S2).
     public func isInPackage(_ item: ItemID, at place: Place) -> Bool {
         tree.outermostPackage(of: item, at: place) != nil
     }
 
-    /// Whether a party works for a presenter of an item that owes somebody an answer (P6).
+    /// Whether a party works for a presenter of an item that has open questions (P6).
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard registry.owesAnyAnswer(party) else { return false }
         return (registry.presented[item] ?? []).contains { id in
@@ -38,11 +38,12 @@ extension Arbiter {
         }
     }
 
-    /// The aware write within which a program that says nothing about it does something to an item: its own, or one of those
-    /// who started it. Whoever is told takes it for part of that access (P5).
+    /// The aware write to which an access of a party without a purpose belongs.
     ///
-    /// One that the item is written by, the latest; else any, as long as all it holds are of one purpose: who saves by way
-    /// of another file makes that beside the first.
+    /// The write is the party's own, or one of its ancestors'. Presenters take the event for part of that write (P5).
+    ///
+    /// The latest aware write of the item itself comes first. Otherwise it is the latest of all, if all have one purpose: a
+    /// program may save through another file, made beside the first.
     public func write(around party: Party, of item: ItemID, at place: Place) -> (claim: ClaimID, by: Party)? {
         if aware.isEmpty || party.purpose != nil { return nil }
         var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
@@ -58,15 +59,17 @@ extension Arbiter {
         return writer ?? (isOnePurpose ? latest : nil)
     }
 
-    /// P15: whether what is deleted within an aware access may yet turn out to be moved by it.
+    /// P15: whether an aware access may still move an item that was deleted within it.
     public func mayMove(_ claim: ClaimID, _ item: ItemID) -> Bool {
         guard let access = claims[claim], access.nature == .aware, access.isHeld, !access.isFullySuspended
         else { return false }
         return access.firstOfParts { $0.item == item && $0.access.mayMove ? true : nil } ?? false
     }
 
-    /// Handles that the program of an aware access, or a child of it, has open within it, as far as presenters are let in only
-    /// when they are closed, too (N3), or are told of what was written through them (N1): the oldest first.
+    /// The open handles of an aware access's program or its children that were opened within that access.
+    ///
+    /// Presenters may reacquire only after these handles are closed, too (N3), or receive what was written through them
+    /// (N1). The oldest handle comes first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
         guard !registry.isEmpty, let access = claims[claim], access.nature == .aware,
             let owner = parties[claim]
@@ -80,7 +83,7 @@ extension Arbiter {
             beside.formUnion(registry.accessSessions[accessSession]?.members ?? [])
         }
         return beside.filter { id in
-            // What was opened before is no part of it.
+            // A handle that was opened before the access is not part of it.
             guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
                 other.suspension == nil, let party = parties[id]
             else { return false }
@@ -95,7 +98,7 @@ extension Arbiter {
         return known
     }
 
-    /// Whether a claim writes an item itself, all of the package that it is in, or a directory above it.
+    /// Whether a claim writes an item, anything in the same package, or a directory above it.
     private func isWritten(_ item: ItemID, at place: Place, by claim: Claim) -> Bool {
         claim.firstOfParts { part in
             guard part.access.isWrite else { return nil }
@@ -110,8 +113,9 @@ extension Arbiter {
         } ?? false
     }
 
-    /// The oldest live claims on an item, or on anything in it if it is a package or about to be deleted or moved as a
-    /// directory; waiting ones included, in the order of their numbers.
+    /// The oldest live claims on an item, held and waiting, in the order of their numbers.
+    ///
+    /// For a package, and for a directory that is to be deleted or moved, claims on items in it are included.
     public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
         let lockQueues = [lockQueues[.item(item)], lockQueues[.contents(of: item)]].compactMap { $0 }
         let queues = lockQueues.flatMap { lockQueue in
@@ -122,7 +126,7 @@ extension Arbiter {
 
     public func presenters(of item: ItemID) -> [PresenterID] { registry.presented[item] ?? [] }
 
-    /// The requests a waiting claim waits to be answered, the oldest first.
+    /// The open questions for which a waiting claim waits, the oldest first.
     public func openQuestions(for claim: ClaimID) -> [Question] {
         let accessSessions = registry.consultations[claim]?.accessSessions ?? []
         return accessSessions.compactMap {
@@ -132,22 +136,22 @@ extension Arbiter {
         }
     }
 
-    /// What a presenter has not answered yet, the oldest first.
+    /// The open questions of a presenter, the oldest first.
     public func openQuestions(of presenter: PresenterID) -> [Question] {
         registry.records[presenter]?.questions.compactMap { registry.questions[$0] } ?? []
     }
 
     public func question(_ id: QuestionID) -> Question? { registry.questions[id] }
 
-    /// Whose claim it is, if that is known.
+    /// The party of a claim; nil if it is not identified.
     public func party(of claim: ClaimID) -> Party? { parties[claim] }
 
-    /// Since when a holder keeps others out, and one of them.
+    /// Since when a holder is contended, and one claim that it blocks.
     public func contention(of holder: ClaimID) -> (since: Instant, blockedClaim: ClaimID)? {
         contentions[holder].flatMap { contention in contention.blockedClaim.map { (contention.since, $0) } }
     }
 
-    /// Whether a holder keeps a claim out, or a presenter that has let go for it.
+    /// Whether a claim waits for a holder, or a presenter that has relinquished to it.
     public func isContended(_ holder: ClaimID) -> Bool { contentions[holder] != nil }
 
     public func onlyReads(_ claim: ClaimID) -> Bool { claims[claim]?.onlyReads ?? false }
@@ -160,7 +164,7 @@ extension Arbiter {
 }
 
 extension Arbiter {
-    /// Whether nothing is remembered of any claim, question or turn: so it is when all are over.
+    /// Whether no record of a claim, question or access session is left, as it must be when all have ended.
     public var isAtRest: Bool {
         claims.isEmpty && lockQueues.isEmpty && waits.isEmpty && contentions.isEmpty && parties.isEmpty
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
@@ -171,8 +175,7 @@ extension Arbiter {
             && batches.isEmpty
     }
 
-    /// How many records it keeps of anything; 0 when all claims are over, all presenters removed and all directories
-    /// forgotten.
+    /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
     public var remembered: Int {
         let ofClaims =
             claims.count + lockQueues.count + waits.count + watchers.count + contentions.count + parties.count
@@ -194,7 +197,7 @@ extension Arbiter {
             + lastWaits.count
     }
 
-    /// What a live claim is on, its parts in the order in which they were given.
+    /// The items of a live claim, in the order of its parts.
     public func items(of claim: ClaimID) -> [ItemID] {
         var items: [ItemID] = []
         claims[claim]?.forEachPart { items.append($0.item) }
@@ -202,24 +205,24 @@ extension Arbiter {
     }
 }
 
-/// On what two claims meet.
+/// The resource on which two claims meet.
 public enum ClaimConflict: Hashable, Sendable {
     case item(ItemID)
-    /// Something in this package, or the package itself.
+    /// An item in this package, or the package itself.
     case package(ItemID)
-    /// What is below this directory.
+    /// An item below this directory.
     case contents(of: ItemID)
 }
 
-/// What a claim waited for when it was refused.
+/// The claim or questions that a claim waited for when it was refused.
 public struct LastWait: Sendable {
     public let blocker: ClaimID?
-    /// Oldest first.
+    /// The open questions, the oldest first.
     public let questions: [Question]
 }
 
 extension Arbiter {
-    /// The first thing on which two claims meet; nil if they do not.
+    /// The first resource on which two claims meet; nil if they do not meet.
     public func conflict(of claim: ClaimID, with other: ClaimID) -> ClaimConflict? {
         guard let claim = claims[claim], let other = claims[other] else { return nil }
         return claim.firstOfRequiredLocks { lock -> ClaimConflict? in
@@ -235,15 +238,17 @@ extension Arbiter {
         }
     }
 
-    /// The waiting claims that were made to answer a request (D1).
+    /// The waiting claims that were made to answer a question (D1).
     public func answerers(of question: QuestionID) -> [ClaimID] {
         (answering[question] ?? []).filter { waits[$0] != nil }.sorted()
     }
 
-    /// What a claim waited for that the last event had refused.
+    /// What a claim waited for that the last event refused.
     public func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
 
-    /// Whether an aware access waits to replace an item or is about to: it is meant for the name, and stays with that (S6).
+    /// Whether an aware access is about to replace an item, held or waiting.
+    ///
+    /// Such an access is meant for the name and stays with the name (S6).
     public func awaitsReplacement(_ item: ItemID) -> Bool {
         if aware.isEmpty { return false }
         return allClaims(on: item).contains { id in
@@ -272,14 +277,14 @@ extension Arbiter {
         }
     }
 
-    /// Whether any presenter would hear of something that happens to an item, its own or one above or below it.
+    /// Whether any presenter would receive an event of an item: a presenter of the item, above it or below it.
     public func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
         if registry.isEmpty { return false }
         if registry.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
         return tree.ancestors(of: item, at: place).contains { registry.presented[$0] != nil }
     }
 
-    /// Whether a party works for a presenter that would hear of something that happens to an item.
+    /// Whether a party works for a presenter that would receive an event of an item.
     public func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
         if registry.isEmpty { return false }
         let isPartys = { (id: PresenterID) in

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What must be true between events; compared in debug builds.
+/// The invariants between two events, which debug builds check.
 extension Arbiter {
-    /// The comparison is quadratic: worlds with more claims, directories or presenters are not checked, the small ones in
-    /// the tests are.
+    /// The largest number of claims, directories or presenters that is checked.
+    ///
+    /// The comparison is quadratic, so only the small worlds of the tests are checked.
     static let checkedClaims = 16
 
     func checkInvariants() -> Bool {

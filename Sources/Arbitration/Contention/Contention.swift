@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What is known of a holder while it keeps somebody out.
+/// The state of a held claim while it blocks another claim or a presenter.
 struct Contention: Sendable {
-    /// From when on it counts for that (Y6).
+    /// The moment from which its time counts (Y6).
     let since: Instant
-    /// When everybody passes (Y6, Y10).
+    /// The moment at which it is fully suspended (Y6, Y10).
     var end: Instant
-    /// From when on a writer that has changed nothing lets readers pass, though it has read nothing either (Y9).
+    /// The moment from which an unchanged writer lets readers pass even if it has read nothing (Y9).
     let unchangedGrace: Instant
-    /// One who is kept out; nil if a presenter alone waits for it to be over.
+    /// One waiting claim that it blocks; nil if only a presenter waits for its end.
     var blockedClaim: ClaimID?
-    /// When it is looked at next; nil if it never is (Y7).
+    /// The moment of its next observation; nil if it is never observed (Y7).
     var nextObservation: Instant?
     var seen: Observation?
-    /// The contest's beginning, or when something else was seen than before (Y4, Y5).
+    /// The beginning of the contention, or the last observation that differed from the one before (Y4, Y5).
     var lastChange: Instant
     var timer: Instant?
 }
 
-/// Every contest, by the holder and by the claim that is kept out.
+/// All contentions, by the holder and by the claim that it blocks.
 struct ContentionTable: Sendable {
     private var byHolder: [ClaimID: Contention] = [:]
     private var holders: [ClaimID: Set<ClaimID>] = [:]
@@ -28,7 +28,7 @@ struct ContentionTable: Sendable {
     var isEmpty: Bool { byHolder.isEmpty }
     var blockedClaims: [ClaimID] { byHolder.values.compactMap(\.blockedClaim) }
 
-    /// Those for whom a waiting claim is the one that is kept out, in no order.
+    /// The holders that have a waiting claim as `blockedClaim`, in no order.
     func holders(blocking claim: ClaimID) -> Set<ClaimID> { holders[claim] ?? [] }
 
     func hasHolder(where matches: (ClaimID) -> Bool) -> Bool { byHolder.keys.contains(where: matches) }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How holders come to be contested, and to yield.
+/// How the contention of holders begins, and how they are suspended.
 extension Arbiter {
-    /// Notes the holders that a claim which begins to wait may contest.
+    /// Notes the holders that block a claim that begins to wait.
     mutating func addHoldersToReview(blocking claim: Claim) {
         claim.forEachRequiredLock { lock in
             guard let lockQueue = lockQueues[lock.resource], !lockQueue.held.isEmpty else { return }
@@ -11,8 +11,8 @@ extension Arbiter {
                 return addGroupsToReview(at: lock, by: claim)
             }
             let (held, waiting) = (lockQueue.held, lockQueue.waiting)
-            // Where others wait already, each holder that is neither contested nor calm lets all pass. Readers of whom a reader
-            // comes to wait are skipped: they may be very many.
+            // If other claims wait already, only the nonblocking holders must be reviewed: all other holders are contended
+            // or fully suspended. Held readers are skipped for a waiting reader, because they may be very many.
             if waiting.count > 1 {
                 noteNewWaiter(resourceContentions[lock.resource]?.nonblocking ?? [], claim)
             }
@@ -24,7 +24,7 @@ extension Arbiter {
         }
     }
 
-    /// Notes all holders, but of very many only those that have a contest and those that may come to have one.
+    /// Notes all holders of a resource; of very many, only contended ones and candidates.
     mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
         guard holderGroups[resource] != nil else {
             contentionToReview += Array(held.readers) + Array(held.writers)
@@ -37,19 +37,19 @@ extension Arbiter {
         contentionSlots.insert(resource)
     }
 
-    /// Y11: the first of those whom it may contest are looked for.
+    /// Y11: Notes the groups of holders that block a claim.
     private mutating func addGroupsToReview(at lock: RequiredLock, by claim: Claim) {
         guard var grouping = holderGroups.removeValue(forKey: lock.resource) else { return }
         grouping.clearNonblocking { group in
             isBlocker(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: lock.isWrite)
         }
-        // X2: changes of names are asked about, though they have no contest.
+        // X2: Holders that change names must be identified, though they have no contention.
         contentionToReview += grouping.unbounded
         holderGroups[lock.resource] = grouping
         contentionSlots.insert(lock.resource)
     }
 
-    /// Notes those of some holders that keep out a claim.
+    /// Notes those of some holders that block a claim.
     private mutating func noteNewWaiter(_ holders: Set<ClaimID>, _ claim: Claim) {
         for id in holders {
             guard let holder = claims[id], isBlocker(holder, of: claim) else { continue }
@@ -58,12 +58,12 @@ extension Arbiter {
         }
     }
 
-    /// Notes the holders that must find another contestant when this claim no longer is one.
+    /// Notes the holders that need another blocked claim, because this claim no longer waits.
     mutating func addContendedToReview(by claim: Claim) {
         contentionToReview += contentions.holders(blocking: claim.id)
     }
 
-    /// Begins, continues or ends the contests that may have changed.
+    /// Begins, continues or ends the contentions that may have changed.
     mutating func reviewContentions(_ effects: inout [Effect]) {
         let round = contentionToReview.sorted()
         workCounter.add(round.count)
@@ -85,14 +85,14 @@ extension Arbiter {
         if !newWaiters.isEmpty { newWaiters.removeAll(keepingCapacity: true) }
     }
 
-    /// Y11: the lowest numbers first, as long as there is room for them.
+    /// Y11: Lets holders become contended, the lowest numbers first, as long as there are slots.
     private mutating func admitContentions(_ newcomers: [ClaimID], _ effects: inout [Effect]) {
         var left = newcomers[...]
         var withoutCandidate: Set<Resource> = []
         while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
             if next == left.first { left.removeFirst() }
             if let holder = claims[next], holder.isHeld { review(holder, &effects) }
-            // It is not looked at twice.
+            // A candidate is reviewed only once.
             if let resource, holderGroups[resource]?.next == next {
                 holderGroups[resource]?.markNonblocking(next)
             }
@@ -100,7 +100,7 @@ extension Arbiter {
         for resource in withoutCandidate { endFullness(at: resource) }
     }
 
-    /// The lowest of those that may come to be contested, and where there is room for it.
+    /// Returns the lowest candidate for a contention, with the resource that has a slot for it.
     private mutating func firstOfCandidates(
         _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
     ) -> (ClaimID, Resource?)? {
@@ -116,7 +116,7 @@ extension Arbiter {
         return first
     }
 
-    /// The lowest of very many holders that keeps out one who waits, if there is room for it.
+    /// Returns the lowest of very many holders that blocks a waiting claim, if there is a slot for it.
     private mutating func candidate(at resource: Resource) -> ClaimID? {
         guard let lockQueue = lockQueues[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
             return nil
@@ -130,11 +130,11 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        // Nobody is in the way of whoever lets everybody pass, but by X4: it need not be looked for.
+        // A fully suspended holder blocks no claim, except by X4, so no blocked claim is looked for.
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
         guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
-            // What one keeps out all keep out that are like it.
+            // If one holder blocks no claim, all holders of the same kind block none.
             if !holderGroups.isEmpty, !isPassed, contentions[holder.id] != nil {
                 holder.forEachRequiredLock { holderGroups[$0.resource]?.markNonblocking(holder.id) }
             }
@@ -143,7 +143,7 @@ extension Arbiter {
             return
         }
         requestIdentity(holder.id, &effects)
-        // Y1, Y7; and one who is held back by X4 alone contests nothing.
+        // Y1, Y7: these have no contention; nor has a fully suspended holder, which blocks by X4 only.
         guard holder.isBounded, !holder.isFullySuspended else { return markNonblocking(holder) }
         if contentions[holder.id] != nil {
             contentions[holder.id]?.blockedClaim = blockedClaim
@@ -178,7 +178,9 @@ extension Arbiter {
         return holder.isAware ? bounds.holdAware : bounds.hold
     }
 
-    /// X6, Y10: who waited for it because of what it does may not have to any more, and who still does waits for a shorter time.
+    /// X6, Y10: Notes that the program of a handle locks the file.
+    ///
+    /// Claims that waited because of its accesses may not have to any more. Others wait for a shorter time.
     mutating func noteLock(of id: ClaimID) {
         guard let claim = claims[id], claim.nature == .handle, !claim.accessPattern.contains(.locks) else {
             return
@@ -198,7 +200,7 @@ extension Arbiter {
             grantCandidates.append(id)
             addContendedToReview(by: claim)
         }
-        // D2: what it holds, or waits for, may hold up fewer than before.
+        // D2: the claims that it holds or waits for may hold up fewer claims than before.
         if claim.isHeld, isLast || !claim.isCountedHold, let party = parties[id] {
             addRelativesToCandidates(of: party)
         }
@@ -206,11 +208,15 @@ extension Arbiter {
         releaseWatchers(of: id)
     }
 
-    /// Of very many that are contested, each that its program has made while others waited has the time of the first one already.
+    /// The number of contended claims that are checked for an earlier beginning.
+    ///
+    /// All claims that a program made while others waited already have the beginning of the first.
     private static let lookedAtForBeginning = 64
 
-    /// Y6: whoever goes before one who waits for its own program has no more time than was left of that one's: or a program
-    /// that always has a file open by the next handle before it closes the last would keep everybody else out for good.
+    /// Y6: when a holder's contention begins.
+    ///
+    /// A holder that overtook a waiter for its own program has only the time left to that program's earlier holder.
+    /// Otherwise a program could keep others out for good: it opens each handle before it closes the last.
     private func beginning(of holder: Claim) -> Instant {
         let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
         guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
@@ -231,7 +237,7 @@ extension Arbiter {
         return since
     }
 
-    /// One who waits and in whose way this holder stands; the present one as long as it will do.
+    /// One waiting claim that this holder blocks; the present one as long as it is still blocked.
     private func blockedClaim(of holder: Claim) -> ClaimID? {
         if let present = contentions[holder.id]?.blockedClaim, let claim = claims[present], !claim.isHeld,
             isBlocker(holder, of: claim)
@@ -265,7 +271,8 @@ extension Arbiter {
                 isBlocker(holder: holder.id, asWriter: lock.isWrite, of: $0, asWriter: isWrite)
             } ?? false
         }
-        // Each of very many holders is to have another one: few have to look again when that one goes.
+        // The seed gives each of very many holders another waiting claim. So few holders must be reviewed when that claim
+        // ends.
         return waiting.writers.someStranger(of: holder.partyNumber, seed: holder.id) { isKeptOut($0, true) }
             ?? (lock.isWrite
                 ? waiting.readers.someStranger(of: holder.partyNumber, seed: holder.id) {
@@ -274,7 +281,7 @@ extension Arbiter {
                 : nil)
     }
 
-    /// Whether a holder stands in the way of a waiting claim anywhere.
+    /// Whether a holder blocks a waiting claim on any resource.
     func isBlocker(_ holder: Claim, of claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let isWriting = holder.isWriting(lock.resource), isWriting || lock.isWrite,
@@ -285,10 +292,10 @@ extension Arbiter {
     }
 }
 
-/// What is seen of contested holders, and what follows.
+/// Observations of contended holders, and their consequences.
 extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
-        // Q4: without a contest there is nothing to yield to.
+        // Q4: without a contention no claim waits for the holder.
         guard var contention = contentions[id], let claim = claims[id] else { return }
         if let seen = contention.seen, seen != observation { contention.lastChange = now }
         contention.seen = observation
@@ -317,7 +324,7 @@ extension Arbiter {
         }
     }
 
-    /// Y9: at once or later, when it is looked at once more (Y2).
+    /// Y9: Suspends a writer for readers now, or at an additional observation (Y2).
     private mutating func suspendForReaders(_ id: ClaimID, hasRead: Bool, _ effects: inout [Effect]) {
         guard let contention = contentions[id] else { return }
         if hasRead || now >= contention.unchangedGrace { return suspend(id, .unchanged, &effects) }
@@ -326,10 +333,10 @@ extension Arbiter {
         rearm(id)
     }
 
-    /// Lets others pass, and looks again at those who watched and at the contest.
+    /// Suspends a claim, and reviews its watchers and its contention.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
         guard let entry = claims.index(forKey: id) else { return }
-        // Y8. (No claim comes or goes below, so the place stays.)
+        // Y8. (No claim is added or removed below, so the index stays valid.)
         let present = claims.values[entry].suspension
         guard present.map({ $0.isForReaders && !suspension.isForReaders }) ?? true else { return }
         let former = claims.values[entry]

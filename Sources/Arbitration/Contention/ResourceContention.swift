@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Those who hold something for which others wait.
+/// The holders of one resource for which claims wait.
 struct ResourceContention: Sendable {
-    /// Those with a contest.
+    /// The contended holders.
     var contended = ClaimQueue()
-    /// Those that have none, though they may come to have one: they keep out nobody of those who wait now.
+    /// Holders without a contention that block no waiting claim now, but may do so later.
     var nonblocking: Set<ClaimID> = []
-    /// If so many have one that others cannot: since when the first of them counts (Y11).
+    /// If all slots were taken: the beginning of the earliest contention (Y11).
     var fullSince: Instant?
 
     var isEmpty: Bool { contended.isEmpty && nonblocking.isEmpty && fullSince == nil }
 }
 
-/// How contests begin and end.
+/// How contentions begin and end.
 extension Arbiter {
     mutating func setContention(of holder: Claim, _ contention: Contention?) {
         let former = contentions[holder.id]
@@ -30,7 +30,7 @@ extension Arbiter {
         regroup(holder.id)
     }
 
-    /// Notes a holder that keeps out nobody of those who wait.
+    /// Notes a holder that blocks no waiting claim.
     mutating func markNonblocking(_ holder: Claim) {
         holder.forEachRequiredLock { lock in
             guard let lockQueue = lockQueues[lock.resource], !lockQueue.waiting.isEmpty,
@@ -40,7 +40,7 @@ extension Arbiter {
         }
     }
 
-    /// A contested holder holds something else as well.
+    /// Notes that a contended holder now holds another resource, too.
     mutating func join(_ holder: Claim, at resource: Resource) {
         changeResourceContention(at: resource) { resourceContention in
             resourceContention.contended.insert(holder.id, holder.partyNumber)
@@ -54,25 +54,25 @@ extension Arbiter {
         changeResourceContention(at: resource) { $0.fullSince = since }
     }
 
-    /// Y11: one has a contest no more, so another one may.
+    /// Y11: Notes that a slot is free, because a contention ended.
     private mutating func noteRoom(at resource: Resource) {
         if holderGroups[resource] != nil || resourceContentions[resource]?.fullSince != nil {
             contentionSlots.insert(resource)
         }
     }
 
-    /// Y11: whether there is room for one more contest.
+    /// Y11: whether there is a slot for one more contention.
     func hasRoom(at resource: Resource) -> Bool {
         (resourceContentions[resource]?.contended.count ?? 0) < limits.holders
     }
 
-    /// Y11: of all that came to be contested without a break none has more time than the first.
+    /// Y11: Ends the common beginning of all contentions once there are free slots again.
     mutating func endFullness(at resource: Resource) {
         guard hasRoom(at: resource), resourceContentions[resource]?.fullSince != nil else { return }
         changeResourceContention(at: resource) { $0.fullSince = nil }
     }
 
-    /// It is no longer there, or lets everybody pass.
+    /// Removes a holder that has ended or is fully suspended.
     mutating func leaveResourceContentions(_ holder: Claim) {
         if resourceContentions.isEmpty { return }
         holder.forEachRequiredLock { leaveResourceContention(holder.id, at: $0.resource) }
@@ -87,7 +87,7 @@ extension Arbiter {
         noteRoom(at: resource)
     }
 
-    /// No claim waits there any more.
+    /// Forgets the nonblocking holders, because no claim waits any more.
     mutating func resetNonblocking(at resource: Resource) {
         changeResourceContention(at: resource) { $0.nonblocking = [] }
         holderGroups[resource]?.clearNonblocking { _ in true }

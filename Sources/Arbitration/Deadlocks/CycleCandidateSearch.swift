@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A first look at who may be in a cycle.
+/// Finds sets of claims that may be in a cycle, as a fast first step.
 ///
-/// It takes for waited for whoever is earlier in a queue or has a holder's program wait, and does not ask who holds up whom (Q3); so
-/// it may see a cycle where there is none, but never misses one. It looks at each claim once, and at each program's hold on a
-/// thing once, however many there are.
+/// It assumes that a claim waits for every earlier claim in its queues, and for all holders there. It does not check which
+/// claims a program holds up (Q3). So it may report a cycle that does not exist, but it never misses one. It visits each
+/// claim once, and each program's hold on a resource once.
 struct CycleCandidateSearch {
     private enum GraphNode: Hashable {
         case claim(ClaimID)
-        /// What the program with this place among those that hold a thing has of it.
+        /// The hold on a resource of the program at this index among its holders.
         case holding(Resource, Int)
-        /// All holdings before a place, or from it on: so a claim leads to all but those of its kin by two steps.
+        /// All holds before an index, or from it on. So a claim reaches the holds of all other programs in two steps.
         case before(Resource, Int)
         case from(Resource, Int)
-        /// Those on whom all hang that a program holds, whatever that is.
+        /// Waiting claims on which every claim of a program depends.
         case dependencyTargets(HolderGroups.PartyKey)
-        /// Those made within holders of a thing.
+        /// Waiting claims that were made within holders of a resource.
         case within(Resource)
     }
 
@@ -25,8 +25,9 @@ struct CycleCandidateSearch {
 
     init(on graph: WaitForGraphView) { self.graph = graph }
 
-    /// The claims that may be in a cycle with each other, of those that are reached from a root and were not seen yet, the fewest
-    /// first; and whether all were looked at.
+    /// Returns sets of claims that may be in a cycle with each other, smallest first.
+    ///
+    /// They are reached from the root and were not visited before. The second result tells whether all were visited.
     mutating func candidates(from root: ClaimID) -> (claims: [Set<ClaimID>], isComplete: Bool) {
         let graph = graph
         let isComplete = components.explore(.claim(root), while: { !graph.isSpent }) {
@@ -67,7 +68,7 @@ struct CycleCandidateSearch {
         var found: [GraphNode] = answering.map { .claim($0.waiting) }
         for lock in claim.requiredLocks {
             let resource = lock.resource
-            // Whoever is earlier still is behind the last one before.
+            // Still earlier claims are reached through this one.
             let waiters = graph.waiters(at: resource)
             for queue in [waiters.writers, waiters.readers] {
                 if let last = queue.last(before: claim.id) { found.append(.claim(last)) }
@@ -88,7 +89,7 @@ struct CycleCandidateSearch {
 }
 
 extension [ClaimID] {
-    /// Of claims in the order of their numbers, the last with a smaller one.
+    /// The last claim of a sorted list with a smaller number.
     fileprivate func last(before claim: ClaimID) -> ClaimID? {
         var (low, high) = (0, count)
         while low < high {

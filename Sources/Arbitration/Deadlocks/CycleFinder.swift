@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Whom waiting claims wait for, of a set of claims that may be in a cycle (D1, D2).
+/// Finds the edges and cycles among a set of claims that may be in a cycle (D1, D2).
 final class CycleFinder {
-    /// A waiting claim, and the holder between it and the next; nil if the next itself stands in the way.
+    /// A waiting claim, and the holder that connects it with the next; nil if the next claim itself is the blocker.
     struct CycleEdge {
         let waiting: ClaimID
         var holder: ClaimID?
@@ -19,9 +19,9 @@ final class CycleFinder {
     let claims: Set<ClaimID>
     private let graph: WaitForGraphView
     private var arbiter: Arbiter { graph.arbiter }
-    /// Of those claims the ones that wait for a thing, in the order of their numbers.
+    /// The claims of the set that wait for a resource, in the order of their numbers.
     private var waiting: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
-    /// Of those claims the ones on which something hangs that claims of one kin hold.
+    /// The claims of the set on which all claims of one program depend.
     private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
 
     init(among claims: Set<ClaimID>, on graph: WaitForGraphView) {
@@ -29,7 +29,7 @@ final class CycleFinder {
         self.graph = graph
     }
 
-    /// D2: through the lowest claim that is in one.
+    /// D2: the cycle through the lowest claim that is in a cycle.
     func first() -> Cycle? {
         var components = StronglyConnectedComponents<ClaimID>()
         for id in claims {
@@ -41,7 +41,7 @@ final class CycleFinder {
         return components.cyclicNodes.min().flatMap { cycle(through: $0) }
     }
 
-    /// Depth first, lower numbers first.
+    /// Searches depth first, lower numbers first.
     func cycle(through start: ClaimID) -> Cycle? {
         var path: Cycle = [CycleEdge(waiting: start)]
         var unexplored = [successors(of: start)]
@@ -61,18 +61,18 @@ final class CycleFinder {
         return nil
     }
 
-    /// Those for whom a claim waits, each with the holder in between, if there is one.
+    /// The claims for which a claim waits, each with the connecting holder, if there is one.
     private struct Found {
         var holders: [ClaimID: ClaimID?] = [:]
 
-        /// One that stands in the way itself comes before one on which a holder hangs, and of holders the lowest.
+        /// Prefers a claim that is the blocker itself to one on which a holder depends, and then the lowest holder.
         mutating func note(_ next: ClaimID, _ holder: ClaimID?) {
             guard let present = holders[next] else { return holders[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { holders[next] = .some(holder) }
         }
     }
 
-    /// Those a claim waits for, the lowest number last.
+    /// The claims for which a claim waits, the lowest number last.
     func successors(of id: ClaimID) -> [Successor] {
         guard let claim = arbiter.claims[id], graph.take(1) else { return [] }
         var found = Found()
@@ -89,7 +89,7 @@ final class CycleFinder {
         return found.holders.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    /// Waiting claims on which holders hang that stand in the way of a claim (D1, G4, X4).
+    /// Notes waiting claims on which the blocking holders of a claim depend (D1, G4, X4).
     private func noteHeld(by claim: Claim, at lock: RequiredLock, _ found: inout Found) {
         for holding in graph.holdings(of: lock.resource).all
         where (holding.partyKey.partyNumber == 0 || holding.partyKey.partyNumber != claim.partyNumber)
@@ -122,7 +122,7 @@ final class CycleFinder {
         }
     }
 
-    /// Those who wait and stand in the way of a claim (Q1, Q3, D3), if they are known.
+    /// Notes the identified waiting claims that block a claim (Q1, Q3, D3).
     private func noteWaiting(
         before claim: Claim, at lock: RequiredLock, _ blockingAnalysis: inout BlockingAnalysis,
         _ found: inout Found

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What a search for cycles leaves to the next one, if it could not look at all (D5).
+/// The work that a search for cycles leaves to the next one, if its steps did not suffice (D5).
 struct CycleSearchBacklog: Sendable {
-    /// Where the next search begins: with which user, and of each user with which claim.
+    /// The start of the next search: the first user, and the first claim of each user.
     struct StartingPoint: Sendable {
         fileprivate(set) var user: CycleScheduler.User?
         fileprivate(set) var claims: [CycleScheduler.User: ClaimID] = [:]
@@ -11,16 +11,17 @@ struct CycleSearchBacklog: Sendable {
 
     fileprivate(set) var small = StartingPoint()
     fileprivate(set) var large = StartingPoint()
-    /// The claims that need more steps than each claim has at first.
+    /// The claims that need more steps than each claim gets at first.
     fileprivate(set) var unfinished: Set<ClaimID> = []
 }
 
-/// Goes from one claim on which something hangs to the next (D5).
+/// Searches for cycles from one claim after the other (D5).
 ///
-/// Each has so many steps at first, and a quarter of all steps is left to the claims that need more. Users take turns in both, so the
-/// claims of one user do not keep another user's from being looked at. What is found is kept, though not all were looked at.
+/// Each claim gets a limited number of steps at first. A quarter of all steps is reserved for claims that need more. Users
+/// alternate in both, so the claims of one user cannot delay those of another. Cycles that were found are returned even if
+/// the search is not complete.
 struct CycleScheduler {
-    /// -1 if the user is not known.
+    /// The user id, or -1 if it is not known.
     typealias User = Int64
 
     private struct SearchTask {
@@ -28,10 +29,12 @@ struct CycleScheduler {
         let claim: ClaimID
     }
 
-    /// What was looked at before.
+    /// The searches that remember which claims were visited.
     private struct Surveys {
         var common: CycleCandidateSearch
-        /// Of users whose claims need more. What was left half-way counts as looked at, and must not for another user's claims.
+        /// The searches of users with claims that need more steps.
+        ///
+        /// An interrupted search counts its claims as visited, which must not affect other users.
         var own: [User: CycleCandidateSearch] = [:]
     }
 
@@ -45,7 +48,7 @@ struct CycleScheduler {
         self.backlog = backlog
     }
 
-    /// D2: of those that were found, the one through the lowest claim first.
+    /// D2: The cycles that were found; the cycle through the lowest claim is first.
     var cycles: [CycleFinder.Cycle] { found.sorted { $0[0].waiting < $1[0].waiting } }
 
     mutating func search(from roots: Set<ClaimID>) {
@@ -61,7 +64,7 @@ struct CycleScheduler {
         if isComplete { backlog = CycleSearchBacklog() }
     }
 
-    /// Looks at claims in turn, until so many steps are left.
+    /// Searches from one task after the other until only `reserve` steps are left.
     private mutating func searchSmall(
         _ tasks: inout ArraySlice<SearchTask>, _ surveys: inout Surveys, leaving reserve: Int
     ) {
@@ -70,7 +73,7 @@ struct CycleScheduler {
             let before = graph.steps
             graph.allow(most)
             if !explore(in: task, &surveys) {
-                // One that did not have all its steps is the first in the next search.
+                // A claim that did not get all its steps is the first in the next search.
                 if graph.steps - before < most { return }
                 backlog.unfinished.insert(task.claim)
             }
@@ -89,7 +92,9 @@ struct CycleScheduler {
         return explore(from: task.claim, &candidateSearch)
     }
 
-    /// Each user but the last has half of what is left. In the next search another user is the first.
+    /// Gives each user half of the remaining steps, and the last user all of them.
+    ///
+    /// The next search begins with another user.
     private mutating func searchLarge() {
         let users = byUser(backlog.unfinished, from: backlog.large)
         if users.isEmpty || graph.left <= 0 { return }
@@ -101,7 +106,7 @@ struct CycleScheduler {
         backlog.large = place
     }
 
-    /// Returns with which of these the next search begins.
+    /// Returns the claim with which the next search of this user begins.
     private mutating func searchLarge(_ claims: [ClaimID], taking share: Int) -> ClaimID? {
         graph.allow(share)
         var candidateSearch = CycleCandidateSearch(on: graph)
@@ -110,14 +115,14 @@ struct CycleScheduler {
                 backlog.unfinished.remove(claim)
                 continue
             }
-            // One that was the first, and had no little share, has its next turn after the others.
+            // A first claim that had a large share comes after the others in the next search.
             let isOver = index == 0 && share > graph.arbiter.limits.stepsPerRoot
             return isOver ? claims.dropFirst().first : claim
         }
         return nil
     }
 
-    /// Returns whether all was looked at that is reached from a claim.
+    /// Returns whether all claims that are reached from a claim were visited.
     private mutating func explore(from root: ClaimID, _ candidateSearch: inout CycleCandidateSearch) -> Bool {
         let (sets, isComplete) = candidateSearch.candidates(from: root)
         for claims in sets {
@@ -159,7 +164,7 @@ struct CycleScheduler {
 }
 
 extension Array where Element: Comparable {
-    /// Of a sorted array the elements from one on, and then those before it.
+    /// Rotates a sorted array: the elements from `start` on, then those before it.
     fileprivate func beginning(with start: Element?) -> Self {
         let first = start.flatMap { start in firstIndex { $0 >= start } } ?? 0
         return Array(self[first...] + self[..<first])

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// When cycles are looked for (D5).
+/// When searches for cycles run (D5).
 struct CycleSearchSchedule: Sendable {
-    /// When those are looked for that were put off; nil if none are.
+    /// The moment of the deferred search; nil if none is deferred.
     var due: Instant?
-    /// Whether that moment has come.
+    /// Whether the moment of the deferred search has come.
     var isSearching = false
-    /// What was looked at in this second.
+    /// The steps taken in this second.
     var steps = 0
-    /// Whether things may hang on claims of which that is not noted.
+    /// Whether `dependencyTargets` may lack claims.
     var isBehind = false
     var backlog = CycleSearchBacklog()
-    /// The second that counts.
+    /// The second in which `steps` were taken.
     fileprivate(set) var second: UInt64 = 0
 }
 
 extension Arbiter {
     private static let second: UInt64 = 1_000_000_000
 
-    /// Whether claims of so many programs wait that cycles are looked for at whole seconds only.
+    /// Whether claims of so many programs wait that searches run only at whole seconds.
     private var hasManyPrograms: Bool { waiterFamilies.processes > limits.programs }
 
-    /// Whether what was put off can be looked for now.
+    /// Whether the deferred search can run now.
     var canRunDeferredSearch: Bool {
         cycleSchedule.due != nil && (cycleSchedule.isSearching || !hasManyPrograms) && hasStepsLeft
     }
@@ -31,7 +31,7 @@ extension Arbiter {
         cycleSchedule.steps < limits.steps || now.nanoseconds / Self.second != cycleSchedule.second
     }
 
-    /// Whether cycles may be looked for now; begins to count anew with each second.
+    /// Whether a search may run now; resets the step count in each new second.
     var maySearch: Bool {
         mutating get {
             let second = now.nanoseconds / Self.second
@@ -40,7 +40,7 @@ extension Arbiter {
         }
     }
 
-    /// Until the next whole second.
+    /// Defers the search to the next whole second.
     mutating func deferSearch() {
         guard cycleSchedule.due == nil else { return }
         let moment = Instant(nanoseconds: (now.nanoseconds / Self.second + 1) * Self.second)
@@ -48,7 +48,7 @@ extension Arbiter {
         timers.insert(TimerQueue.TimerEntry(moment: moment, subject: .search))
     }
 
-    /// The moment has come.
+    /// Begins the deferred search at its moment.
     mutating func beginDeferredSearch(at moment: Instant) {
         guard cycleSchedule.due == moment else { return }
         cycleSchedule.isSearching = true

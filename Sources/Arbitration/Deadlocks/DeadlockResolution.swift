@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// How cycles of claims are found, and what is done about them.
+/// How cycles of claims are found and ended.
 extension Arbiter {
-    /// D2: looks at those through whom a new cycle may lead, and does something about each that is found.
+    /// D2: Searches for cycles through the candidates, and resolves those that are found.
     mutating func searchForCycles(_ effects: inout [Effect]) {
         if canRunDeferredSearch { (cycleSchedule.isSearching, cycleSchedule.due) = (true, nil) }
         let round = Set(cycleCandidates)
@@ -24,16 +24,16 @@ extension Arbiter {
             cycleSchedule.isSearching = false
             return isComplete ? () : deferSearch()
         }
-        // There may be more than one; and what is done about one may end another.
+        // There may be another cycle, or this resolution may end one. So the candidates are searched again.
         cycleCandidates += isAll ? cycle.map(\.waiting) : Array(round)
         resolve(cycle, &effects)
         if !isComplete { resolve(cycles.dropFirst(), apartFrom: cycle, &effects) }
     }
 
-    /// The cycles that are found, and whether all was looked at.
+    /// Returns the cycles that were found, and whether the search was complete.
     private mutating func hunt(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
         let graph = WaitForGraphView(self, most: limits.steps - cycleSchedule.steps)
-        // D5: where the search among all goes on, a search among a few does not change.
+        // D5: a search from a few claims does not change where the search from all continues.
         var hunt = CycleScheduler(on: graph, after: isAll ? cycleSchedule.backlog : CycleSearchBacklog())
         hunt.search(from: roots)
         cycleSchedule.steps += graph.steps
@@ -42,8 +42,9 @@ extension Arbiter {
         return (hunt.cycles, hunt.isComplete)
     }
 
-    /// D5: where not all can be looked at, these would be found again only when their turn comes again, and then there may be another
-    /// one with a lower number.
+    /// D5: Resolves the other cycles of an incomplete search now.
+    ///
+    /// Otherwise the next search might find them late, and another cycle with a lower number by then.
     private mutating func resolve(
         _ cycles: ArraySlice<CycleFinder.Cycle>, apartFrom first: CycleFinder.Cycle, _ effects: inout [Effect]
     ) {
@@ -57,22 +58,23 @@ extension Arbiter {
         }
     }
 
-    /// What there still is of a cycle: what was done about others may have ended it.
+    /// The cycle among the same claims that is left; earlier resolutions may have ended it.
     private func present(_ cycle: CycleFinder.Cycle, _ left: inout Int) -> CycleFinder.Cycle? {
         let graph = WaitForGraphView(self, most: left)
         defer { left -= graph.steps }
         return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
     }
 
-    /// D2: whether there is anything but queues to wait for: those lead to earlier claims alone.
+    /// D2: Whether claims wait for anything but queues; queues lead only to earlier claims.
     private var mayBeCycles: Bool {
         !answering.isEmpty || !nestedWaiters.isEmpty || !dependencyTargets.isEmpty
     }
 
-    /// Where to begin, if a cycle may lead through these: a cycle leads through one on whom a holder hangs.
+    /// The claims at which a search through the candidates must begin.
     ///
-    /// One on whom none hangs, and behind whom none waits who is known, is waited for by none. Through others the cycle leads
-    /// through one of those, too; and a claim that has gone may have let others be held up by way of it.
+    /// Every cycle contains a claim on which a holder depends. A candidate without dependent holders and without identified
+    /// waiters behind it is in no cycle. Through another candidate, a cycle may lead to any dependency target. A claim that
+    /// has ended may also have let others be held up through it.
     private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
         let isElsewhere = round.contains { id in
             !dependencyTargets.contains(id)
@@ -89,30 +91,32 @@ extension Arbiter {
         } ?? false
     }
 
-    /// D2: waiting claims on which a claim hangs that has just become held, or known.
+    /// D2: Adds the waiting claims on which a claim depends that has just been granted or identified.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
         guard mayAddCandidates(upTo: waiterFamilies.countOfCounterparts(of: party)) else { return }
         waiterFamilies.forEachCounterpart(of: party) { cycleCandidates.append($0) }
     }
 
-    /// D2: claims whose program's hold on others has changed.
+    /// D2: Adds claims related to a program that blocks more or fewer claims now.
     mutating func addRelativesToCandidates(of party: Party) {
         guard mayAddCandidates(upTo: waiterFamilies.countOfRelatives(of: party)) else { return }
         waiterFamilies.forEachRelative(of: party) { cycleCandidates.append($0) }
     }
 
-    /// D2: all on whom anything hangs: whom a claim holds up by way of others may have changed far from here.
+    /// D2: Adds all dependency targets, because which claims are held up may have changed anywhere.
     mutating func addAllDependencyTargets() {
         if mayAddCandidates(upTo: dependencyTargets.count) { cycleCandidates += dependencyTargets }
     }
 
-    /// D2, Q3: who was held up by way of this claim, which waits no longer, may stand in somebody's way now.
+    /// D2, Q3: Adds a claim that stops waiting; claims that were held up through it may block others now.
     mutating func addOvertakersToCandidates(of claim: Claim) {
-        // No longer waiting itself, it has all be looked at on whom anything hangs.
+        // It no longer waits, so as a candidate it causes a search from all dependency targets.
         if mayBeCycles, mayAddCandidates(upTo: 1) { cycleCandidates.append(claim.id) }
     }
 
-    /// D5: whether so many are noted one by one; otherwise all are looked at when cycles are looked for next.
+    /// D5: Returns whether so many candidates may be added singly.
+    ///
+    /// If not, the deferred search starts from all dependency targets.
     private mutating func mayAddCandidates(upTo count: Int) -> Bool {
         if count == 0 { return false }
         if maySearch {
@@ -128,21 +132,21 @@ extension Arbiter {
         deferSearch()
     }
 
-    /// Finds out anew on whom anything hangs.
+    /// Finds all dependency targets anew.
     private mutating func rebuildDependencyTargets() {
         cycleSchedule.isBehind = false
         cycleSchedule.steps += min(waits.count, 8 * limits.steps) / 16
         dependencyTargets = Set(waits.keys.filter { id in claims[id].map(isDependencyTarget) ?? false })
     }
 
-    /// Whether anything hangs on a waiting claim, or an answer does: otherwise no cycle leads through it.
+    /// Whether a holder or an answer depends on a waiting claim; otherwise no cycle leads through it.
     private func isDependencyTarget(_ claim: Claim) -> Bool {
         if claim.isHeld { return false }
         if !claim.within.isEmpty || claim.answering != nil { return true }
         return parties[claim.id].map { holderFamilies.hasCounterpart(of: $0) } ?? false
     }
 
-    /// D2: through the lowest claim that is in one.
+    /// D2: the cycle through the lowest claim that is in a cycle.
     func firstCycle() -> CycleFinder.Cycle? {
         CycleFinder(among: Set(waits.keys), on: WaitForGraphView(self, most: .max)).first()
     }
@@ -184,7 +188,7 @@ extension Arbiter {
         one.onlyReads == other.onlyReads ? one.id < other.id : one.onlyReads
     }
 
-    /// D1: whether a held claim cannot end before a waiting one has.
+    /// D1: whether a held claim cannot end before a waiting claim has ended.
     func depends(_ holder: Claim, on claim: Claim) -> Bool {
         guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
         else {
@@ -200,14 +204,14 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
-    /// D1: waiting claims made to give the answers that a claim waits for, or made within such a claim.
+    /// D1: waiting claims that were made to answer a claim's open questions, or made within such a claim.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
         if answering.isEmpty || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []
         for id in openQuestions(for: claim.id).flatMap({ answering[$0.id] ?? [] }) {
             guard let answerer = claims[id], answerer.isIdentified else { continue }
             if !answerer.isHeld { found.append((id, nil)) }
-            // Its program may well do other things meanwhile, so nothing else hangs on the answer.
+            // Its program may do other work meanwhile, so nothing else depends on the answer.
             for inner in nestedWaiters[id] ?? [] where claims[inner]?.isIdentified ?? false {
                 found.append((inner, id))
             }
@@ -215,7 +219,7 @@ extension Arbiter {
         return found
     }
 
-    /// The waiting claims on which a held one hangs, in the order of their numbers.
+    /// The waiting claims on which a held claim depends, in the order of their numbers.
     public func waited(by holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
         var found = Set(nestedWaiters[holder] ?? [])

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds who can reach each other in a graph, looking at each node once (Tarjan's algorithm).
+/// Finds the nodes of a graph that can reach each other, visiting each once (Tarjan's algorithm).
 ///
-/// Without recursion: a chain of those who wait may be very long.
+/// Without recursion, because a chain of waiting claims may be very long.
 struct StronglyConnectedComponents<Node: Hashable> {
-    /// When a node was found, and the first that it leads back to.
+    /// The order in which a node was found, and the first that it leads back to.
     private struct Mark {
         let number: Int
         var least: Int
@@ -14,17 +14,19 @@ struct StronglyConnectedComponents<Node: Hashable> {
 
     private var marks: [Node: Mark] = [:]
     private var pending: [Node] = []
-    /// Those who are in cycles with each other, without those who were not looked at to the end.
+    /// The components that contain a cycle, without nodes that were not explored completely.
     private(set) var cyclic: [[Node]] = []
     var cyclicNodes: [Node] { cyclic.flatMap { $0 } }
 
-    /// Takes away what was found since this was done last.
+    /// Returns and removes the components found since the last call.
     mutating func takeCyclic() -> [[Node]] {
         defer { cyclic = [] }
         return cyclic
     }
 
-    /// Goes on from a node, depth first. Returns whether it came to an end; if not, who is on the way there is looked at no more.
+    /// Explores the graph from a node, depth first, and returns whether it finished.
+    ///
+    /// If not, the nodes on the current path are not explored again.
     mutating func explore(_ root: Node, while mayGoOn: () -> Bool, _ successors: (Node) -> [Node]) -> Bool {
         if marks[root] != nil { return true }
         var path = [(node: root, next: open(root, successors))]
@@ -53,7 +55,7 @@ struct StronglyConnectedComponents<Node: Hashable> {
         marks[node] = Mark(number: marks.count, least: marks.count)
         pending.append(node)
         let next = successors(node)
-        // A component of one is a cycle only if it leads to itself.
+        // A component of one node is a cycle only if the node leads to itself.
         if next.contains(node) { marks[node]?.leadsToItself = true }
         return next
     }
@@ -63,7 +65,7 @@ struct StronglyConnectedComponents<Node: Hashable> {
         marks.values[entry].least = min(marks.values[entry].least, number)
     }
 
-    /// If a node leads back to nothing earlier, what is pending since then is one component.
+    /// Closes a node; if it leads back to no earlier node, the pending nodes since then are one component.
     private mutating func close(_ node: Node) {
         guard let mark = marks[node], mark.least == mark.number else { return }
         var members: [Node] = []

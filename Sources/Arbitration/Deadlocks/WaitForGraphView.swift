@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What one search for cycles looks at, and how much it may.
+/// The part of the wait-for graph that one search visits, within its limit of steps.
 ///
-/// Of very many that wait for one thing, threads of one program are alike: each waits for those that hold it, and for those
-/// before it. One of them stands for all on whom nothing hangs, and that is the first, because a cycle is told by its lowest
-/// claim (D2). Of what one program holds of a thing, handles of one thread that are alike are one, too.
+/// Of very many waiters for a resource, the threads of one program are alike: each waits for the holders and for all before
+/// it. So one waiter stands for all on which no holder depends. It is the first, because a cycle is reported by its lowest
+/// claim (D2). Of the handles that a program holds on a resource, alike handles of one thread count as one, too.
 final class WaitForGraphView {
-    /// What claims of one kin hold of a thing, so that they may hang on something.
+    /// The claims of one program that hold a resource and may depend on waiting claims.
     struct ProgramHold {
         let partyKey: HolderGroups.PartyKey
         let party: Party
         var groups: [HolderGroups.HolderGroup]
     }
 
-    /// What programs hold of one thing.
+    /// The holds of all programs on one resource.
     struct ProgramHolds {
         var all: [ProgramHold] = []
         fileprivate var places: [HolderGroups.PartyKey: Int] = [:]
@@ -33,7 +33,7 @@ final class WaitForGraphView {
     private var holdings: [Resource: ProgramHolds] = [:]
     private var parties: [HolderGroups.PartyKey: Party] = [:]
     private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
-    /// Holders within which others wait, by what they hold; nil until it is asked for.
+    /// Holders within which other claims wait, by resource; nil until first used.
     private var outer: [Resource: [ClaimID]]?
 
     init(_ arbiter: Arbiter, most: Int) {
@@ -42,31 +42,31 @@ final class WaitForGraphView {
         limit = most
     }
 
-    /// Whether all that may be looked at was.
+    /// Whether all steps of the search are used up.
     var isExhausted: Bool { steps > most }
-    /// Whether what may be looked at for the present was.
+    /// Whether the steps of the present share are used up.
     var isSpent: Bool { steps > limit }
 
-    /// From now on only so many may be looked at, until this is called again.
+    /// Limits the steps to `count` until the next call.
     func allow(_ count: Int) { limit = count < most - steps ? steps + count : most }
 
-    /// How many may still be looked at.
+    /// The steps that are left for the whole search.
     var left: Int { most - steps }
 
-    /// Notes so many steps that were taken. Whether more may be.
+    /// Counts steps that were taken; returns whether more may be taken.
     func take(_ count: Int) -> Bool {
         steps += count
         return !isSpent
     }
 
-    /// Whether so many steps may be taken; only then they count.
+    /// Counts steps only if they may be taken, and returns whether they may.
     func mayTake(_ count: Int) -> Bool {
-        // A claim that takes too much must not use up the steps of the others.
+        // A claim that needs too many steps must not use up those of the others.
         if count > limit - steps { steps = max(steps, limit + 1) } else { steps += count }
         return !isSpent
     }
 
-    /// Those who wait for a thing and count, in the order of their numbers.
+    /// The waiters for a resource that are visited, in the order of their numbers.
     func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiters[resource] { return known }
         guard let waiting = arbiter.lockQueues[resource]?.waiting, mayTake(waiting.count / 8) else {
@@ -96,7 +96,7 @@ final class WaitForGraphView {
         }
     }
 
-    /// What programs hold of a thing.
+    /// The holds of all programs on a resource.
     func holdings(of resource: Resource) -> ProgramHolds {
         if let known = holdings[resource] { return known }
         let grouping = arbiter.holderGroups[resource]
@@ -120,7 +120,7 @@ final class WaitForGraphView {
         return found
     }
 
-    /// Holders of a thing within which others wait (D1).
+    /// The holders of a resource within which other claims wait (D1).
     func outer(at resource: Resource) -> [ClaimID] {
         if let outer { return outer[resource] ?? [] }
         guard mayTake(arbiter.nestedWaiters.count) else { return [] }
@@ -133,14 +133,14 @@ final class WaitForGraphView {
         return found[resource] ?? []
     }
 
-    /// Waiting claims on which all hang that claims of one kin hold, whichever thread has it: those of other processes.
+    /// Waiting claims of other processes on which all claims of a program depend, whichever thread made them.
     func dependencyTargetsOfAllThreads(of partyKey: HolderGroups.PartyKey) -> [ClaimID] {
         if let known = targetsOfAllThreads[partyKey] { return known }
         let families = arbiter.waiterFamilies
         guard let party = parties[partyKey], mayTake(families.countOfOthers(than: party)) else { return [] }
         var found: Set<ClaimID> = []
         families.forEachOther(than: party) { id in
-            // Of claims of the same process the thread tells.
+            // Within one process, dependence is a matter of threads.
             guard let other = arbiter.parties[id], other.isExempt(from: party),
                 party.process == nil || party.process != other.process
             else { return }
@@ -151,7 +151,7 @@ final class WaitForGraphView {
         return sorted
     }
 
-    /// Waiting claims of a holding's own process on which something of it hangs, each with the lowest number that does.
+    /// Waiting claims of a hold's own process on which one of its claims depends, each with the lowest such claim.
     func waitersOfProcess(of holding: ProgramHold) -> [(waiting: ClaimID, holder: ClaimID)] {
         guard let process = holding.party.process else { return [] }
         let families = arbiter.waiterFamilies
@@ -167,7 +167,7 @@ final class WaitForGraphView {
         if waiting <= threads {
             families.forEachClaim(of: process) { id in
                 guard let other = arbiter.parties[id] else { return }
-                // The process may be its partner.
+                // If the process is its partner, the thread is not known.
                 let thread = other.process == process ? other.thread : 0
                 for group in groups { if let holder = group.first(dependingOn: thread) { note(id, holder) } }
             }
@@ -191,7 +191,7 @@ final class WaitForGraphView {
 }
 
 extension HolderGroups.HolderGroup {
-    /// The lowest of those that hang on what waits by a thread of their process.
+    /// The lowest claim that depends on a waiting claim of a thread of the same process.
     func first(dependingOn thread: Int32) -> ClaimID? {
         if thread == 0 { return first }
         switch (threads[thread]?.first, threads[0]?.first) {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who is held up by a party: whether it holds what a waiting claim waits for, or owes an answer for it, directly or in a
-/// chain of others that wait (Q3, P6).
+/// Finds the waiting claims that a party holds up, directly or through other waiting claims (Q3, P6).
 ///
-/// What was found out about one is kept for the next, as long as nothing changes: in a queue of many each of whom waits for
-/// all before it, each would be gone through again for each behind it.
+/// A party holds up a claim if it holds what the claim waits for, or owes an answer for it. Results are remembered as long
+/// as nothing changes. Otherwise each claim of a long queue would be analysed again for each claim behind it.
 struct BlockingAnalysis {
-    /// Claims of one thing, on the stakes they have in it.
+    /// Claims of one resource, by the mode of their required locks.
     private struct Sides {
         var writers: [ClaimID] = []
         var readers: [ClaimID] = []
 
-        /// Whether one matches whom a stake to write or to read meets.
+        /// Whether a matching claim meets a lock to write or to read.
         func contains(metBy isWrite: Bool, where matches: (ClaimID) -> Bool) -> Bool {
             writers.contains(where: matches) || (isWrite && readers.contains(where: matches))
         }
@@ -20,9 +19,9 @@ struct BlockingAnalysis {
 
     private let party: Party?
     private var known: [ClaimID: Bool] = [:]
-    /// What the party and its relatives hold.
+    /// The claims that the party and its relatives hold.
     private var theirs: [Resource: Sides] = [:]
-    /// Those found to be held up.
+    /// The claims found to be held up.
     private var heldUp: [Resource: Sides] = [:]
     private var queues = EarlierWaiters()
 
@@ -30,7 +29,7 @@ struct BlockingAnalysis {
 
     init(by party: Party?) { self.party = party }
 
-    /// Whether the party holds anything, or owes an answer.
+    /// Returns whether the party holds any claim, or owes an answer.
     mutating func arePossible(in arbiter: Arbiter) -> Bool {
         if let isPossible { return isPossible }
         let found =
@@ -45,7 +44,7 @@ struct BlockingAnalysis {
         if let known = known[waiter.id] { return known }
         if holds(party, up: waiter, arbiter) { return note(waiter, true) }
         var answer = false
-        // Each waits for earlier ones alone, so all that is asked about one is known by its turn.
+        // Each claim waits only for earlier ones, so in this order the results that it needs are known.
         for claim in chain(behind: waiter, arbiter).sorted(by: { $0.id < $1.id }) where known[claim.id] == nil
         {
             answer = note(claim, holds(party, up: claim, arbiter) || waitsForOneHeldUp(claim, arbiter))
@@ -66,7 +65,7 @@ struct BlockingAnalysis {
         return true
     }
 
-    /// A waiting claim and all for whom it waits, and who wait themselves, but for those that are known.
+    /// A waiting claim and all claims for which it waits in turn, without claims with known results.
     private mutating func chain(behind waiter: Claim, _ arbiter: Arbiter) -> [Claim] {
         var chain: [Claim] = []
         var unexplored = [waiter]
@@ -96,7 +95,7 @@ struct BlockingAnalysis {
         return found != nil
     }
 
-    /// Whether the party holds what the claim itself waits for, or owes an answer for it.
+    /// Returns whether the party holds what a claim itself waits for, or owes an answer for it.
     private mutating func holds(_ party: Party, up claim: Claim, _ arbiter: Arbiter) -> Bool {
         let found = claim.firstOfRequiredLocks { lock in
             let isBlockingHolder = { (id: ClaimID) in
@@ -114,7 +113,7 @@ struct BlockingAnalysis {
         if let held = arbiter.lockQueues[resource]?.held {
             let isTheirs = { (id: ClaimID) in arbiter.parties[id]?.isExempt(from: party) ?? false }
             if let grouping = arbiter.holderGroups[resource] {
-                // Those that let all pass hold nobody up, and of those that are alike one will do.
+                // Fully suspended holders block no claim, and one claim stands for all of its group.
                 for group in grouping.active where isTheirs(group.first) {
                     if group.kind.isWrite {
                         found.writers.append(group.first)
@@ -131,17 +130,18 @@ struct BlockingAnalysis {
     }
 }
 
-/// Those who wait in the queues that a search comes through, each to be taken once.
+/// The earlier claims in the queues that a search visits; each is taken only once.
 ///
-/// Without it a long queue would be gone through once for each claim in it.
+/// Without this, a long queue would be traversed once for each claim in it.
 struct EarlierWaiters {
     private var taken: Set<ClaimID> = []
-    /// Those of each queue who were not taken yet, in the order of their numbers.
+    /// The claims of each queue that were not taken yet, in the order of their numbers.
     private var writers: [Resource: [ClaimID]] = [:]
     private var readers: [Resource: [ClaimID]] = [:]
 
-    /// Offers the claims that wait before one and meet it on a stake; those for which the body is true are not
-    /// offered again.
+    /// Calls the body with the earlier waiting claims that meet a claim on a required lock.
+    ///
+    /// Claims for which it returns true are not offered again.
     mutating func takeNew(
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
@@ -156,7 +156,7 @@ struct EarlierWaiters {
             from: readers[lock.resource] ?? Array(waiting.readers), before: claim.id, arbiter.claims, body)
     }
 
-    /// Returns those who are left.
+    /// Returns the claims that were not taken.
     private mutating func take(
         from queue: [ClaimID], before id: ClaimID, _ claims: [ClaimID: Claim], _ body: (Claim) -> Bool
     ) -> [ClaimID] {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A number for claims that are exempt from each other without further looking: those of one process with the same
-/// ancestors and purpose. Zero is nobody's.
+/// A number for claims that are exempt from each other without further checks: those with equal process, ancestors and
+/// purpose.
+///
+/// Zero stands for an unknown party.
 typealias PartyNumber = UInt32
 
 /// Claims in the order of their numbers.
 ///
-/// The first is kept inline, so that a lone claim allocates nothing. The rest is in pieces of bounded length, so that a claim
-/// leaves from the middle of a long queue for the price of one piece; and a piece whose claims are all of one kin is passed
-/// over at once.
+/// The first claim is stored inline, so that a single claim allocates no memory. The others are in chunks of bounded length,
+/// so a removal from a long queue moves only one chunk. A chunk with claims of one party is skipped in one step.
 struct ClaimQueue: Sequence, Sendable {
     fileprivate struct Member: Sendable {
         let id: ClaimID
@@ -20,7 +21,7 @@ struct ClaimQueue: Sequence, Sendable {
         static let most = 64
 
         var members: [Member]
-        /// Whose all of them are, if they are of one kin.
+        /// The party number of all members, if they have the same.
         private(set) var partyNumber: PartyNumber?
 
         init(_ members: [Member]) {
@@ -45,10 +46,10 @@ struct ClaimQueue: Sequence, Sendable {
             members.append(member)
         }
 
-        /// Claims of unknown parties are no kin.
+        /// Whether all members are of one known party.
         func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
 
-        /// How many have smaller numbers.
+        /// The number of earlier members.
         func place(of claim: ClaimID) -> Int {
             var (low, high) = (0, members.count)
             while low < high {
@@ -59,14 +60,14 @@ struct ClaimQueue: Sequence, Sendable {
         }
     }
 
-    /// Behind how many members of which piece something is.
+    /// A chunk, and a number of members in it.
     private struct Position {
         var piece: Int
         var offset: Int
     }
 
     private var head: Member?
-    /// None is empty.
+    /// The other claims; no chunk is empty.
     private var rest: [Chunk] = []
     private(set) var count = 0
 
@@ -97,10 +98,10 @@ struct ClaimQueue: Sequence, Sendable {
 
     func makeIterator() -> Iterator { Iterator(self) }
 
-    /// Whether any has a smaller number.
+    /// Whether an earlier claim is here.
     func hasAny(before claim: ClaimID) -> Bool { head.map { $0.id < claim } ?? false }
 
-    /// The claims with smaller numbers than this one.
+    /// The claims with smaller numbers than a claim.
     func before(_ claim: ClaimID) -> [ClaimID] {
         var found: [ClaimID] = []
         for id in self {
@@ -110,7 +111,7 @@ struct ClaimQueue: Sequence, Sendable {
         return found
     }
 
-    /// The last with a smaller number.
+    /// The last claim with a smaller number.
     func last(before claim: ClaimID) -> ClaimID? {
         let position = position(of: claim)
         if position.offset > 0 { return rest[position.piece].members[position.offset - 1].id }
@@ -118,7 +119,7 @@ struct ClaimQueue: Sequence, Sendable {
         return head.flatMap { $0.id < claim ? $0.id : nil }
     }
 
-    /// Calls the body with the last so many, the last of all first.
+    /// Calls the body with the last `most` claims, the last of all first.
     func forEachOfLast(_ most: Int, _ body: (ClaimID) -> Void) {
         var left = most
         for piece in rest.reversed() {
@@ -131,7 +132,7 @@ struct ClaimQueue: Sequence, Sendable {
         if left > 0, let head { body(head.id) }
     }
 
-    /// Whether any with a greater number is of a kin at all.
+    /// Whether a claim with a greater number has a known party.
     func hasKnown(after claim: ClaimID) -> Bool {
         let position = position(of: claim)
         for piece in rest.indices.reversed() where piece >= position.piece {
@@ -144,9 +145,9 @@ struct ClaimQueue: Sequence, Sendable {
         return head.map { $0.id > claim && $0.partyNumber != 0 } ?? false
     }
 
-    /// The last that matches of those that are not of a kin and, if a claim is given, are earlier.
+    /// The last matching claim of other parties that is earlier than a claim, if one is given.
     ///
-    /// Threads of one program may be very many: they are passed over without being looked up.
+    /// Threads of one program may be very many: they are skipped without a lookup.
     func lastStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, where matches: (ClaimID) -> Bool
     ) -> ClaimID? {
@@ -155,10 +156,10 @@ struct ClaimQueue: Sequence, Sendable {
             ?? stranger(inHead: partyNumber, claim, matches)
     }
 
-    /// Some that matches of those that are not of a kin and, if a claim is given, are earlier.
+    /// Some matching claim of other parties that is earlier than a claim, if one is given.
     ///
-    /// Where it is looked for first depends on the seed: who looks for one of very many, each with a seed of its own, does not
-    /// look all at the same one. Then few have to look again when that one goes.
+    /// The seed determines where the search begins. So callers with different seeds get different claims out of very many,
+    /// and few of them have to search again when their claim ends.
     func someStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         where matches: (ClaimID) -> Bool
@@ -203,7 +204,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// The first that matches of those that are not of a kin.
+    /// The first matching claim of other parties.
     func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
         if let found = stranger(inHead: partyNumber, nil, matches) { return found }
         for piece in rest where !piece.isAll(of: partyNumber) {
@@ -214,7 +215,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// All that are not of a kin.
+    /// All claims of other parties.
     func strangers(of partyNumber: PartyNumber) -> [ClaimID] {
         var found: [ClaimID] = []
         _ = firstStranger(of: partyNumber) { id in
@@ -238,7 +239,7 @@ struct ClaimQueue: Sequence, Sendable {
         insertBehindHead(new)
     }
 
-    /// Notes whose a claim is.
+    /// Sets the party number of a claim.
     mutating func name(_ claim: ClaimID, _ partyNumber: PartyNumber) {
         if head?.id == claim {
             head?.partyNumber = partyNumber
@@ -302,13 +303,15 @@ struct ClaimQueue: Sequence, Sendable {
         return place
     }
 
-    /// Behind how many of the rest a claim is; before the beginning of a piece it is in that one, behind the end of all in none.
+    /// The position of a claim in the chunks, or where it would be inserted.
+    ///
+    /// The start of a chunk is in that chunk; the end of all is in no chunk.
     private func position(of claim: ClaimID) -> Position {
-        // Late claims are looked up most.
+        // Most lookups are of late claims.
         guard let last = last, last >= claim, !rest.isEmpty else {
             return Position(piece: rest.count, offset: 0)
         }
-        // The first piece that ends with this claim or behind it.
+        // Finds the first chunk that ends with this claim or a later one.
         var (low, high) = (0, rest.count - 1)
         while low < high {
             let middle = (low + high) / 2

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who stands in whose way. Nothing here changes anything.
+/// Which claims block which.
 extension Arbiter {
-    /// Some claim that stands in the way of one that waits or is about to; nil if it can be granted (G2).
+    /// Some blocker of a claim that waits or is about to wait; nil if the claim can be granted (G2).
     ///
-    /// Looked for from the claim's own place towards the front, holders last: in a long queue the nearest
-    /// claim is nearly always in the way, and the one to change its mind last.
+    /// The search goes from the claim's own place to the front, and then to the holders. In a long queue the nearest claim
+    /// is nearly always a blocker, and the last one to stop being one.
     func findBlocker(of claim: Claim) -> ClaimID? {
         // G4.
         if claim.nature == .pendingSave { return nil }
         if claim.nature == .nameChange { return aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
-        // G1: any stake that is disputed holds the whole claim back.
+        // G1: a blocker on one required lock holds back the whole claim.
         return claim.firstOfRequiredLocks { lock in
             guard let lockQueue = lockQueues[lock.resource] else { return nil }
             return waiter(in: lockQueue, at: lock, blocking: claim)
@@ -39,7 +39,7 @@ extension Arbiter {
         }
     }
 
-    /// Q1, Q2: those who wait stand in the way of later claims only, readers too if there is a writer between.
+    /// Q1, Q2: a waiting blocker: an earlier claim, also for a reader if that claim writes.
     private func waiter(in lockQueue: LockQueue, at lock: RequiredLock, blocking claim: Claim) -> ClaimID? {
         // D3.
         if lockQueue.waiting.isEmpty || claim.overtakes { return nil }
@@ -48,7 +48,7 @@ extension Arbiter {
             self.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis)
         }
         if programHoldsExclusively(claim, of: lock.resource) {
-            // Its program keeps out all the others.
+            // Its program keeps out all other waiters.
             return waitingNameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
         }
         // G3.
@@ -56,17 +56,19 @@ extension Arbiter {
             ?? (lock.isWrite ? blocker(in: lockQueue.waiting.readers, of: claim, lock, isBlocker) : nil)
     }
 
-    /// Of writers each looks at the one before it, so that they are a chain. A reader looks at writers alone, and very many
-    /// readers are not to look all at the same one: each would have to look again when that one gives up.
+    /// A blocker out of one waiting queue.
+    ///
+    /// Each writer prefers the claim just before it, so that writers watch each other in a chain. Readers choose different
+    /// writers, because all that watch one blocker must be reviewed when it ends.
     private func blocker(
         in queue: ClaimQueue, of claim: Claim, _ lock: RequiredLock, _ isBlocker: (ClaimID) -> Bool
     ) -> ClaimID? {
-        // Q1: the others may come later.
+        // Q1: other claims may be later.
         if lock.isWrite, let last = queue.last(before: claim.id), isBlocker(last) { return last }
         return queue.someStranger(of: claim.partyNumber, before: claim.id, seed: claim.id, where: isBlocker)
     }
 
-    /// Whether a claim stakes something that a stake meets.
+    /// Whether a claim meets a required lock.
     private func meets(_ id: ClaimID, at lock: RequiredLock) -> Bool {
         claims[id]?.isWriting(lock.resource).map { $0 || lock.isWrite } ?? false
     }
@@ -76,28 +78,28 @@ extension Arbiter {
         !overlongQueues.isEmpty && overlongQueues.contains(resource)
     }
 
-    /// Q5: so many wait for something now.
+    /// Q5: Notes how many claims wait for a resource now.
     ///
-    /// Very many leave between one change and the next back: for each change all are looked at who wait there.
+    /// A queue becomes overlong, and ceases to be so, at different lengths, because each change reviews all waiters.
     mutating func noteLength(of resource: Resource, _ count: Int) {
         if count > limits.queue {
             guard overlongQueues.insert(resource).inserted else { return }
-            // Those who passed others by way of a third wait for them now.
+            // Claims that overtook others through a third claim wait for those claims now.
             addAllDependencyTargets()
         } else if !overlongQueues.isEmpty, count <= limits.queue / 2, overlongQueues.remove(resource) != nil {
             addAllDependencyTargets()
-            // Those who are held back by the rule alone may go.
+            // Claims that were blocked only by this rule may be granted.
             guard let waiting = lockQueues[resource]?.waiting else { return }
             grantCandidates += Array(waiting.writers) + Array(waiting.readers)
         }
     }
 
-    /// Whether somebody waits and is earlier whom a claim meets, and passes if it is granted (Q3).
+    /// Whether a claim, if granted now, overtakes an earlier waiting claim that it meets (Q3).
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
         !dependencyTargets.isEmpty && hasEarlierWaiters(claim)
     }
 
-    /// Whether anybody at all waits who is earlier and whom a claim meets.
+    /// Whether any earlier waiting claim is in a queue that a claim meets.
     private func hasEarlierWaiters(_ claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let waiting = lockQueues[lock.resource]?.waiting else { return nil }
@@ -106,13 +108,13 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Whether a claim meets somebody who waits, is earlier, and may go because of what a relative holds since this round.
+    /// Whether an earlier waiter that a claim meets may be granted because of a relative's new hold in this round.
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4.
         if claim.nature == .nameChange { return false }
-        // Of ten thousand who are granted together, each has as many new holders, and nobody before it.
+        // Of ten thousand claims granted together, each has as many new holders, but no earlier waiter.
         if !hasEarlierWaiters(claim) { return false }
-        // What the claim's own kin hold lets nobody else pass.
+        // The holds of the claim's own party let no other party overtake.
         var kins: Set<PartyNumber> = [claim.partyNumber]
         let others = newHolders.compactMap { id in
             claims[id].flatMap {
@@ -130,7 +132,7 @@ extension Arbiter {
         return meetsEarlierWaiter(claim, where: isMet)
     }
 
-    /// Whether a claim meets somebody who waits, is earlier and matches.
+    /// Whether a claim meets a matching earlier waiter.
     func meetsEarlierWaiter(_ claim: Claim, where matches: (ClaimID) -> Bool) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let waiting = lockQueues[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
@@ -159,7 +161,7 @@ extension Arbiter {
                 } : nil)
     }
 
-    /// Whether a waiting claim that meets another there, and is earlier, stands in its way; `blockingAnalysis` are by the latter's party.
+    /// Whether an earlier waiter that meets a claim blocks it; `blockingAnalysis` is by the claim's party.
     func isBlocker(
         waiter id: ClaimID, of claim: Claim, at resource: Resource, _ blockingAnalysis: inout BlockingAnalysis
     )
@@ -176,7 +178,7 @@ extension Arbiter {
         return !blockingAnalysis.hold(up: waiter, in: self)
     }
 
-    /// Whether a holder that meets a claim stands in its way: it keeps it out, or X4 holds it back.
+    /// Whether a holder that meets a claim blocks it, by its hold or by X4.
     func isBlocker(
         holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
     ) -> Bool {
@@ -188,7 +190,7 @@ extension Arbiter {
             && !(holder.isIdentified && claim.isIdentified) && !holder.isCompatible(beside: claim)
     }
 
-    /// Whether a holder keeps out a claim that it meets on a stake to write or to read.
+    /// Whether a holder keeps out a claim that it meets on a required lock to write or to read.
     func keepsOut(_ holder: Claim, _ claim: Claim, asWriter isWrite: Bool) -> Bool {
         // G4.
         if claim.nature == .pendingSave || (claim.nature == .nameChange && holder.nature != .aware) {

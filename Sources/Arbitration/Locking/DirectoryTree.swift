@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The directories that were named, with what is asked of them most.
+/// The directories that were placed, with indexes for the most frequent queries.
 ///
-/// Files are not in it: whoever accesses or shows one says where it is. A parent that nobody has told of yet is
-/// taken for a root until it is placed itself.
+/// Files are not in the tree: claims and presenters state the place of a file themselves. A parent that was not placed yet
+/// counts as a root until it is placed.
 struct DirectoryTree: Sendable {
     private struct DirectoryNode: Sendable {
         var parent: ItemID?
@@ -12,14 +12,14 @@ struct DirectoryTree: Sendable {
         /// The outermost package at or above it.
         var outermostPackage: ItemID?
         var directories: Set<ItemID> = []
-        /// How many presenters are of something below it (I7).
+        /// The number of presenters of items below it (I7).
         var presentersBelow = 0
-        /// Whether it goes as soon as nothing in it is known any more.
+        /// Whether it is removed once the tree knows nothing in it any more.
         var isForgotten = false
     }
 
     private var nodes: [ItemID: DirectoryNode] = [:]
-    /// How many directories are packages.
+    /// The number of directories that are packages.
     private(set) var packages = 0
 
     var isEmpty: Bool { nodes.isEmpty }
@@ -28,12 +28,12 @@ struct DirectoryTree: Sendable {
 
     func isDirectory(_ item: ItemID) -> Bool { !nodes.isEmpty && nodes[item] != nil }
     func isPackage(_ item: ItemID) -> Bool { packages > 0 && nodes[item]?.isPackage ?? false }
-    /// Whether it is a directory in no package.
+    /// Whether it is a directory outside all packages.
     func isPlainDirectory(_ item: ItemID) -> Bool { nodes[item].map { $0.outermostPackage == nil } ?? false }
     func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
     func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
 
-    /// The directory an item is in: a directory's own knowledge comes before what was said of its place.
+    /// The directory of an item; for a directory, the tree takes precedence over the stated place.
     func parent(of item: ItemID, at place: Place) -> ItemID? {
         if nodes.isEmpty { return place.directory }
         guard let node = nodes[item] else { return place.directory }
@@ -66,7 +66,7 @@ struct DirectoryTree: Sendable {
         ancestors(of: item, at: place).contains(directory)
     }
 
-    /// What is below one directory, asked of very many: each directory on the way is looked at once.
+    /// Membership below one directory, for very many queries: each directory on a path is visited once.
     struct Subtree {
         let top: ItemID
         private var known: [ItemID: Bool] = [:]
@@ -94,13 +94,13 @@ struct DirectoryTree: Sendable {
 }
 
 extension DirectoryTree {
-    /// Enters a directory, or changes what is known of it, while no presenters of itself are counted.
+    /// Adds a directory or updates it, while its own presenters are not counted.
     ///
-    /// Returns whether units have changed.
+    /// Returns whether the outermost package of any directory has changed.
     @discardableResult
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) -> Bool {
         var parent = directory.parent
-        // What cannot be is not believed: nothing is below itself.
+        // An impossible parent is ignored: no directory is below itself.
         if let above = parent,
             above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
         {
@@ -123,7 +123,7 @@ extension DirectoryTree {
         return updateUnits(from: item)
     }
 
-    /// Makes room for a directory that will be placed.
+    /// Adds an empty node for a directory that will be placed.
     mutating func ensureNode(_ item: ItemID) {
         if nodes[item] == nil { nodes[item] = DirectoryNode() }
     }
@@ -141,13 +141,13 @@ extension DirectoryTree {
         count(-presenters, from: parent)
     }
 
-    /// Forgets a directory, as soon as nothing in it is known.
+    /// Forgets a directory once the tree knows nothing in it.
     mutating func forget(_ item: ItemID) {
         nodes[item]?.isForgotten = true
         drop(item)
     }
 
-    /// Drops a directory that was to be forgotten, and then those above it that only waited for that.
+    /// Removes a forgotten directory, and then those above it that waited only for this.
     private mutating func drop(_ item: ItemID) {
         var next: ItemID? = item
         while let item = next, let node = nodes[item], node.isForgotten, node.directories.isEmpty,
@@ -160,7 +160,7 @@ extension DirectoryTree {
         }
     }
 
-    /// Counts presenters of something in a directory.
+    /// Counts presenters of items in a directory.
     mutating func count(_ presenters: Int, from directory: ItemID?) {
         guard presenters != 0 else { return }
         var next = directory

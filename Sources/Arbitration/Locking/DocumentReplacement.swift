@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How claims follow the document rather than the inode.
+/// How claims follow the document and not the inode.
 extension Arbiter {
     /// R1.
     mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
@@ -23,7 +23,7 @@ extension Arbiter {
         }
     }
 
-    /// R2: where the oldest claim on an item says it is.
+    /// R2: the place of an item according to its oldest claim.
     private func place(of item: ItemID) -> Place? {
         for id in allClaims(on: item) {
             let place = claims[id]?.firstOfParts {
@@ -37,7 +37,7 @@ extension Arbiter {
     private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {
         guard let held = lockQueues[.item(document)]?.held, document != orphan else { return }
         for id in Array(held.readers) + Array(held.writers) where claims[id]?.nature == .handle {
-            // It is in no directory any more.
+            // The orphan is in no directory any more.
             move(id, from: document, to: orphan) { _ in Place() }
         }
     }
@@ -51,26 +51,26 @@ extension Arbiter {
         }
     }
 
-    /// Whoever has a part on an item or stakes it, in the order of their numbers.
+    /// All claims with a part on an item or a lock on it, in the order of their numbers.
     func allClaims(on item: ItemID) -> [ClaimID] {
         let batches = batches.filter { claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false }
         return batches.isEmpty ? allClaims(at: .item(item)) : (allClaims(at: .item(item)) + batches).sorted()
     }
 
-    /// Whoever stakes it, in the order of their numbers.
+    /// All claims that require a resource, in the order of their numbers.
     func allClaims(at resource: Resource) -> [ClaimID] {
         guard let lockQueue = lockQueues[resource] else { return [] }
         return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
-    /// R3: reconsiders everybody who stakes something, whomever they watch.
+    /// R3: Reviews all claims on the changed resources, whichever claims they watch.
     mutating func reviewResources() {
         let resources = resourcesToReview.sorted()
         resourcesToReview = []
-        // D2, Q3: whom a claim holds up by way of others may have changed far from here.
+        // D2, Q3: which claims are held up through others may have changed anywhere.
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
-        // One who waits for two things carries what happens here over to those who wait for the other (Q3).
+        // A waiter for two resources carries the change over to waiters for the other resource (Q3).
         if resources.contains(where: isWaitedForWithOthers) { grantCandidates += waits.keys }
     }
 
@@ -85,7 +85,7 @@ extension Arbiter {
         addHoldersToReview(at: resource, lockQueue.held)
     }
 
-    /// Whether somebody waits for it who waits for something else as well.
+    /// Whether a waiter for a resource waits for another resource, too.
     private func isWaitedForWithOthers(_ resource: Resource) -> Bool {
         guard let waiting = lockQueues[resource]?.waiting else { return false }
         return waiting.readers.contains(where: hasSeveralLocks)

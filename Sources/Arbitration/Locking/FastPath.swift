@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The short way (G2).
+/// The fast path (G2).
 extension Arbiter {
-    /// Grants a claim on one item that has no other claims, and returns whether it was one.
+    /// Grants a claim on one item without other claims; returns false if it is not such a claim.
     mutating func grantUncontended(_ request: ClaimRequest, _ effects: inout [Effect]) -> Bool {
         guard request.isSimple, request.nature != .batch, needsOneLock(request.first),
             !mayConcernPresenters(request)
@@ -20,14 +20,15 @@ extension Arbiter {
         return true
     }
 
-    /// Whether the item is all there is to stake (S1 to S3), as it nearly always is.
+    /// Whether the item is the only required lock (S1 to S3), as in nearly all cases.
     private func needsOneLock(_ part: ClaimRequest.Part) -> Bool {
         if tree.isEmpty { return true }
         return subtreeLocks.isEmpty && tree.outermostPackage(of: part.item, at: part.place) == nil
             && !(part.access.isStructural && tree.isDirectory(part.item))
     }
 
-    /// Whether anybody may have to be asked about a part that is in no package, and no structural write of a directory.
+    /// Whether a presenter may have to be asked; only for a part outside packages that is no structural write of a
+    /// directory.
     private func mayConcernPresenters(_ request: ClaimRequest) -> Bool {
         if registry.isEmpty { return false }
         let part = request.first
@@ -35,10 +36,10 @@ extension Arbiter {
             || (part.access.isDeletion && registry.agreeingToDeletions > 0)
     }
 
-    /// Ends a claim on one item that was alone there, and returns whether it was one.
+    /// Ends a claim on one item without other claims; returns false if it is not such a claim.
     mutating func endUncontended(_ id: ClaimID) -> Bool {
         guard let entry = claims.index(forKey: id) else { return true }
-        // In place: to copy a docket costs more than all the rest.
+        // In place, because a copy of a lock queue costs more than all the rest.
         guard let item = claims.values[entry].uncontendedItem(),
             let place = lockQueues.index(forKey: .item(item)),
             lockQueues.values[place].hasSingleHolder()

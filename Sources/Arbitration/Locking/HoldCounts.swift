@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What identified programs hold of which thing, so that it keeps others out: how many claims of each kind.
+/// The number of claims of each kind by which an identified program holds a resource and keeps others out.
 ///
-/// Of claims that are alike in all of this, the second holds up nobody whom the first does not. So of ten thousand threads that
-/// are granted one after another, only the first lets its relatives pass others (Q3).
+/// The second claim of a kind holds up no claim that the first does not. So of ten thousand threads that are granted one
+/// after another, only for the first are relatives reviewed that may overtake others (Q3).
 struct HoldCounts: Sendable {
     struct HoldKind: Hashable, Sendable {
         let resource: Resource
@@ -20,14 +20,14 @@ struct HoldCounts: Sendable {
 
     func contains(_ kind: HoldKind) -> Bool { counts[kind] != nil }
 
-    /// Whether there was none of the kind before.
+    /// Adds a claim; returns whether it is the first of its kind.
     mutating func enter(_ kind: HoldKind) -> Bool {
         let present = counts[kind] ?? 0
         counts[kind] = present + 1
         return present == 0
     }
 
-    /// Whether none of the kind is left.
+    /// Removes a claim; returns whether it was the last of its kind.
     mutating func leave(_ kind: HoldKind) -> Bool {
         guard let present = counts[kind] else { return false }
         counts[kind] = present > 1 ? present - 1 : nil
@@ -43,7 +43,7 @@ extension Arbiter {
             isAware: claim.nature == .aware)
     }
 
-    /// Whether it holds something of which its kin held nothing alike before.
+    /// Counts a holder; returns whether it is the first of its kind on any resource.
     mutating func countHold(_ claim: Claim) -> Bool {
         var isFirst = false
         claim.forEachRequiredLock { if countHold(claim, at: $0) { isFirst = true } }
@@ -54,7 +54,7 @@ extension Arbiter {
         claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
     }
 
-    /// Whether its kin hold nothing alike any more of something that it held.
+    /// Uncounts a holder; returns whether it was the last of its kind on any resource.
     mutating func uncountHold(_ claim: Claim) -> Bool {
         var isLast = false
         claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }
@@ -65,8 +65,9 @@ extension Arbiter {
         claim.isCountedHold && holdCounts.leave(kind(of: claim, lock))
     }
 
-    /// Whether a claim of its own kin keeps out each that waits for something and is not exempt, but changes of names: it writes,
-    /// and its handle neither appends nor locks (X6).
+    /// Whether a claim of its own program keeps out all waiters that are not exempt, except changes of names.
+    ///
+    /// That claim writes, and its handle neither appends nor locks (X6).
     func programHoldsExclusively(_ claim: Claim, of resource: Resource) -> Bool {
         guard claim.partyNumber != 0 else { return false }
         return [false, true].contains { isAware in

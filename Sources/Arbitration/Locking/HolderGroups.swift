@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Those who hold one thing, if they are very many: alike ones are a group, and one of a group is looked at for all (Y11).
+/// The holders of a resource with very many of them, in groups of equal kind; one claim stands for its group (Y11).
 ///
-/// A program may hold its own file a hundred thousand times. What an event takes must not grow with that.
+/// A program may hold its own file a hundred thousand times. The work of an event must not grow with that number.
 struct HolderGroups: Sendable {
-    /// Whom a suspended holder lets pass.
+    /// Which claims a suspended holder lets pass.
     enum SuspensionScope: Hashable, Sendable { case none, readers, all }
 
-    /// Claims of one kin, or without a process but with one purpose (X1, X5).
+    /// The claims of one party, or those without a process but with one purpose (X1, X5).
     struct PartyKey: Hashable, Sendable {
         let partyNumber: PartyNumber
         let purpose: Purpose?
     }
 
-    /// All on which it depends whom a holder keeps out.
+    /// All properties that determine which claims a holder keeps out.
     struct HolderKind: Hashable, Sendable {
         let partyKey: PartyKey
         let isIdentified: Bool
@@ -22,39 +22,39 @@ struct HolderGroups: Sendable {
         let isWritingPart: Bool
         let nature: ClaimRequest.Nature
         let accessPattern: UInt8
-        /// Of those that may be at ease beside another handle of the same item (X6).
+        /// The item of a handle that may be compatible with another handle of it (X6).
         let item: ItemID?
         let suspensionScope: SuspensionScope
 
         /// Y1, Y7.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-        /// D1: whether its program may wait for something else, so that it hangs on that.
+        /// D1: Whether its program may wait for another claim, so that this holder depends on that claim.
         var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
-        /// Whether it can be contested.
+        /// Whether it can have a contention.
         fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
     }
 
     struct HolderGroup: Sendable {
         let kind: HolderKind
-        /// Those that have no contest, and those that have one.
+        /// Holders without a contention, and holders with one.
         fileprivate(set) var uncontended = ClaimQueue()
         fileprivate(set) var contended = ClaimQueue()
-        /// Those on whom something may hang, by thread.
+        /// Holders that may depend on waiting claims, by thread.
         fileprivate(set) var threads: [Int32: ClaimQueue] = [:]
-        /// Whether none of those who wait is kept out by them.
+        /// Whether they keep out no waiting claim.
         fileprivate(set) var isNonblocking = false
-        /// Which of them may be contested next.
+        /// The holder of the group that may become contended next.
         fileprivate var head: ClaimID?
 
         fileprivate init(_ kind: HolderKind) { self.kind = kind }
 
         var count: Int { uncontended.count + contended.count }
         var all: [ClaimID] { Array(uncontended) + Array(contended) }
-        /// The lowest numbers.
+        /// The `most` lowest claims.
         func firstOnes(_ most: Int) -> [ClaimID] {
             Array((Array(uncontended.prefix(most)) + Array(contended.prefix(most))).sorted().prefix(most))
         }
-        /// The one with the lowest number.
+        /// The claim with the lowest number.
         var first: ClaimID {
             switch (uncontended.first, contended.first) {
             case (let one?, let other?): min(one, other)
@@ -62,7 +62,7 @@ struct HolderGroups: Sendable {
             }
         }
 
-        /// Which one depends on the seed.
+        /// A claim chosen by the seed.
         func some(_ seed: ClaimID) -> ClaimID {
             uncontended.someStranger(of: 0, seed: seed) { _ in true }
                 ?? contended
@@ -70,7 +70,7 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// Groups in an order that depends on nothing but what happened.
+    /// Groups in an order that depends only on the events.
     struct HolderGroupList: Sendable {
         fileprivate(set) var all: [HolderGroup] = []
         private var places: [HolderKind: Int] = [:]
@@ -95,7 +95,7 @@ struct HolderGroups: Sendable {
 
         fileprivate subscript(kind: HolderKind) -> HolderGroup? { places[kind].map { all[$0] } }
 
-        /// The first that matches; where it is looked for first depends on the seed.
+        /// The first matching group; the seed determines where the search begins.
         func first(seed: ClaimID, where matches: (HolderGroup) -> Bool) -> HolderGroup? {
             if all.isEmpty { return nil }
             let start = Int((seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 33) % all.count
@@ -113,21 +113,21 @@ struct HolderGroups: Sendable {
         let isContended: Bool
     }
 
-    /// Those that keep out others, or hold them back (X4).
+    /// Holders that keep out other claims, or hold them back by X4.
     private(set) var writers = HolderGroupList()
     private(set) var readers = HolderGroupList()
-    /// Those that let all pass whose makers are known: nearly nothing looks at them again.
+    /// Identified holders that let all claims pass; few functions visit them again.
     private(set) var suspendedWriters = HolderGroupList()
     private var pastReaders = HolderGroupList()
     private var members: [ClaimID: Member] = [:]
-    /// Of each group that is not known to be calm the lowest without a contest.
+    /// The lowest holder without a contention of each group that may keep out a waiting claim.
     private var firstUncontended = ClaimQueue()
     private var nonblocking: Set<HolderKind> = []
-    /// Those that are never contested, few of them: the kernel lets one after the other change names.
+    /// Holders that never have a contention. They are few, because the kernel serialises changes of names.
     private(set) var unbounded: Set<ClaimID> = []
 
     var count: Int { members.count }
-    /// Whether it takes less to look at one of each kind than at each.
+    /// Whether the number of writer groups is small enough to visit one claim of each.
     var hasFewKindsOfWriters: Bool { writers.all.count + suspendedWriters.all.count <= 256 }
     var active: [HolderGroup] { writers.all + readers.all }
     var countOfActive: Int { writers.all.count + readers.all.count }
@@ -159,24 +159,24 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// The lowest that may be contested, and one that is like it.
+    /// The lowest holder that may become contended.
     var next: ClaimID? { firstUncontended.first }
 
-    /// Whether it is known to keep out none of those who wait.
+    /// Whether a holder is known to keep out no waiting claim.
     func isNonblocking(_ claim: ClaimID) -> Bool {
         if nonblocking.isEmpty { return false }
         return members[claim].map { nonblocking.contains($0.kind) && self[$0.kind]?.isNonblocking == true }
             ?? false
     }
 
-    /// None of those who wait is kept out by claims like this one.
+    /// Notes that holders of the same kind as this one keep out no waiting claim.
     mutating func markNonblocking(_ claim: ClaimID) {
         guard let kind = members[claim]?.kind else { return }
         nonblocking.insert(kind)
         change(kind) { $0.isNonblocking = true }
     }
 
-    /// Those groups which are said to keep out one who waits are calm no longer.
+    /// Clears this mark of the groups that keep out a waiting claim.
     mutating func clearNonblocking(where keepsOut: (HolderGroup) -> Bool) {
         let former = nonblocking
         nonblocking = []
@@ -186,7 +186,7 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// One that stands in the way of a claim, of groups that are not of its own kin; the body is told one of each.
+    /// A blocker of a claim out of groups of other parties; the body checks one claim of each group.
     func blocker(of claim: Claim, asWriter isWrite: Bool, _ isBlocker: (HolderGroup, ClaimID) -> Bool)
         -> ClaimID?
     {
@@ -230,7 +230,7 @@ struct HolderGroups: Sendable {
     }
 }
 
-/// Where very many hold one thing.
+/// How resources with very many holders get their groups.
 extension Arbiter {
     func kind(of holder: Claim, at lock: RequiredLock) -> HolderGroups.HolderKind {
         let mayBeAtEase = holder.nature == .handle && (!holder.accessPattern.isEmpty || holder.onlyReads)
@@ -244,9 +244,10 @@ extension Arbiter {
             suspensionScope: holder.suspension.map { $0.isForReaders ? .readers : .all } ?? .none)
     }
 
-    /// Enters a holder, if it is one of very many there or makes them so.
+    /// Adds a holder to the groups, or creates them if there are very many holders.
     ///
-    /// Where none waits, that is not looked at before there are far more: each open of a file that many have open would pay for it.
+    /// Without a waiting claim groups are created only for far more holders. Otherwise each open of a file with many handles
+    /// would pay for them.
     mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
         if holderGroups[lock.resource] != nil {
             insert(holder, at: lock)
@@ -271,7 +272,7 @@ extension Arbiter {
         if !waits.isEmpty || !contentions.isEmpty { contentionSlots.insert(resource) }
     }
 
-    /// Those who hold a thing, as one.
+    /// The holders of a resource in groups.
     func grouping(at resource: Resource) -> HolderGroups {
         if let grouping = holderGroups[resource] { return grouping }
         var grouping = HolderGroups()
@@ -293,7 +294,7 @@ extension Arbiter {
         holderGroups[lock.resource]?.insert(holder.id, kind, thread: thread, isContended: isContended)
     }
 
-    /// Takes a holder away; far fewer are no throng any more.
+    /// Removes a holder, and the groups as well if far fewer holders are left.
     mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
         guard let entry = holderGroups.index(forKey: resource) else { return }
         holderGroups.values[entry].remove(holder)
@@ -305,7 +306,7 @@ extension Arbiter {
             held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil }
     }
 
-    /// A holder has changed: its group is looked for again.
+    /// Moves a holder that has changed to its new group.
     mutating func regroup(_ holder: ClaimID) {
         if holderGroups.isEmpty { return }
         guard let claim = claims[holder], claim.isHeld else { return }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How many stake the contents of a directory to write, and whom they have met.
+/// The number of claims that require the contents of a directory to write.
 struct SubtreeLock: Sendable {
     var claims = 0
-    /// Whether every claim below has its stake; otherwise aware ones only.
+    /// Whether all claims below have their required lock; otherwise only aware claims have it.
     var isComplete = false
 }
 
-/// What claims stake, given where things are.
+/// The required locks of claims, given the places of their items.
 extension Arbiter {
     /// S1 to S4.
     func requiredLocks(of claim: Claim) -> [RequiredLock] {
@@ -35,15 +35,15 @@ extension Arbiter {
         return requiredLocks
     }
 
-    /// S4: whether a claim below a directory has a stake in its contents.
+    /// S4: whether a claim below a directory requires its contents to read.
     private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
         guard let dispute = subtreeLocks[directory] else { return false }
-        // Those who come after a change of names find it there, whoever they are.
+        // Every claim made after a change of names gets the lock.
         return dispute.isComplete || claim.nature == .aware || claims[claim.id] == nil
             || claim.isWriting(.contents(of: directory)) != nil
     }
 
-    /// S4: before a claim's first look round, those it will meet in contents are entered there.
+    /// S4: Enters the claims that this claim will meet in contents, before its first check for blockers.
     mutating func dispute(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
             if lock.isWrite, lock.resource.isContents { dispute(lock.resource.item, by: claim) }
@@ -59,7 +59,7 @@ extension Arbiter {
         if mustEnterAll { dispute.isComplete = true }
         subtreeLocks[directory] = dispute
         guard mustEnterAll || isFirst else { return }
-        // In any order: a docket sorts.
+        // In any order, because a lock queue sorts.
         let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
         var subtree = DirectoryTree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
@@ -79,7 +79,7 @@ extension Arbiter {
         enter(claim, lock)
     }
 
-    /// S4: after the last who staked contents to write nobody stakes them to read.
+    /// S4: Removes the read locks on contents once no claim requires them to write.
     mutating func releaseSubtreeLocks(_ claim: Claim) {
         if subtreeLocks.isEmpty { return }
         claim.forEachRequiredLock { lock in
@@ -112,13 +112,13 @@ extension Arbiter {
     }
 }
 
-/// Where directories are.
+/// How directories are placed.
 extension Arbiter {
     /// S5.
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) {
         let own = registry.presented[item] ?? []
         for presenter in own { leavePlace(presenter) }
-        // Of what was not known nothing was named.
+        // Nothing refers to a directory that was not known before.
         let isNew = !tree.isDirectory(item)
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
@@ -133,7 +133,7 @@ extension Arbiter {
         for id in ids.sorted() { relocate(id) { $0 } }
     }
 
-    /// Puts other parts in the place of a claim's own and stakes it anew, as one step (R3, S5, S6, S7).
+    /// Replaces the parts of a claim and its required locks, as one step (R3, S5, S6, S7).
     mutating func relocate(_ id: ClaimID, _ body: (ClaimRequest.Part) -> ClaimRequest.Part) {
         guard let former = claims[id] else { return }
         var claim = former
@@ -147,31 +147,31 @@ extension Arbiter {
             claims[id] = claim
             return
         }
-        // What it goes on to dispute does not cease to be disputed meanwhile.
+        // The locks on contents that stay required must not be released meanwhile.
         claim.setRequiredLocks(wanted)
         dispute(claim)
         let crowdedBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
         leave(former)
         releaseSubtreeLocks(former)
-        // What it no longer disputes nobody stakes to read.
+        // Contents that no claim requires to write are not required to read.
         claim.setRequiredLocks(requiredLocks(of: claim))
-        // I1: those it meets there were not weighed against it when it was granted.
+        // I1: claims that it meets there were not checked when it was granted.
         if claim.isHeld { claim.mayOverlap = true }
         claims[id] = claim
         enter(claim)
-        // Q5: it was not away.
+        // Q5: the claim has not left the queue.
         for resource in crowdedBefore where lockQueues[resource]?.waiting.count ?? 0 > limits.queue / 2 {
             overlongQueues.insert(resource)
         }
         addContendedToReview(by: former)
-        // D2: whom its program held up may be so no longer.
+        // D2: the program may hold up fewer claims than before.
         if former.isHeld, let party = parties[id] { addRelativesToCandidates(of: party) }
         resourcesToReview.formUnion((former.requiredLocks + claim.requiredLocks).map(\.resource))
         releaseWatchers(of: id)
     }
 }
 
-/// How claims follow names.
+/// How claims follow moves and links.
 extension Arbiter {
     /// S5, S6.
     mutating func move(_ item: ItemID, _ move: Move, _ effects: inout [Effect]) {
@@ -184,7 +184,7 @@ extension Arbiter {
             var isRetargeted = false
             relocate(id) { part in
                 guard part.item == item, part.place.isSameName(as: move.from) else { return part }
-                // Who makes a file has it open, and goes on with that.
+                // The creator of a file has it open, and its handle stays with the file.
                 let isMaker = claim.isHeld && claim.nature == .handle
                 if part.access == .write(.forReplacing), !isMaker, let name = move.placeholder {
                     isRetargeted = true
@@ -228,7 +228,7 @@ extension Arbiter {
         }
     }
 
-    /// S6, S7; P1: those who show what it is on now were not asked.
+    /// S6, S7; P1: Moves a waiting claim to another item; presenters of that item were not asked.
     private mutating func retarget(
         _ id: ClaimID, from former: ItemID, to item: ItemID, _ effects: inout [Effect]
     ) {
@@ -239,7 +239,7 @@ extension Arbiter {
     }
 }
 
-/// Where presenters are.
+/// How presenters are placed.
 extension Arbiter {
     mutating func present(_ presenter: Presenter) {
         registry.insert(presenter)
@@ -256,7 +256,7 @@ extension Arbiter {
         enterPlace(id, in: tree.parent(of: item, at: place))
     }
 
-    /// Counts a presenter where its item is.
+    /// Counts a presenter at the directory of its item.
     mutating func enterPlace(_ id: PresenterID, in directory: ItemID?) {
         registry.records[id]?.place.directory = directory
         guard let directory else { return }

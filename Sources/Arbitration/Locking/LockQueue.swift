@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every live claim that stakes one thing.
+/// Every live claim that requires one resource.
 struct LockQueue: Sendable {
-    /// Claims of one standing.
+    /// Held claims or waiting claims.
     ///
-    /// A reader meets the writers only, a writer both.
+    /// A reader meets only writers, a writer both.
     struct ModeQueues: Sendable {
         var readers = ClaimQueue()
         var writers = ClaimQueue()
@@ -31,24 +31,24 @@ struct LockQueue: Sendable {
 
     var isEmpty: Bool { held.isEmpty && waiting.isEmpty }
 
-    /// Whether a single claim is here, and holds.
+    /// Returns whether the only claim here is a holder.
     mutating func hasSingleHolder() -> Bool {
         held.readers.count + held.writers.count == 1 && waiting.isEmpty
     }
 
-    /// Enters one who waits. Returns how many there are now.
+    /// Adds a waiting claim, and returns the number of waiting claims.
     mutating func wait(_ claim: ClaimID, _ partyNumber: PartyNumber, _ isWrite: Bool) -> Int {
         waiting.insert(claim, partyNumber, isWrite)
         return waiting.count
     }
 
-    /// Enters a holder. Returns how many there are now.
+    /// Adds a holder, and returns the number of holders.
     mutating func hold(_ claim: ClaimID, _ partyNumber: PartyNumber, _ isWrite: Bool) -> Int {
         held.insert(claim, partyNumber, isWrite)
         return held.count
     }
 
-    /// Enters a claim that nobody else is here to dispute, or leaves it to be disputed.
+    /// Adds a holder if no other claim is here; returns false if there is one.
     mutating func enterUncontended(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }
         held.insert(claim, 0, isWrite)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What can be staked: an item, or the contents of a directory, which are staked apart from it (S3).
+/// A lockable resource: an item, or the contents of a directory, which are locked separately (S3).
 struct Resource: Hashable, Comparable, Sendable {
     private let number: UInt64
 
@@ -15,7 +15,7 @@ struct Resource: Hashable, Comparable, Sendable {
     var isContents: Bool { number & 1 == 1 }
 }
 
-/// What a claim must have before it is granted.
+/// A lock that a claim needs before it is granted.
 struct RequiredLock: Hashable, Sendable {
     let resource: Resource
     var isWrite: Bool
@@ -27,7 +27,7 @@ struct RequiredLock: Hashable, Sendable {
 }
 
 extension [RequiredLock] {
-    /// G1: two stakes in one thing are one.
+    /// G1: Adds a lock; two locks on one resource are merged.
     mutating func add(_ resource: Resource, isWrite: Bool) {
         if let place = firstIndex(where: { $0.resource == resource }) {
             if isWrite { self[place].isWrite = true }

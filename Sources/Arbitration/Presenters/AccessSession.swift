@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What one program does with a presented item, as its presenter hears of it.
+/// All accesses of one program to a presented item without a longer pause.
 ///
 ///     open (has members) ──last member leaves──▶ trailing ──`trailing` later──▶ ended
 ///           ▲                                       │
@@ -15,28 +15,28 @@ struct AccessSession: Sendable {
     var cause: Cause
     /// Claims of the party that wait for answers, or are held and not suspended.
     var members: [ClaimID] = []
-    /// Still to be asked, in this order.
+    /// Questions to be asked, in this order.
     var pendingQuestions: [PendingQuestion] = []
-    /// What is not answered yet; maybe asked in another turn (P9).
+    /// The open question; another session may have asked it (P9).
     var question: QuestionID?
-    /// What was asked, whatever came of it.
+    /// The questions that were asked, answered or not.
     var asked: [QuestionKind] = []
-    /// A request was answered with an error, or forfeited.
+    /// Whether a question was answered with an error, or forfeited.
     var lacksConsent = false
-    /// A write was granted in it: what that writes may be more than the presenter was told of (P23).
+    /// Whether a write was granted in it, so that contents may differ from what the presenter was told (P23).
     var isEntered = false
-    /// Nothing more is asked in it (P7).
+    /// Whether nothing more is asked in it (P7).
     var hasForfeited = false
-    /// Asks about a deletion that has happened already.
+    /// The question about a deletion that has happened already.
     var lossQuestion: QuestionID?
     /// The last change of the item, and its deletion (N9).
     var changed: Cause?
     var deleted: Cause?
-    /// Moves of the item, and of directories above it, that were not taken back; the last one last (N11).
+    /// Moves of the item, and of directories above it, that were not taken back, in order (N11).
     var moves: [OwnMove] = []
-    /// What happened at the names below it (N8).
+    /// The events at the names below the item (N8).
     var nameEvents = NameEventLog()
-    /// When it ends; nil while it has members or somebody owes it an answer.
+    /// The moment of its end; nil while it has members or an open question.
     var end: Instant?
 
     /// Whether a reacquire is owed (N3).
@@ -44,50 +44,50 @@ struct AccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasItemEvents: Bool { changed != nil || moved != nil || deleted != nil }
     var hasUnreported: Bool { isRelinquished || hasItemEvents || nameEvents.hasUnreported }
-    /// N10: whether names have changed, as they do in a save of several steps.
+    /// N10: Whether names have changed, as they do in a save of several steps.
     var hasSteps: Bool { moved != nil || deleted != nil || nameEvents.hasSteps }
-    /// Whether it goes on after a write was granted in it (P23).
+    /// Whether it continues after a write was granted in it (P23).
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
     var isSettled: Bool { question == nil && pendingQuestions.isEmpty }
-    /// Whether it goes on though nobody waits for an answer (P2).
+    /// Whether it continues though no claim waits for an answer (P2).
     var asksAboutLoss: Bool {
         pendingQuestions.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
 }
 
-/// How what is presented came to have another name (N2).
+/// A move that gave the presented item another name (N2).
 struct OwnMove: Sendable {
-    /// It, or a directory above it.
+    /// The item itself, or a directory above it.
     let item: ItemID
-    /// What it was called before the turn.
+    /// The name before the session.
     let former: Place
     let cause: Cause
 }
 
-/// What a presenter is to be asked in a turn.
+/// A question that a presenter may be asked in a session.
 struct QuestionKind: Hashable, Sendable {
     let request: PresenterRequest
-    /// What is to be deleted below it.
+    /// The item below it that is to be deleted.
     var subitem: ItemID?
 }
 
-/// What is still to be asked in a turn, and on whose account.
+/// A question that is still to be asked in a session, with its cause.
 struct PendingQuestion: Sendable {
     let questionKind: QuestionKind
     var cause: Cause
-    /// Who waits for it.
+    /// The claims that wait for the answer.
     var claims: [ClaimID] = []
-    /// What has happened already and is put to the presenter whoever waits (P2).
+    /// The deletion that has happened already, which is asked about even if no claim waits (P2).
     var loss: Cause?
 }
 
 extension AccessSession {
-    /// Whether a request was made or is about to be.
+    /// Whether a question was asked or is about to be.
     func includes(_ questionKind: QuestionKind) -> Bool {
         asked.contains(questionKind) || pendingQuestions.contains { $0.questionKind == questionKind }
     }
 
-    /// P3: asks nothing again. P22: who has relinquished to a writer has to a reader.
+    /// P3: Adds a question unless it was asked. P22: relinquishing to a writer includes readers.
     mutating func pendingQuestion(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
         // P7.
         if hasForfeited { return }
@@ -105,7 +105,7 @@ extension AccessSession {
         }
     }
 
-    /// P2: asks about what has happened already, or waits for the answer if that is being asked; returns whether it does.
+    /// P2: Asks about a deletion that has happened, or waits for the open question about it; returns whether it does.
     mutating func enqueueAboutLoss(_ questionKind: QuestionKind, _ cause: Cause, isOpen: (QuestionID) -> Bool)
         -> Bool
     {
@@ -123,7 +123,7 @@ extension AccessSession {
         return true
     }
 
-    /// N11: what comes back to its former name was not moved, unless that was told.
+    /// N11: Notes a move; a move back to the former name cancels one that was not told.
     mutating func noteMove(of item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves.removeAll { $0.item == item }
@@ -131,29 +131,29 @@ extension AccessSession {
         moves.append(OwnMove(item: item, former: former ?? move.from, cause: cause))
     }
 
-    /// N5: it was told, but for what was deleted.
+    /// N5: Discards the events that were told: all but held back deletions.
     mutating func discardReportedEvents(but heldBack: Set<NameKey>) {
         discardItemEvents()
         nameEvents.discardReported(heldBack: heldBack)
     }
 
-    /// N3: what happened to the item was told, but not its deletion.
+    /// N3: Discards the events of the item that were told: all but its deletion.
     mutating func discardItemEvents() { (moves, changed) = ([], nil) }
 
-    /// N8: all was told.
+    /// N8: Discards all events, which were told.
     mutating func discardAllEvents() {
         discardReportedEvents(but: [])
         deleted = nil
     }
 
-    /// A question is asked.
+    /// Notes that a question was asked.
     mutating func take(_ question: QuestionID, _ questionKind: QuestionKind, asksAboutLoss: Bool) {
         asked.append(questionKind)
         self.question = question
         if asksAboutLoss { lossQuestion = question }
     }
 
-    /// P3: what was wanted for one claim alone is not asked any more.
+    /// P3: Removes the questions that only one claim wanted.
     mutating func stopAsking(for claim: ClaimID) {
         pendingQuestions = pendingQuestions.compactMap { pendingQuestion in
             guard pendingQuestion.claims.contains(claim) else { return pendingQuestion }

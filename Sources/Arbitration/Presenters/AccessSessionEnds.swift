@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How turns end.
+/// How access sessions end.
 extension Arbiter {
-    /// A claim is over, or lets others pass: it belongs to no turn any more.
+    /// Removes a claim that has ended or is suspended from its sessions.
     ///
-    /// N3: at once if whoever it was said so, else later, so that a save in several steps is one turn.
+    /// N3: An emptied session ends at once after an aware claim, otherwise later, so that a save of several steps is one
+    /// session.
     mutating func leaveAccessSessions(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
         guard let consultation = registry.consultations.removeValue(forKey: id) else { return }
         for accessSession in consultation.accessSessions {
@@ -24,7 +25,7 @@ extension Arbiter {
 
     mutating func beginTrailing(_ id: AccessSessionID) {
         guard let entry = registry.accessSessions.index(forKey: id) else { return }
-        // An answer that is owed to nobody any more is not waited for, but for that to a deletion which has happened.
+        // With no claim waiting, an open question does not delay the end, except one about a deletion that has happened.
         if registry.accessSessions.values[entry].asksAboutLoss { return }
         // N10.
         let span =
@@ -35,7 +36,7 @@ extension Arbiter {
         timers.insert(TimerQueue.TimerEntry(moment: end, subject: .accessSession(id)))
     }
 
-    /// N5: before a presenter hears of somebody else it is told what is over.
+    /// N5: Ends the trailing sessions of other programs before a presenter is told of a party.
     mutating func endTrailingSessions(
         of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
         where isConcerned: (AccessSession) -> Bool = { _ in true }
@@ -49,10 +50,10 @@ extension Arbiter {
         }
     }
 
-    /// N5: the last word about a name is the last that is told of it.
+    /// N5: Leaves names to the session with the latest event, so that the last notice of each is true.
     ///
-    /// All that is below a directory has its new path already. So other turns tell nothing before its move is told, which is the
-    /// last word about both names.
+    /// After the move of a directory all items below have new paths. So other sessions tell nothing before that move, which
+    /// replaces their events of both names.
     mutating func handOverNames(
         to itemEvent: ItemEvent, in own: AccessSessionID, at presenter: PresenterID, _ effects: inout [Effect]
     ) {
@@ -65,7 +66,7 @@ extension Arbiter {
         }
     }
 
-    /// N5: before a presenter is asked anything it is told what was written, and let in.
+    /// N5: Tells a presenter what was written, and lets it reacquire, before it is asked a question.
     mutating func tellBeforeAsking(in asking: AccessSession, _ effects: inout [Effect]) {
         guard let record = registry.records[asking.presenter] else { return }
         for id in record.accessSessions where id != asking.id {
@@ -76,14 +77,14 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // What ends with the others may have told its news.
+        // The ends of the other sessions may have told this session's events.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
-    /// N3: the turn in which an access of a party belongs, if there is one.
+    /// N3: The session to which an access of a party belongs, if there is one.
     ///
-    /// A program that comes again and again would keep its presenters away for ever: a turn that has lasted `hold` takes
-    /// nobody in any more, and is over as soon as nobody is in it.
+    /// A program that comes again and again would keep its presenters waiting forever. So a session older than `hold`
+    /// accepts no new claims, and ends when its last member leaves.
     mutating func currentAccessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
     ) -> AccessSessionID? {
@@ -105,7 +106,7 @@ extension Arbiter {
         return nil
     }
 
-    /// N3: what happened in the turn is told before its reacquire.
+    /// N3: Ends a session, and tells its events before its reacquire.
     mutating func endAccessSession(_ id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions.removeValue(forKey: id),
             let record = registry.records[accessSession.presenter]
@@ -123,8 +124,7 @@ extension Arbiter {
         }
     }
 
-    /// N3: a presenter that is let in is told before of what the program did while it had relinquished to it for
-    /// another access.
+    /// N3: Tells a presenter, before its reacquire, what the same program did in sessions without a relinquishment.
     private mutating func reportSessionsWithoutRelinquishment(
         but accessSession: AccessSession, _ record: PresenterRecord, _ effects: inout [Effect]
     ) {
@@ -136,7 +136,7 @@ extension Arbiter {
         }
     }
 
-    /// N4: a writer that lets others pass is reported as far as it got.
+    /// N4: Tells presenters of the changes of a writer that is being suspended.
     mutating func tellBeforeSuspension(of claim: Claim, _ effects: inout [Effect]) {
         let ownPresenters = registry.consultations[claim.id]?.ownPresenters ?? []
         switch contentions[claim.id]?.seen {
@@ -145,7 +145,7 @@ extension Arbiter {
         case .clean, .unchanged, .atEnd, .atEndUnconfirmed, .reading, nil: break
         }
         leaveAccessSessions(claim.id, atOnce: false, &effects)
-        // P6: what its handle still writes is no less the presenter's own.
+        // P6: later writes of its handle are the presenter's own, too.
         if !ownPresenters.isEmpty {
             registry.consultations[claim.id] = Consultation(ownPresenters: ownPresenters)
         }
@@ -163,7 +163,7 @@ extension Arbiter {
         claims[claim.id]?.reportedStamp = stamp
     }
 
-    /// An episode goes on with the turn in which its name was vacated.
+    /// Adds a pending save to the sessions in which its name was vacated.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
         var (consultation, known): (Consultation, Set<AccessSessionID>) = (Consultation(), [])

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What presenters answer, and what follows if they do not.
+/// The answers of presenters, and the consequences of silence.
 extension Arbiter {
     mutating func answer(
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
-        // P8: late or not, it answers again.
+        // P8: late or not, the presenter answers again.
         registry.records[presenter]?.forfeits = 0
         registry.records[presenter]?.unaskedWrites = []
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
         }
-        // A relinquishment cannot be refused.
+        // A presenter cannot refuse to relinquish.
         let hasFailed = answer == .failed && !question.request.isRelinquishment
         addRelativesToCandidates(of: question)
         resumeAccessSessions(question, lacksConsent: hasFailed, &effects) { arbiter, accessSession, effects in
@@ -20,14 +20,14 @@ extension Arbiter {
         }
     }
 
-    /// P4, P7, P8: the time of a request ran out.
+    /// P4, P7, P8: Forfeits a question at its deadline.
     mutating func forfeit(_ id: QuestionID, _ effects: inout [Effect]) {
         guard let question = registry.close(id) else { return }
         registry.records[question.presenter]?.forfeits += 1
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: the turn for which it was asked may be over.
+        // P4: the session that asked may have ended.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             guard let entry = arbiter.registry.accessSessions.index(forKey: accessSession) else { return }
@@ -38,7 +38,7 @@ extension Arbiter {
         }
     }
 
-    /// P7. Forgets those whose time is over: they need not come again.
+    /// P7: Excuses a party, and removes entries that are over.
     mutating func excuse(_ party: Party, by id: PresenterID) {
         guard let process = party.process, var excused = registry.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
@@ -46,7 +46,7 @@ extension Arbiter {
         registry.records[id]?.excused = excused
     }
 
-    /// Goes on with every turn that waited for an answer.
+    /// Continues every session that waited for an answer.
     private mutating func resumeAccessSessions(
         _ question: Question, lacksConsent: Bool, _ effects: inout [Effect],
         _ body: (inout Arbiter, AccessSessionID, inout [Effect]) -> Void
@@ -62,7 +62,7 @@ extension Arbiter {
         }
     }
 
-    /// P13: whoever asked over the socket is told of the refusal instead of going ahead.
+    /// P13: Refuses the waiting aware claims of a session, because the presenter failed.
     private mutating func refuseAware(in accessSession: AccessSessionID, _ effects: inout [Effect]) {
         for id in registry.accessSessions[accessSession]?.members ?? [] {
             guard let claim = claims[id], claim.isAware, !claim.isHeld else { continue }
@@ -70,14 +70,14 @@ extension Arbiter {
         }
     }
 
-    /// D2: whoever works for the presenter holds nobody up on its account any more.
+    /// D2: Adds relatives of the presenter, which hold up no claim because of this question any more.
     private mutating func addRelativesToCandidates(of question: Question) {
         if let party = registry.records[question.presenter]?.presenter.party {
             addRelativesToCandidates(of: party)
         }
     }
 
-    /// P4: the presenter is at work.
+    /// P4: Extends the time of a question, because its presenter reports progress.
     mutating func progress(_ id: QuestionID) {
         guard let entry = registry.questions.index(forKey: id) else { return }
         let question = registry.questions.values[entry]
@@ -93,7 +93,7 @@ extension Arbiter {
         }
     }
 
-    /// P4: the presenter is given less time, though never less than it has had.
+    /// P4: Shortens the time of a question, but to no moment in the past.
     mutating func hurry(_ id: QuestionID, to span: TimeSpan) {
         guard let entry = registry.questions.index(forKey: id) else { return }
         let deadline = max(registry.questions.values[entry].asked + span, now)
@@ -110,11 +110,11 @@ extension Arbiter {
         timers.insert(TimerQueue.TimerEntry(moment: extended, subject: .claim(id)))
     }
 
-    /// P14: consent by absence.
+    /// P14: Removes a presenter, which counts as its consent.
     mutating func removePresenter(_ id: PresenterID) {
         guard let record = registry.records[id] else { return }
         for question in record.questions { _ = registry.close(question) }
-        // D2: nobody works for it any more.
+        // D2: no party works for it any more.
         addRelativesToCandidates(of: record.presenter.party)
         for accessSession in record.accessSessions {
             guard let ended = registry.accessSessions.removeValue(forKey: accessSession) else { continue }
@@ -134,7 +134,7 @@ extension Arbiter {
         if record.presenter.messages.contains(.accommodateSubitemDeletion) {
             registry.agreeingToDeletions -= 1
         }
-        // Who waits to be identified does so for presenters' sake, and this was perhaps the last.
+        // These claims wait to be identified only because of presenters, and this may have been the last presenter.
         grantCandidates += waitersToIdentify
     }
 }

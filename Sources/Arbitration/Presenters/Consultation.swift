@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How presenters are chosen and asked before a claim is granted.
+/// How presenters are selected and asked before a claim is granted.
 extension Arbiter {
-    /// Whether a claim that nothing stands in the way of may be granted as far as presenters are concerned.
+    /// Returns whether presenters allow the grant of a claim without a blocker.
     ///
-    /// P1: asked only now, because only now is it known whose item it is.
+    /// P1: Presenters are selected only now, because only now is it certain which item the claim is on.
     mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
         if registry.consultations[claim.id] == nil {
             guard concernsPresenters(claim) else { return true }
@@ -38,17 +38,17 @@ extension Arbiter {
             }
             begun.append(accessSession)
         }
-        // P3: all are asked at once; each is asked one thing after the other.
+        // P3: all presenters are asked at once, and each is asked one question after the other.
         for accessSession in begun {
             askNext(in: accessSession, &effects)
-            // It may owe the answer on another account already.
+            // Another claim may have caused the open question before.
             if let accessSession = registry.accessSessions[accessSession], accessSession.question != nil {
                 reviewRelatives(accessSession.presenter)
             }
         }
     }
 
-    /// P24: what a presenter reads itself it knows.
+    /// P24: Notes that presenters have read their items themselves.
     private mutating func noteOwnReading(_ claim: Claim, _ party: Party) {
         var readers: [PresenterID] = []
         claim.forEachPart { part in
@@ -62,7 +62,7 @@ extension Arbiter {
         for id in readers { registry.records[id]?.isOutdated = false }
     }
 
-    /// P20: what a claim wants of each presenter it concerns, but for the party's own.
+    /// P20: the questions of a claim for each presenter that it concerns, without the party's own.
     func questionPlans(of claim: Claim, _ party: Party) -> [PresenterID: QuestionPlan] {
         var concerned: [(PresenterID, PresenterRelation, ClaimRequest.Part)] = []
         claim.forEachPart { part in
@@ -78,7 +78,7 @@ extension Arbiter {
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
-            // P12: a folder's presenter has none of its contents; and one of the muted ones stands for all.
+            // P12: a folder's presenter has no contents at risk, and one muted presenter stands for all of them.
             guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !questionKinds.isEmpty
             if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {
@@ -88,7 +88,7 @@ extension Arbiter {
         return questionPlans
     }
 
-    /// Makes a claim a member of its turn with a presenter, and notes what the presenter must be asked for it.
+    /// Adds a claim to its session with a presenter, and notes the questions for it.
     private mutating func enter(
         _ claim: Claim, _ questionPlan: QuestionPlan, _ party: Party, sessionOf id: PresenterID,
         _ effects: inout [Effect]
@@ -106,7 +106,7 @@ extension Arbiter {
         endTrailingSessions(of: record, but: party, &effects)
         let present = currentAccessSession(
             of: party, isWrite: questionPlan.access.isWrite, at: record, &effects)
-        // Nothing to ask, and nothing to tell later.
+        // There is nothing to ask now, and nothing to tell later.
         guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
         if let entry = registry.accessSessions.index(forKey: accessSession) {
@@ -114,7 +114,7 @@ extension Arbiter {
                 registry.accessSessions.values[entry].pendingQuestion(
                     questionKind, Cause(party, access), by: claim.id)
             }
-            // Of two purposes neither hears what was relinquished to the other.
+            // The first purpose makes the session its own: it shares no relinquishment with others.
             if registry.accessSessions.values[entry].party.purpose == nil, party.purpose != nil {
                 registry.accessSessions.values[entry].party = party
             }
@@ -139,7 +139,7 @@ extension Arbiter {
         return id
     }
 
-    /// Asks a turn's next request, or lets its members go on.
+    /// Asks the next question of a session, or lets its members continue.
     mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
         guard var accessSession = registry.accessSessions[id], accessSession.question == nil else { return }
         guard !accessSession.pendingQuestions.isEmpty else { return settled(accessSession, &effects) }
@@ -150,7 +150,7 @@ extension Arbiter {
             if isNeedless(pendingQuestion, record) { return askNext(in: id, &effects) }
         }
         let (questionKind, request) = (pendingQuestion.questionKind, pendingQuestion.questionKind.request)
-        // Y1: members that are held already may be contested now.
+        // Y1: members that are held already may be contended now.
         if request.isRelinquishment { contentionToReview += accessSession.members }
         cycleCandidates += accessSession.members
         // P9.
@@ -179,14 +179,14 @@ extension Arbiter {
         reviewRelatives(accessSession.presenter)
     }
 
-    /// Whether what was wanted is not asked, by what has happened since.
+    /// Whether a question has become unnecessary since it was planned.
     private func isNeedless(_ pendingQuestion: PendingQuestion, _ record: PresenterRecord) -> Bool {
         let party = pendingQuestion.cause.party
         let written = record.accessSessions.compactMap { registry.accessSessions[$0] }.filter(
             \.isBeingWritten)
         switch pendingQuestion.questionKind.request {
         case .save:
-            // P9: somebody else's reading may have made it save since this was wanted.
+            // P9: another reader may have caused a save since then.
             if !pendingQuestion.cause.access.isWrite, !mayAskToSave(party, record) { return true }
             // P23, P24.
             return !written.isEmpty || record.isOutdated
@@ -200,14 +200,14 @@ extension Arbiter {
         }
     }
 
-    /// P3: a claim that went ahead waits for no answer.
+    /// P3: Removes the questions of a claim that went ahead.
     mutating func stopAsking(for id: ClaimID) {
         for accessSession in registry.consultations[id]?.accessSessions ?? [] {
             registry.accessSessions[accessSession]?.stopAsking(for: id)
         }
     }
 
-    /// P6: those who work for a presenter may pass whoever waits for it from now on.
+    /// P6: Reviews the parties that work for a presenter: they may overtake claims that wait for its answer now.
     private mutating func reviewRelatives(_ presenter: PresenterID) {
         guard let party = registry.records[presenter]?.presenter.party else { return }
         waiterFamilies.forEachRelative(of: party) { grantCandidates.append($0) }

@@ -3,20 +3,20 @@ public import Coordination
 
 /// The claims that wait for answers of one share's presenters.
 ///
-/// It is asked several times a second for whom a guest's answers are waited for. The presenters may be a thousand, and so may the claims:
-/// so each claim is noted once when it comes to wait, by its user, and is not looked for afterwards.
+/// The daemon asks several times a second which users wait for a guest's answers. Presenters and claims may be thousands. So
+/// each claim is noted once, by its user, when it begins to wait, and is not searched for later.
 struct GuestWaiters: Sendable {
-    /// Questions that are not answered yet.
+    /// The number of open questions.
     var open = 0
     private var users: [UInt32?: FIFOQueue<ClaimID>] = [:]
     private var noted: Set<ClaimID> = []
 
-    /// A claim comes to wait for an answer that is owed already.
+    /// Notes a claim that begins to wait for an open question.
     mutating func note(_ claim: ClaimID, of user: UInt32?) {
         if noted.insert(claim).inserted { users[user, default: FIFOQueue()].append(claim) }
     }
 
-    /// Of each user the first claim that still waits. Those before it are forgotten.
+    /// Returns the first claim of each user that still waits, and removes those before it.
     mutating func waiting(since: (ClaimID) -> Instant?) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
         var found: [(user: UInt32?, claim: ClaimID, asked: Instant)] = []
         for user in Array(users.keys) {
@@ -37,10 +37,10 @@ struct GuestWaiters: Sendable {
 }
 
 extension Arbiter {
-    /// Whether a presenter of a share owes any answer.
+    /// Whether a presenter of a share owes an answer.
     public func owesAnswers(_ guest: UInt32) -> Bool { registry.guestWaiters[guest] != nil }
 
-    /// The users that wait for answers of a share's presenters: one claim of each, and when its answer was asked for.
+    /// Returns the users that wait for a share's presenters: one claim of each, and when its question was asked.
     public mutating func waiting(
         forGuest guest: UInt32
     ) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
@@ -53,7 +53,7 @@ extension Arbiter {
         return found
     }
 
-    /// The answers of a share's presenters that the first so many claims of a user wait for.
+    /// The open questions to a share's presenters for which the first `limit` claims of a user wait.
     public func questions(to guest: UInt32, awaitedBy user: UInt32?, atMost limit: Int) -> [Question] {
         var found: [QuestionID: Question] = [:]
         for claim in registry.guestWaiters[guest]?.claims(of: user, atMost: limit) ?? []
@@ -66,7 +66,7 @@ extension Arbiter {
         return found.values.sorted { $0.id < $1.id }
     }
 
-    /// Claims wait for what is asked in a turn.
+    /// Notes that claims wait for the open question of a session.
     mutating func noteGuestWaiters(in id: AccessSessionID, by claims: [ClaimID]) {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
@@ -83,7 +83,7 @@ extension PresenterRegistry {
         return questions[question]
     }
 
-    /// The turn that a claim was found to wait for is looked at first: there may be very many.
+    /// A claim's question to a share; the search begins at the session last waited for, as sessions may be very many.
     fileprivate func firstQuestion(to guest: UInt32, for claim: ClaimID) -> Question? {
         guard let consultation = consultations[claim] else { return nil }
         let accessSessions = consultation.accessSessions

@@ -60,7 +60,7 @@ extension PresenterRegistry {
 
     func isMuted(_ id: PresenterID) -> Bool { !mutes.isEmpty && records[id]?.mute != nil }
 
-    /// The presenters of an item that a claim on it may concern; of those that are muted one.
+    /// Calls the body with the presenters that a claim on an item may concern; with only one of the muted presenters.
     func forEachConcerned(
         by item: ItemID, where isMeant: (PresenterID) -> Bool = { _ in true }, _ body: (PresenterID) -> Void
     ) {
@@ -70,7 +70,7 @@ extension PresenterRegistry {
         if let muted { body(muted) }
     }
 
-    /// Whether something has happened to what a muted presenter shows that was not its own doing (P5).
+    /// Whether another program has done something to a muted presenter's item (P5).
     func hasMissedOwn(_ id: PresenterID) -> Bool {
         guard let record = records[id], let mute = record.mute else { return false }
         if mute.hasMissed { return true }
@@ -79,11 +79,11 @@ extension PresenterRegistry {
     }
 }
 
-/// The muted presenters of each item that may have work unsaved, by program (N15).
+/// The muted presenters of each item that may have unsaved work, by program (N15).
 ///
-/// One of them stands for all, and it is found without a look at each.
+/// One presenter stands for all, and is found without a visit to each.
 struct MutedRepresentatives: Sendable {
-    /// P5 spares a party all of a program's presenters, or none.
+    /// A program: a party is spared either all of its presenters or none (P5).
     private struct Program: Hashable {
         let processes: [ProcessID?]
         let terminals: [Int32]
@@ -95,7 +95,7 @@ struct MutedRepresentatives: Sendable {
         }
     }
 
-    /// Sorted.
+    /// Presenters in sorted order.
     private var lists: [ItemID: [Program: [PresenterID]]] = [:]
 
     var isEmpty: Bool { lists.isEmpty }
@@ -114,7 +114,7 @@ struct MutedRepresentatives: Sendable {
         if lists[item]?.isEmpty ?? false { lists[item] = nil }
     }
 
-    /// The lowest one that is meant, of programs that are not spared.
+    /// The lowest matching presenter of programs that are not spared.
     func first(
         of item: ItemID, unless isSpared: (PresenterID) -> Bool, where isMeant: (PresenterID) -> Bool
     ) -> PresenterID? {
@@ -126,7 +126,7 @@ struct MutedRepresentatives: Sendable {
 }
 
 extension Arbiter {
-    /// P12: what a claim writes of what muted presenters show. One of each item stands for all.
+    /// P12: the writes of a claim to items of muted presenters; one presenter of each item stands for all.
     func unaskedWritesOfMuted(by claim: Claim, _ party: Party) -> [(presenter: PresenterID, item: ItemID)] {
         if registry.mutedRepresentatives.isEmpty { return [] }
         var writes: [(PresenterID, ItemID)] = []

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// One name, as presenters above know it.
+/// A name, as presenters above know it.
 struct NameKey: Hashable, Sendable {
     let directory: ItemID?
     let link: LinkID?
-    /// Stands for the name where its place says no link.
+    /// Identifies the name if its place has no link.
     let item: ItemID?
 
     init(_ item: ItemID, at place: Place) {
@@ -15,13 +15,13 @@ struct NameKey: Hashable, Sendable {
     }
 }
 
-/// What happened in a turn at one name: what had it before, what has it now, and the last cause of each kind (N8).
+/// The events of a session at one name: the item before, the item now, and the last cause of each kind (N8).
 struct NameEvents: Sendable {
-    /// How something came to have the name.
+    /// How an item got the name.
     enum Arrival: Sendable {
         case made(Cause)
         case moved(Cause)
-        /// A directory, with all that is in it.
+        /// A directory moved here, with all items in it.
         case directoryMoved(Cause)
 
         var cause: Cause {
@@ -32,31 +32,31 @@ struct NameEvents: Sendable {
         var isOfDirectory: Bool { if case .directoryMoved = self { true } else { false } }
     }
 
-    /// What goes along with an item that gets another name.
+    /// The state that follows an item to another name.
     struct CarriedState: Sendable {
-        /// The name that it had before the turn.
+        /// The name that it had before the session.
         var origin: NameKey?
-        /// Why its contents are others than before the turn.
+        /// The cause of a change of its contents in the session.
         var changed: Cause?
     }
 
     let name: NameKey
     let place: Place
-    /// Whether the presenter is above it; else it is known only as the new name of what was moved away (N7).
+    /// Whether the presenter is above it; otherwise it is known only as the new name of an item moved away (N7).
     var isInside: Bool
-    /// What had the name before the turn.
+    /// The item that had the name before the session.
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
-    /// What had the name until something was moved over it: of an exchange the second half may follow.
+    /// The item that had the name before a move replaced it; the second half of an exchange may follow.
     var displaced: (item: ItemID, carried: CarriedState)?
     var arrival: Arrival?
-    /// The last time that what had the name went.
+    /// The cause of the last departure from the name.
     var left: Cause?
-    /// The last time that the name stood for other contents, by a change or an arrival.
+    /// The cause of the last event by which the name got other contents, a change or an arrival.
     var other: Cause?
 
-    /// Whether nothing happened there since it was told.
+    /// Whether nothing has happened here since the last notices.
     var isSettled: Bool { arrival == nil && left == nil && carried.changed == nil }
     var isStep: Bool { arrival != nil || left != nil }
 
@@ -71,17 +71,17 @@ struct NameEvents: Sendable {
         other = Cause(arrival.cause.party, .write(.forReplacing))
     }
 
-    /// An item has the name no more; returns what goes along if it gets another one.
+    /// Removes an item from the name; returns the state that follows it to another name.
     mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> CarriedState {
         left = cause
         guard let now, now != item else {
-            // What was deleted may be moved after all (N9).
+            // A deleted item may still turn out to be moved (N9).
             self.now = nil
             return CarriedState(
                 origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
         }
         guard isSecondHalf else {
-            // Of a file with several names another one was known here. Nothing has the name now.
+            // Another name of the same file was known here; no item has this name now.
             self.now = nil
             return CarriedState()
         }
@@ -90,23 +90,24 @@ struct NameEvents: Sendable {
             let origin = displaced.carried.origin ?? (before == item ? name : nil)
             return CarriedState(origin: origin, changed: displaced.carried.changed)
         }
-        // An exchange: the name was taken before it was said what had it.
+        // In an exchange, the first half came before it was known which item had this name.
         if before == nil { before = item }
         return CarriedState(origin: before == item ? name : nil)
     }
 }
 
-/// What happened in a turn at the names below what is presented, in the order in which they were first heard of (N8).
+/// The events of a session at the names below the presented item, in the order of their first events (N8).
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
-    /// Where something was moved to last: the second half of an exchange may follow, though this was told.
+    /// The target of the last move; the second half of an exchange may follow even after it was told.
     private var lastArrival: NameKey?
-    /// Whether a name appeared or went (N10).
+    /// Whether a name appeared or disappeared (N10).
     private(set) var hasSteps = false
 
-    /// So many names are told of at once (N8): 256, or fewer among very many presenters, whose turns know of 32,768 together
-    /// if one program does it all.
+    /// How many names are told at once (N8).
+    ///
+    /// It is 256, or less with very many presenters: all sessions of one program together know of at most 32,768 names.
     static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
 
     var hasUnreported: Bool { entries.contains { !$0.isSettled } }
@@ -121,7 +122,7 @@ struct NameEventLog: Sendable {
 
     mutating func appear(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: nil) { entry in
-            // What was there, was deleted and is there again has other contents.
+            // An item that was deleted and made again has other contents.
             let changed = entry.before == item ? cause : entry.now == item ? entry.carried.changed : nil
             entry.arrive(item, .made(cause), NameEvents.CarriedState(changed: changed))
         }
@@ -129,12 +130,12 @@ struct NameEventLog: Sendable {
 
     mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: item) { entry in
-            // Nothing has the name now, whatever was known to have it.
+            // No item has the name now, whichever item was known to have it.
             _ = entry.depart(entry.now ?? item, cause)
         }
     }
 
-    /// N7: of what the presenter sees of a move.
+    /// N7: Notes the part of a move that the presenter sees.
     mutating func move(
         _ item: ItemID, _ move: Move, _ arrival: NameEvents.Arrival, isFromInside: Bool, isToInside: Bool
     ) {
@@ -145,10 +146,10 @@ struct NameEventLog: Sendable {
                 carried = $0.depart(item, arrival.cause, isSecondHalf: move.isSecondHalf)
             }
         }
-        // Its presenter may know it by what it does in it, though it was not told of it.
+        // The presenter may know the directory from events in it, though its arrival was not told.
         let isLeft = index[from].map { entries[$0].now == nil } ?? false
         if arrival.isOfDirectory, isFromInside, isLeft { carried.origin = carried.origin ?? from }
-        // What happened to its contents elsewhere was not told.
+        // Changes of its contents outside were not told.
         let replacing = Cause(arrival.cause.party, .write(.forReplacing))
         if !isFromInside { carried.changed = replacing }
         if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
@@ -161,7 +162,7 @@ struct NameEventLog: Sendable {
             return
         }
         update(to, at: move.to, isInside: isToInside, held: nil) { entry in
-            // Nothing but its own former contents is known of what comes back.
+            // Only its own former contents are known of an item that comes back.
             entry.arrive(item, arrival, carried)
         }
         if isToInside { lastArrival = to }
@@ -177,23 +178,23 @@ struct NameEventLog: Sendable {
             entries.append(NameEvents(name: name, place: place, isInside: isInside, before: held, now: held))
         }
         if isInside, !entries[known].isInside {
-            // Its directory has come to where the presenter sees it, with what had the name by then.
+            // Its directory was moved to where the presenter sees it, together with the item that had the name then.
             (entries[known].isInside, entries[known].before) = (true, entries[known].now)
         }
         body(&entries[known])
         if entries[known].isStep { hasSteps = true }
     }
 
-    /// Another turn tells of these names from now on.
+    /// Removes names that another session tells of from now on.
     mutating func forget(_ names: [NameKey]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
-        // Of very many, not each is compared with each.
+        // With very many names a set avoids comparing all pairs.
         let (few, many) = names.count > 8 ? ([], Set(names)) : (names, [])
         entries.removeAll { few.contains($0.name) || many.contains($0.name) }
         reindex()
     }
 
-    /// N14: all names are forgotten but those of one item. Returns whether there was anything to tell of them.
+    /// N14: Removes all names but those of one item; returns whether any of them had events to tell.
     mutating func forgetNames(but item: ItemID) -> Bool {
         let forgotten = entries.filter { $0.before != item && $0.now != item }
         guard !forgotten.isEmpty else { return false }
@@ -201,7 +202,9 @@ struct NameEventLog: Sendable {
         return forgotten.contains { !$0.isSettled }
     }
 
-    /// N5: what a presenter did itself is the last word about these names; but it may not know the contents of what it moved.
+    /// N5: Notes an event of the presenter itself, which replaces earlier events of these names.
+    ///
+    /// It may not know the contents of an item that it moved.
     mutating func know(_ itemEvent: ItemEvent) {
         guard itemEvent.names.contains(where: { index[$0] != nil }) else { return }
         var changed: Cause?
@@ -210,7 +213,7 @@ struct NameEventLog: Sendable {
         {
             changed = entries[from].other
         }
-        // What an exchange left there was said before.
+        // The exchange noted this item before.
         let kept = itemEvent.names.filter { name in
             guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
                 return false
@@ -222,14 +225,14 @@ struct NameEventLog: Sendable {
         change(item, at: move.to, changed)
     }
 
-    /// N9: an item is there again.
+    /// N9: Removes the deletion of an item that exists again.
     mutating func takeBackDeletion(of item: ItemID) {
         guard entries.contains(where: { $0.before == item && $0.now == nil }) else { return }
         entries.removeAll { $0.before == item && $0.now == nil }
         reindex()
     }
 
-    /// N5, N8: all was told, but for what is held back.
+    /// N5, N8: Removes the events that were told: all but those held back.
     mutating func discardReported(heldBack: Set<NameKey> = []) {
         let last = lastArrival
         entries = entries.compactMap { entry in
@@ -247,7 +250,7 @@ struct NameEventLog: Sendable {
     }
 }
 
-/// What there is to tell of a name.
+/// A notice about a name.
 struct NameNotice {
     let name: NameKey
     let kind: PresenterNotice
@@ -257,9 +260,9 @@ struct NameNotice {
     var isOfDeletion: Bool { kind == .subitemDidChange && cause.access == .write(.forDeleting) }
 }
 
-/// How the happenings at names are told (N6 to N8).
+/// How events at names become notices (N6 to N8).
 extension NameEventLog {
-    /// What was where before: by the place of each name that something has now the place of its former one.
+    /// Returns, by the index of each new name of an item, the index of its former name.
     private func formerNames() -> [Int: Int] {
         var formers: [Int: Int] = [:]
         var taken: Set<Int> = []
@@ -268,7 +271,7 @@ extension NameEventLog {
                 let origin = entry.carried.origin.flatMap({ index[$0] }),
                 !taken.contains(origin)
             else { continue }
-            // All that is in a directory moves with it, whatever else its former and its new name stood for.
+            // All items in a directory move with it, whichever items had its former and its new name.
             let isMove = entry.before == nil && entries[origin].now == nil && entries[origin].before == now
             guard isMove || entry.arrival?.isOfDirectory ?? false else { continue }
             formers[place] = origin
@@ -278,7 +281,7 @@ extension NameEventLog {
         return formers
     }
 
-    /// An item that lost one name and got another was moved, though link(2) and unlink(2) did it.
+    /// Adds items that lost one name and got another; link(2) and unlink(2) made such a move.
     private func addLinks(to formers: inout [Int: Int], _ taken: Set<Int>) {
         var gone: [ItemID: [Int]] = [:]
         for (place, entry) in entries.enumerated() where entry.now == nil && !taken.contains(place) {
@@ -292,7 +295,7 @@ extension NameEventLog {
         }
     }
 
-    /// Directories that moved first: all else is told with its new path.
+    /// All notices; moved directories come first, because others use the new paths.
     var notices: [NameNotice] {
         let formers = formerNames()
         let moved = Set(formers.values)
@@ -308,14 +311,14 @@ extension NameEventLog {
         return first + rest
     }
 
-    /// N5: names that something had and nothing has: that may be the first step of a save.
+    /// N5: Names that an item had and no item has now: perhaps the first step of a save.
     var goneNames: Set<NameKey> {
         let moved = Set(formerNames().values)
         return Set(
             entries.indices.filter { !moved.contains($0) && entries[$0].isGone }.map { entries[$0].name })
     }
 
-    /// P26: whether the presenter knows nothing yet of what has a name.
+    /// P26: whether the presenter does not know yet of an item with this name.
     func isUnreported(_ name: NameKey) -> Bool {
         guard let place = index[name], entries[place].before == nil else { return false }
         return formerNames()[place] == nil
@@ -340,7 +343,7 @@ extension NameEvents {
             return left.map { notice(.subitemDidChange, before, Cause($0.party, .write(.forDeleting))) }
         case (let before?, let now?):
             if before == now { return carried.changed.map { notice(.subitemDidChange, now, $0) } }
-            // Of what is in a directory that comes from elsewhere nothing is known.
+            // The presenter knows nothing of the items in a directory from elsewhere.
             if let arrival, arrival.isOfDirectory { return notice(.subitemDidAppear, now, arrival.cause) }
             return other.map { notice(.subitemDidChange, now, $0) }
         }
@@ -351,9 +354,9 @@ extension NameEvents {
     }
 }
 
-/// How what happened in a turn is told.
+/// How the events of a session are told.
 extension Arbiter {
-    /// N8: tells of all that has happened in a turn that goes on.
+    /// N8: Tells all events of a session that continues.
     mutating func reportNameEvents(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id],
             let record = registry.records[accessSession.presenter]
@@ -362,7 +365,7 @@ extension Arbiter {
         registry.accessSessions[id]?.discardAllEvents()
     }
 
-    /// N5: of all but what was deleted.
+    /// N5: Tells all events but deletions.
     mutating func reportExceptDeletions(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -377,7 +380,7 @@ extension Arbiter {
         registry.accessSessions[id]?.discardReportedEvents(but: gone)
     }
 
-    /// N3, N9: moved, changed, then subitems.
+    /// N3, N9: Tells moves first, then changes, then subitems.
     func tell(
         of accessSession: AccessSession, _ news: [NameNotice], _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -386,10 +389,11 @@ extension Arbiter {
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: accessSession.presenter, in: accessSession.id, cause))]
         }
-        // Who has refused, or never said, may believe that it is still there, and would bring it back by the next save.
+        // A presenter that refused or was not asked may believe that the item still exists, and its next save would restore
+        // it.
         let hasAgreed =
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
-        // N6: a plain directory's own end is among what happened in it.
+        // N6: the deletion of a plain directory is one of the events in it.
         let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
         let isGone = news.contains(where: isEnd)
         if accessSession.deleted == nil, !isGone {
@@ -414,9 +418,9 @@ extension Arbiter {
         }
     }
 
-    /// N13: a directory is about to be gone from what is presented, and another one may soon have its path.
+    /// N13: Tells the events in a directory that is about to leave the presented item, as another may soon get its path.
     ///
-    /// Of an exchange the first half has taken its name, which is not to be told before the second half.
+    /// The first half of an exchange has taken its name already, which must not be told before the second half.
     mutating func reportNameEvents(
         inside directory: ItemID, but taken: NameKey? = nil, to id: PresenterID, _ effects: inout [Effect]
     ) {
@@ -436,7 +440,7 @@ extension Arbiter {
         }
     }
 
-    /// N12: of other names the program may be in the midst of a save.
+    /// N12: Tells the events of some names; the program may be in the middle of a save of others.
     mutating func reportWritten(_ names: [NameKey], of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -449,7 +453,7 @@ extension Arbiter {
             &effects)
     }
 
-    /// Of some names, and before them of the item itself (N3), but not of its deletion.
+    /// Tells the events of some names, and before them those of the item itself (N3), but not its deletion.
     private mutating func tell(
         _ news: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -465,7 +469,7 @@ extension Arbiter {
         registry.accessSessions[accessSession.id]?.discardItemEvents()
     }
 
-    /// N6: why a presenter of a package must be told `didChange` for want of something better.
+    /// N6: the cause of a `didChange` for a package's presenter that implements no notice of subitems.
     private func fallBack(_ news: [NameNotice], _ record: PresenterRecord) -> Cause? {
         guard !news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
         return news.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What presenters are told, and when.
+/// Which events presenters are told, and when.
 extension Arbiter {
-    /// N1: contents or attributes were written; N12: by a program that goes on.
+    /// Notes a change of contents or attributes (N1), or one of a program that continues to write (N12).
     mutating func noteChange(
         of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
         isOngoing: Bool = false, _ effects: inout [Effect]
     ) {
         let cause = Cause(parties[id] ?? cause.party, cause.access)
-        // N4, N12: it was told already. What goes on is told of each name of the item.
+        // N4, N12: this was told already. Changes of a program that continues are told for each name of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
         if isOngoing, let id { claims[id]?.reportedStamp = stamp }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -34,7 +34,7 @@ extension Arbiter {
         }
     }
 
-    /// N6: there is a new item.
+    /// N6: Notes a new item.
     mutating func noteCreation(
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -55,7 +55,7 @@ extension Arbiter {
         }
     }
 
-    /// N9: it is there again, whoever deleted it.
+    /// N9: Cancels the deletion of an item that exists again, whichever party deleted it.
     private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in registry.records[presenter]?.accessSessions ?? [] {
             registry.accessSessions[accessSession]?.deleted = nil
@@ -63,7 +63,7 @@ extension Arbiter {
         }
     }
 
-    /// N2, N7, N9: the item is called something else now, though it may have been taken for deleted.
+    /// N2, N7, N9: Notes a new name of an item; it may have been taken for deleted.
     mutating func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -86,7 +86,7 @@ extension Arbiter {
         noteMoveAbove(item, move, cause, under: claim, &effects)
     }
 
-    /// N7: those above its old place, and those above its new one.
+    /// N7: Notes a move for presenters above the old place and above the new place.
     private mutating func noteMoveAbove(
         _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -95,7 +95,7 @@ extension Arbiter {
         let arrival: NameEvents.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var itemEvent = ItemEvent(
             cause, [NameKey(item, at: move.from), NameKey(move.over ?? item, at: move.to)])
-        // N7: what is told later is told with its new path.
+        // N7: later notices use the new path.
         itemEvent.isToldAtOnce = arrival.isOfDirectory
         if move.isSecondHalf { itemEvent.mover = item }
         if arrival.isOfDirectory {
@@ -116,7 +116,7 @@ extension Arbiter {
         }
     }
 
-    /// N6, N9: the item is not there any more.
+    /// N6, N9: Notes the deletion of an item.
     mutating func noteDeletion(
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -137,10 +137,10 @@ extension Arbiter {
         }
     }
 
-    /// P2: what began like a save was a deletion, and is put to presenters now.
+    /// P2: Asks presenters about a deletion that began like a save.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         let cause = Cause(party, .write(.forDeleting))
-        // Those who are paused are asked all the same.
+        // Paused presenters are asked, too.
         let recipients = allRecipients(of: item, deletedAt: place)
         let name = NameKey(item, at: place)
         let untold = recipients.filter { registry.isUnreported(name, to: $0.0) }.map(\.0)
@@ -150,7 +150,7 @@ extension Arbiter {
             if relation != .item, untold.contains(presenter), registry.isUnreported(name, to: presenter) {
                 continue
             }
-            // P5: of those who work for a presenter it is not asked.
+            // P5: a presenter is not asked about parties that work for it.
             guard let record = registry.records[presenter], !isOwn(party, record.presenter.party),
                 !isSpared(record.presenter.party, by: party), !record.isLeftAlone
             else { continue }
@@ -177,9 +177,9 @@ extension Arbiter {
     }
 }
 
-/// Who is told.
+/// Which presenters are told.
 extension Arbiter {
-    /// Presenters that hear of what happens to an item, in the order of their numbers.
+    /// The presenters that receive the events of an item, in the order of their numbers.
     func recipients(of item: ItemID, at place: Place) -> [(PresenterID, PresenterRelation)] {
         if registry.isEmpty { return [] }
         var found = registry.unmutedPresenters(to: item).map { ($0, PresenterRelation.item) }
@@ -193,14 +193,14 @@ extension Arbiter {
         return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
     }
 
-    /// P19: of those who show the item, those who show this name.
+    /// P19: these recipients, and of the item's presenters only those of this name.
     private func recipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)] {
         recipients(of: item, at: place).filter { id, relation in
             relation != .item || registry.records[id]?.place.isSameName(as: place) ?? false
         }
     }
 
-    /// The same, with those who are paused.
+    /// The same recipients and the paused presenters.
     private func allRecipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)]
     {
         if registry.pauses.isEmpty { return recipients(of: item, deletedAt: place) }
@@ -224,7 +224,7 @@ extension Arbiter {
         return [directory] + tree.ancestors(of: directory, at: Place())
     }
 
-    /// Notes something for each presenter but the one who did it.
+    /// Notes an event for each recipient, except the presenter that caused it.
     private mutating func tell(
         _ recipients: [(PresenterID, PresenterRelation)], _ itemEvent: ItemEvent, under claim: ClaimID?,
         _ effects: inout [Effect],
@@ -245,33 +245,33 @@ extension Arbiter {
         }
     }
 
-    /// Whether a presenter is muted, and so will be told later of a move that is not its own (N15).
+    /// Returns whether a presenter is muted, and marks a move by another party to be told later (N15).
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
         if !isOwnDoing(party, under: claim, record) { registry.records[id]?.mute?.hasMissedMove = true }
         return true
     }
 
-    /// Names below are counted apart from what a presenter shows itself.
+    /// Events of names below are counted separately from those of the presenter's own item.
     private mutating func count(_ relation: PresenterRelation, _ record: PresenterRecord) {
         if relation != .directory { return countOwnEvent(of: record) }
         if let guest = record.presenter.guest { subitemEventCounts[guest, default: 0] += 1 }
     }
 
-    /// P5, P6: whether a presenter is not told of what somebody does, because it is its own doing.
+    /// P5, P6: whether an event is a presenter's own doing, so that it is not told.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
-        // Of an access that was put to its presenters it was known then.
+        // For an access that was put to its presenters, this was decided then.
         if let claim, claims[claim]?.hasConsulted ?? false {
             return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
         }
         return isOnItsBehalf(party, answering: claim.flatMap { claims[$0]?.answering }, record)
     }
 
-    /// P9: what a presenter writes soon after it was asked to save is the save.
+    /// P9: Notes a save: a write of the presenter soon after it was asked to save.
     private mutating func noteSave(by id: PresenterID) {
         guard let asked = registry.records[id]?.saveAsked else { return }
-        // With progress it may take longer.
+        // With progress reports, a save may take longer.
         if now < asked + bounds.save || registry.openSave(of: id) != nil { registry.records[id]?.saved = now }
     }
 
@@ -290,7 +290,7 @@ extension Arbiter {
                     || accessSession.nameEvents.knows(anyOf: names)
             }
         }
-        // N3: what a claim has done is told before the reacquire that follows it.
+        // N3: the events of a claim are told before the reacquire that follows it.
         let id =
             writeSession(of: claim, with: record.id)
             ?? currentAccessSession(of: cause.party, isWrite: true, at: record, &effects)
@@ -313,7 +313,8 @@ extension Arbiter {
         guard let claim, let consultation = registry.consultations[claim],
             !consultation.accessSessions.isEmpty
         else { return nil }
-        // I5: a claim has at most one turn with each presenter. It may be in very many turns, and a presenter may have many.
+        // I5: a claim has at most one session with each presenter. Both may have very many sessions, so the shorter list is
+        // searched.
         guard consultation.accessSessions.count > 8 else {
             return consultation.accessSessions.first {
                 registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
@@ -325,17 +326,17 @@ extension Arbiter {
     }
 }
 
-/// What happened, and at which names those above hear of it.
+/// An event of an item, with the names at which presenters above receive it.
 struct ItemEvent {
     let cause: Cause
     let names: [NameKey]
-    /// Whether the turn in which it happened tells its news at once.
+    /// Whether the session tells its events at once.
     var isToldAtOnce = false
-    /// Whether its program may do more of it, so that the turn tells it now (N12).
+    /// Whether the program may continue, so that the session tells this event now (N12).
     var isOngoing = false
-    /// What got another name.
+    /// The item that got another name.
     var mover: ItemID?
-    /// A file that took its contents to another name.
+    /// A file that was moved with its contents to another name.
     var moved: (item: ItemID, move: Move)?
 
     init(_ cause: Cause, _ names: [NameKey]) {

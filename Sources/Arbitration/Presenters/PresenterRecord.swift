@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What is known of a presenter.
+/// The state of a presenter.
 struct PresenterRecord: Sendable {
     let presenter: Presenter
-    /// Follows the document (P11); nil as long as there is none (P21).
+    /// The presented item, which follows the document (P11); nil as long as there is none (P21).
     var item: ItemID?
-    /// Where it is, and by which name it is shown.
+    /// The directory and the name of the item as presented.
     var place: Place
-    /// Oldest first.
+    /// Its access sessions, the oldest first.
     var accessSessions: [AccessSessionID] = []
-    /// What it has not answered yet, oldest first.
+    /// Its open questions, the oldest first.
     var questions: [QuestionID] = []
-    /// Requests in a row that it let go unanswered.
+    /// The number of successive questions that it forfeited.
     var forfeits = 0
-    /// Processes that one forfeit answers for, and until when (P7).
+    /// Processes that need not wait after a forfeit, and until when (P7).
     var excused: [ProcessID: Instant] = [:]
-    /// What was written without asking it since it answered last, or wrote that itself (P12).
+    /// Items written without its consent since it last answered or wrote them itself (P12).
     var unaskedWrites: Set<ItemID> = []
-    /// It cannot be told that another program has written what it shows, and it has not read or written that since (P24).
+    /// Whether another program wrote its item, it cannot be told, and it has not read or written the item since (P24).
     var isOutdated = false
-    /// Since when it is told of no names below what it shows; nil if it is told (N14).
+    /// Since when it is not told of names below its item; nil if it is told (N14).
     var pause: Suppression?
-    /// Since when it is neither asked nor told of what it shows (N15).
+    /// Since when it is neither asked nor told about its item; nil if it is (N15).
     var mute: Suppression?
-    /// When it was asked to save last.
+    /// When it was last asked to save.
     var saveAsked: Instant?
-    /// When it was asked to save on behalf of each session, as long as that matters (P9).
+    /// When it was asked to save for each POSIX session, as long as that matters (P9).
     var savesAsked: [Int32: Instant] = [:]
-    /// When it last wrote the item on request.
+    /// When it last saved on request.
     var saved: Instant?
 
     init(_ presenter: Presenter) {
@@ -37,19 +37,21 @@ struct PresenterRecord: Sendable {
     }
 
     var id: PresenterID { presenter.id }
-    /// P24: whether it implements anything by which it hears that what it shows was written.
+    /// P24: Whether it implements any notice of changes of its item.
     var hearsOfChanges: Bool { !presenter.messages.isDisjoint(with: [.didChange, .subitemDidChange]) }
-    /// Whether it is asked anything on account of a write, and so may have work unsaved (N15).
+    /// Whether a write may cause a question to it, so that it may have unsaved work (N15).
     var answersWriters: Bool {
         !presenter.messages.isDisjoint(
             with: [.relinquishToWriter, .save, .accommodateDeletion, .accommodateSubitemDeletion])
     }
     /// P8.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
-    /// P8, N15: whether it is not asked.
+    /// P8, N15: Whether it is not asked.
     var isLeftAlone: Bool { isDemoted || mute != nil }
 
-    /// So many items are remembered to have been passed over; then all are forgotten, and kept once more.
+    /// The largest number of items in `unaskedWrites`.
+    ///
+    /// Beyond it all are forgotten, so their contents may be preserved once more.
     static let mostUnaskedWrites = 4096
 
     mutating func noteUnaskedWrite(_ item: ItemID) {
@@ -57,21 +59,21 @@ struct PresenterRecord: Sendable {
         unaskedWrites.insert(item)
     }
 
-    /// How many forfeits in a row demote a presenter.
+    /// The number of successive forfeits that demote a presenter.
     static let demotingForfeits = 3
 }
 
-/// Whom a claim has asked and tells.
+/// The presenters that a claim asks and tells.
 struct Consultation: Sendable {
     var accessSessions: [AccessSessionID] = []
-    /// Which of the turns was found to wait for an answer last; those before it did not wait then.
+    /// The index of the session found last to wait for an answer; those before it did not wait then.
     var awaited = 0
-    /// Presenters whose own save this is (P6).
+    /// Presenters that make this save themselves (P6).
     var ownPresenters: [PresenterID] = []
     /// Presenters that it need not ask because of P7 or P8.
     var skippedPresenters: [PresenterID] = []
-    /// Presenters that were listed when it was granted (P12).
+    /// Presenters that the grant listed as unanswered (P12).
     var overriddenPresenters: [PresenterID] = []
-    /// What it writes without asking those it would have to ask (P12).
+    /// Its writes without a question to presenters that would otherwise have to be asked (P12).
     var unaskedWrites: [(presenter: PresenterID, item: ItemID)] = []
 }

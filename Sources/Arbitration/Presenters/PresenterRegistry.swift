@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every presenter, and what is going on with them.
+/// Every presenter, with the access sessions, questions and consultations.
 ///
-/// Invariants, with the arbiter's (I5): each turn is in its presenter's list; each member of a turn has the turn in its inquiry and
-/// the other way round; each open question has a presenter; `openQuestionCounts` counts the open questions by process.
+/// Invariants, together with the arbiter's (I5):
+///
+/// - Each session is in its presenter's list.
+/// - Each member of a session has the session in its consultation, and the reverse.
+/// - Each open question has a presenter.
+/// - `openQuestionCounts` counts the open questions by process.
 struct PresenterRegistry: Sendable {
     var records: [PresenterID: PresenterRecord] = [:]
-    /// Sorted.
+    /// Presenters by item, sorted.
     var presented: [ItemID: [PresenterID]] = [:]
-    /// Presenters by the directory their items are in.
+    /// Presenters by the directory of their item.
     var byDirectory: [ItemID: Set<PresenterID>] = [:]
-    /// Presenters that are told of no names below what they show (N14).
+    /// Presenters that are told of no names below their item (N14).
     var pauses = SuppressionIndex()
-    /// Presenters that are neither asked nor told of what they show (N15).
+    /// Presenters that are neither asked nor told about their item (N15).
     var mutes = SuppressionIndex()
-    /// Those of them for which it is kept what is written (N15).
+    /// The muted presenters for which unasked writes are noted (N15).
     var mutedRepresentatives = MutedRepresentatives()
-    /// How many presenters agree to deletions in what they show (P18).
+    /// The number of presenters that accommodate deletions of subitems (P18).
     var agreeingToDeletions = 0
     var accessSessions: [AccessSessionID: AccessSession] = [:]
     var questions: [QuestionID: Question] = [:]
     var consultations: [ClaimID: Consultation] = [:]
-    /// How many answers the presenters of each process owe.
+    /// The number of answers that the presenters of each process owe.
     var openQuestionCounts: [ProcessID: Int] = [:]
-    /// The same by the share of the presenter, with the claims that wait.
+    /// The same number by the share of the presenter, with the waiting claims.
     var guestWaiters: [UInt32: GuestWaiters] = [:]
     private var nextTurn: UInt64 = 1
     private var nextQuestion: UInt64 = 1
@@ -46,7 +50,7 @@ struct PresenterRegistry: Sendable {
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
-    /// Gives back the room of presenters that are gone.
+    /// Releases the memory of removed presenters.
     mutating func shrink() {
         records.shrinkIfSparse()
         presented.shrinkIfSparse()
@@ -78,13 +82,13 @@ struct PresenterRegistry: Sendable {
         mutedRepresentatives.leave(record, item)
     }
 
-    /// N14: whether something has happened below a presenter of which it was not told because it is paused.
+    /// N14: whether events below a paused presenter's item were not told to it.
     func hasMissed(_ id: PresenterID) -> Bool {
         guard let record = records[id], let pause = record.pause else { return false }
         return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false
     }
 
-    /// The turn in which an access of a party belongs, of those that take anybody in.
+    /// The session to which an access of a party belongs, out of those that accept new claims.
     func accessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord,
         where isOpen: (AccessSession) -> Bool = { _ in true }
@@ -102,26 +106,26 @@ struct PresenterRegistry: Sendable {
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
 
-    /// P26: whether a presenter has not been told yet that something has a name.
+    /// P26: whether a presenter was not told yet that an item has a name.
     func isUnreported(_ name: NameKey, to presenter: PresenterID) -> Bool {
         records[presenter]?.accessSessions.contains {
             accessSessions[$0]?.nameEvents.isUnreported(name) ?? false
         } ?? false
     }
 
-    /// P23: a write is granted.
+    /// P23: Notes in the sessions of a claim that a write was granted.
     mutating func noteEntry(of claim: ClaimID) {
         for accessSession in consultations[claim]?.accessSessions ?? [] {
             accessSessions[accessSession]?.isEntered = true
         }
     }
 
-    /// Whether all presenters that a claim asked have answered, or none had to be asked.
+    /// Whether all presenters of a claim have answered, or none had to be asked.
     func isSettled(_ claim: ClaimID) -> Bool {
         consultations[claim].map { firstUnsettled($0) == nil } ?? false
     }
 
-    /// The same; remembers of very many presenters which one is waited for, so that each answer costs one look.
+    /// Returns the same; remembers the session that is waited for, so that each answer costs one check.
     mutating func settles(_ claim: ClaimID) -> Bool {
         guard let consultation = consultations[claim] else { return false }
         guard let first = firstUnsettled(consultation) else { return true }
@@ -129,7 +133,7 @@ struct PresenterRegistry: Sendable {
         return false
     }
 
-    /// Where the first turn is in which somebody has still to answer, from the one that was waited for last.
+    /// The index of the first session with an outstanding answer, from the one that was waited for last.
     private func firstUnsettled(_ consultation: Consultation) -> Int? {
         let all = consultation.accessSessions.indices
         let start = min(consultation.awaited, all.endIndex)
@@ -139,7 +143,7 @@ struct PresenterRegistry: Sendable {
         return (start..<all.endIndex).first(where: isUnsettled) ?? (0..<start).first(where: isUnsettled)
     }
 
-    /// Whether a presenter has let go for a claim (Y1).
+    /// Whether a presenter has relinquished to a claim (Y1).
     func isRelinquished(to claim: ClaimID) -> Bool {
         consultations[claim].map {
             $0.accessSessions.contains { accessSessions[$0]?.isRelinquished ?? false }
@@ -169,7 +173,7 @@ struct PresenterRegistry: Sendable {
         return question
     }
 
-    /// The presenter's own process, and its server's.
+    /// The presenter's own process and that of its server.
     func processes(of id: PresenterID) -> [ProcessID] {
         guard let party = records[id]?.presenter.party else { return [] }
         return [party.process, party.partner?.process].compactMap { $0 }
@@ -188,7 +192,7 @@ struct PresenterRegistry: Sendable {
         }
     }
 
-    /// Whether any presenter that a party works for owes anybody an answer.
+    /// Whether a party works for a presenter with open questions.
     func owesAnyAnswer(_ party: Party) -> Bool {
         if openQuestionCounts.isEmpty { return false }
         return party.anyIdentity { one in
@@ -197,28 +201,28 @@ struct PresenterRegistry: Sendable {
         }
     }
 
-    /// The open question of a presenter about the same, which need not be asked twice at once (P9).
+    /// The open save question of a presenter, which is not asked twice at once (P9).
     func openSave(of presenter: PresenterID) -> QuestionID? {
         records[presenter]?.questions.first { questions[$0]?.request == .save }
     }
 
-    /// Whether a presenter owes anybody an answer.
+    /// Whether a presenter has open questions.
     func hasOpenQuestions(_ presenter: PresenterID) -> Bool {
         !(records[presenter]?.questions.isEmpty ?? true)
     }
 }
 
 extension Party {
-    /// P5: whether what this party does is the doing of a presenter's party.
+    /// P5: whether the accesses of this party are a presenter's own.
     func isOwn(of presenter: Party) -> Bool {
         if let purpose { return purpose == presenter.purpose }
         return isSameProcess(as: presenter)
     }
 
-    /// Whether accesses of both belong in one turn: one process, or one an ancestor of the other; between two with a
-    /// purpose, if it is the same.
+    /// Whether accesses of both parties belong to one session.
     ///
-    /// All whom nobody can name are one, which matters to notices only: nobody is ever asked twice for them.
+    /// They do for one process and its ancestors; between two purposes, if these are equal. All unknown parties count as one
+    /// program, which matters only to notices: no presenter is asked twice about them.
     func isOneProgram(with other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         if process == nil, other.process == nil { return true }
@@ -227,7 +231,7 @@ extension Party {
 }
 
 extension [PresenterID] {
-    /// Where a number is in a sorted list, or belongs.
+    /// The index of a presenter in a sorted list, or where it belongs.
     private func place(of id: PresenterID) -> Int {
         var (low, high) = (0, count)
         // A new presenter has the highest number.

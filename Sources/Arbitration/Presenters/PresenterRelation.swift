@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How a presenter is concerned by what is done to an item.
+/// The relation of a presenter to an item of an access.
 enum PresenterRelation: Hashable, Sendable {
-    /// It is of the item.
+    /// It presents the item.
     case item
-    /// It is of a package above.
+    /// It presents a package above.
     case package
-    /// It is of a plain directory above.
+    /// It presents a plain directory above.
     case directory
-    /// It is of something below.
+    /// It presents an item below.
     case below
 }
 
 /// Which presenters a claim concerns (P16 to P21).
 extension Arbiter {
-    /// Whether presenters may have to be asked, or told what a claim has done.
+    /// Whether presenters may have to be asked, or told of a claim's changes.
     func concernsPresenters(_ claim: Claim) -> Bool {
         if registry.isEmpty || claim.nature == .pendingSave { return false }
         return claim.firstOfParts { part in
@@ -65,7 +65,7 @@ extension Arbiter {
         return registry.records[id]?.place.isSameName(as: part.place) ?? false
     }
 
-    /// Looks into those directories only in which there is one, at any depth.
+    /// Calls the body with the presenters of items below an item; skips directories without any.
     func forEachPresenter(below item: ItemID, _ body: (PresenterID) -> Void) {
         var unexplored = [item]
         while let directory = unexplored.popLast() {
@@ -76,15 +76,15 @@ extension Arbiter {
     }
 }
 
-/// What a claim wants of one presenter.
+/// The questions of a claim for one presenter.
 struct QuestionPlan {
-    /// With the accesses that want them.
+    /// The questions, with the accesses that cause them.
     var questionKinds: [(questionKind: QuestionKind, access: Access)] = []
-    /// What it does with the item as the presenter sees it; a write if any part writes (P20).
+    /// The access that the presenter is told of; a write if any part writes (P20).
     var access: Access
-    /// Whether the presenter hears of it though it need not be asked.
+    /// Whether the presenter is told of it even if it need not be asked.
     var isNotified = false
-    /// What is written though it is not asked what it should be (P12).
+    /// Items written without the questions that they would need (P12).
     var unaskedWrites: [ItemID] = []
 
     mutating func add(_ more: [QuestionKind], for access: Access, isNotified: Bool) {
@@ -95,7 +95,7 @@ struct QuestionPlan {
         }
     }
 
-    /// P3, P20: relinquishing comes first, and to a writer it is to a reader as well.
+    /// P3, P20: The questions in order; relinquishing comes first, and to a writer it includes readers.
     var inOrder: [(questionKind: QuestionKind, access: Access)] {
         let first =
             questionKinds.first { $0.questionKind.request == .relinquishToWriter }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What presenters are asked for a claim, and what they are spared.
+/// Which questions presenters are asked for a claim, and which they are spared.
 extension Arbiter {
-    /// P15: the requests that a presenter is spared by aware accesses within which a claim is made.
+    /// P15: the questions that a presenter is spared because of aware accesses around a claim.
     func spared(
         by claim: Claim, _ record: PresenterRecord
     ) -> Set<PresenterRequest> {
         var spared: Set<PresenterRequest> = []
         for id in accesses(around: claim, on: record) {
             spared.insert(.save)
-            // Of aware accesses each has made a presenter relinquish for itself.
+            // Each aware access makes a presenter relinquish to itself.
             if claim.isAware { continue }
             for accessSession in accessSessions(of: id, with: record) where accessSession.isRelinquished {
                 spared.insert(.relinquishToReader)
@@ -20,8 +20,10 @@ extension Arbiter {
         return spared
     }
 
-    /// P12: whether a presenter was asked for an aware access within which a claim is made, and has not let that in. What it is
-    /// spared now (P15) it did not agree to then, and whoever carries such an access out keeps nothing.
+    /// P12: whether a presenter was asked for an aware access around a claim, and has not consented.
+    ///
+    /// P15 spares the presenter this claim's questions, to which it did not agree then. And the client of an aware access
+    /// preserves nothing.
     func hasNotConsented(_ claim: Claim, _ part: ClaimRequest.Part, _ record: PresenterRecord) -> Bool {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         guard !aware.isEmpty, !claim.isAware, !isCreation else { return false }
@@ -32,7 +34,7 @@ extension Arbiter {
         }
     }
 
-    /// P15: the aware accesses within which a claim is made, and that would be in the way of one who writes what a presenter shows.
+    /// P15: the aware accesses around a claim that would block a writer of a presenter's item.
     private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
         guard !aware.isEmpty, let item = record.item else { return [] }
         let outermostPackage = tree.outermostPackage(of: item, at: record.place)
@@ -53,9 +55,9 @@ extension Arbiter {
         }
     }
 
-    /// P15: whether what a claim deletes may yet be moved by an aware access within which it is made.
+    /// P15: whether an aware access around a claim may still move an item that the claim deletes.
     ///
-    /// A program that moves what `rename(2)` does not deletes the former file and announces the move.
+    /// A program that moves a file without `rename(2)` deletes the former file and announces the move.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: Claim) -> Bool {
         guard part.access == .write(.forDeleting), !claim.isAware else { return false }
         return aware.contains { id in
@@ -66,7 +68,7 @@ extension Arbiter {
 
     /// P5: whether a presenter need not be asked about a party's accesses.
     func isSpared(_ presenter: Party, by party: Party) -> Bool {
-        // Two coordinators of one program may well need to keep out of each other's way.
+        // Two coordinators of one program may need to exclude each other.
         if party.purpose != nil, party.isSameProcess(as: presenter) { return false }
         return party.works(for: presenter)
     }
@@ -74,17 +76,17 @@ extension Arbiter {
     /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
     func isOwn(_ party: Party, _ presenter: Party) -> Bool { party.isOwn(of: presenter) }
 
-    /// P6: whether what somebody does is done for a presenter that owes an answer, and so its own.
+    /// P6: whether a party acts for a presenter that owes an answer, so that the access is its own.
     ///
-    /// Who has a purpose says itself what it does to answer. A program may well do something else meanwhile, and the
-    /// presenter must hear of that.
+    /// A party with a purpose states which accesses answer a question. Its program may do other work meanwhile, which the
+    /// presenter must be told of.
     func isOnItsBehalf(_ party: Party, answering question: QuestionID?, _ record: PresenterRecord) -> Bool {
         guard party.works(for: record.presenter.party) else { return false }
         if party.purpose == nil { return registry.hasOpenQuestions(record.id) }
         return question.flatMap { registry.questions[$0] }?.presenter == record.id
     }
 
-    /// P2, P16 to P18, B2: what a presenter is asked for a part.
+    /// P2, P16 to P18, B2: the questions to a presenter for a part.
     func questionKinds(
         of claim: Claim, _ part: ClaimRequest.Part, _ relation: PresenterRelation, _ party: Party,
         on id: PresenterID
@@ -94,7 +96,7 @@ extension Arbiter {
         var requests: [PresenterRequest] = []
         switch relation {
         case .item, .package:
-            // A file that is created takes a name nobody has: those who show it were asked before.
+            // A new file takes a free name: presenters of the former item were asked before.
             if isCreation {
                 requests = relation == .package ? [.relinquishToWriter] : []
             } else {
@@ -125,7 +127,7 @@ extension Arbiter {
         }
     }
 
-    /// P2: what presenters of the item are asked.
+    /// P2: the questions to presenters of the item.
     private func requests(
         for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
     ) -> [PresenterRequest] {
@@ -148,19 +150,21 @@ extension Arbiter {
         return now <= until
     }
 
-    /// P7: whether a party need not wait for a presenter, now and for a time after.
+    /// P7: Returns whether a party need not wait for a presenter, and extends its excuse.
     mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard isExcused(party, by: id) else { return false }
         excuse(party, by: id)
         return true
     }
 
-    /// P25: whether an access that works for a presenter waits for an answer of another one, for which the party works.
+    /// P25: whether an access that works for a presenter waits for an answer that the party owes.
+    ///
+    /// The party itself must not work for it.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
         let presenter = record.presenter.party
         guard registry.owesAnyAnswer(party), !party.works(for: presenter) else { return false }
         var isHeldUp = false
-        // Its programs alone, of all that wait.
+        // Only the waiting claims of the presenter's programs are visited.
         waiterFamilies.forEachClaim(ofOrBelow: presenter) { id in
             if !isHeldUp, parties[id]?.works(for: presenter) ?? false, registry.owes(party, to: id) {
                 isHeldUp = true
@@ -169,13 +173,13 @@ extension Arbiter {
         return isHeldUp
     }
 
-    /// P9, P10, P25: whether a presenter may be asked to save for somebody who reads.
+    /// P9, P10, P25: whether a presenter may be asked to save for a reader.
     func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
         // P25.
         if holdsUp(party, record) { return false }
         if party.purpose != nil { return true }
         guard party.programClass == .ordinary else { return false }
-        // Whoever comes while it is saving waits for that save, however far it has got.
+        // A reader that comes during a save waits for that save.
         if registry.openSave(of: record.id) != nil { return true }
         if let saved = record.saved, isRecent(saved) { return false }
         return !(record.savesAsked[party.session].map(isRecent) ?? false)
@@ -187,13 +191,13 @@ extension Arbiter {
     mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
         guard var asked = registry.records[id]?.savesAsked else { return }
         asked = asked.filter { isRecent($0.value) }
-        // Who has no session that we know is nobody's neighbour.
+        // A process without a known POSIX session shares none with others.
         if session != 0 { asked[session] = now }
         registry.records[id]?.savesAsked = asked
         registry.records[id]?.saveAsked = now
     }
 
-    /// P12: presenters that a write goes ahead over, though they refused, did not answer or were not asked.
+    /// P12: the presenters that a write overrides because they refused, did not answer or were not asked.
     func unanswered(by claim: Claim) -> [PresenterID] {
         guard !claim.onlyReads || claim.isAware else { return [] }
         guard let consultation = registry.consultations[claim.id] else {
@@ -207,8 +211,9 @@ extension Arbiter {
             .map(\.presenter).sorted()
     }
 
-    /// P12: and those that a write goes over because they are not asked any more, unless it was told already of what it
-    /// writes of theirs.
+    /// P12: the presenters that a write overrides because they are not asked any more.
+    ///
+    /// A presenter is left out if the item is in its `unaskedWrites` already.
     func unaskedWrites(byGranted claim: Claim) -> [PresenterID] {
         if claim.onlyReads { return [] }
         let writes = registry.consultations[claim.id]?.unaskedWrites ?? unaskedWrites(by: claim)
@@ -216,7 +221,7 @@ extension Arbiter {
             .map(\.presenter)
     }
 
-    /// P12: what an access lists presenters for is carried out, so it need not be listed for that item again.
+    /// P12: Notes for the presenters that a grant listed that the item was written, so it is not listed again.
     mutating func noteUnaskedWrites(_ item: ItemID, under id: ClaimID?) {
         guard let id, let claim = claims[id], !claim.isAware, let consultation = registry.consultations[id]
         else { return }
@@ -233,7 +238,7 @@ extension Arbiter {
             + unaskedWritesOfMuted(by: claim, party)
     }
 
-    /// Presenters that a claim would have been put to, had it not gone ahead before its turn came.
+    /// The presenters that a claim would have asked if it had not gone ahead before its turn.
     private func presentersNotAsked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
         let questionPlans = questionPlans(of: claim, parties[claim.id] ?? .nobody)

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Why a presenter hears nothing of names for a while (N14).
+/// The period in which a presenter is paused (N14) or muted (N15).
 struct Suppression: Sendable {
-    /// By the clock of ``SuppressionIndex``.
+    /// Its beginning, by the clock of ``SuppressionIndex``.
     var began: UInt64
-    /// Whether something was kept from it that the clock does not know of.
+    /// Whether it missed an event that the clock does not count.
     var hasMissed = false
-    /// Whether it was not told of another name of what it shows (N15).
+    /// Whether it was not told of a move of its item (N15).
     var hasMissedMove = false
 }
 
-/// When something happened last, and by which party: a presenter misses nothing of its own (P5).
+/// The time of the last events by party; a presenter does not miss its own events (P5).
 private struct MissedEvents: Sendable {
-    /// So many are told apart.
+    /// The number of parties that are distinguished.
     private static let most = 16
 
     private var deeds: [(doer: Party, moment: UInt64)] = []
-    /// By parties that are not told apart.
+    /// The last event of all other parties.
     private var byOthers: UInt64 = 0
 
     mutating func note(_ moment: UInt64, by doer: Party?) {
@@ -36,35 +36,35 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// Whether what both do is own to the same presenters (P5).
+    /// Whether the accesses of both parties are own accesses of the same presenters (P5).
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process
     }
 }
 
-/// Presenters that are told of no names below what they show (N14); or, in another list of this kind, of nothing that happens to it (N15).
+/// The presenters that are told of no names below their item (N14); a second index has those told of nothing (N15).
 ///
-/// An event passes them by without a look at each of them: that is what a pause is for.
+/// An event skips them without a visit to each, which is the purpose of a pause.
 struct SuppressionIndex: Sendable {
-    /// By what is shown, those who are told; only where a paused presenter shows it as well. Sorted.
+    /// The presenters of an item that are still told, sorted; only for items that also have a paused presenter.
     private(set) var notified: [ItemID: [PresenterID]] = [:]
-    /// What happened below what paused presenters show.
+    /// The events that paused presenters of an item missed.
     private var missed: [ItemID: MissedEvents] = [:]
-    /// Counts what happened below any of them.
+    /// The number of events that any of them missed.
     private(set) var clock: UInt64 = 0
 
     var isEmpty: Bool { notified.isEmpty }
     var count: Int { notified.count + missed.count }
 
-    /// Whether anything has happened since then that was not the doing of a presenter.
+    /// Whether an event since a moment was not a presenter's own.
     func hasMissed(
         _ item: ItemID, since moment: UInt64, but isOwn: (Party) -> Bool = { _ in false }
     ) -> Bool {
         missed[item]?.hasAnything(since: moment, but: isOwn) ?? false
     }
 
-    /// Something happened below an item, or to it.
+    /// Notes an event of an item, or below it.
     mutating func noteHappening(below item: ItemID, by doer: Party? = nil) {
         guard notified[item] != nil else { return }
         clock += 1
@@ -139,12 +139,12 @@ extension Arbiter {
         }
     }
 
-    /// P24: what is written below it meanwhile it cannot be told, nor could it be otherwise.
+    /// P24: Marks a presenter as outdated if it implements no notice of changes.
     mutating func noteOutdated(_ id: PresenterID) {
         if !(registry.records[id]?.hearsOfChanges ?? true) { registry.records[id]?.isOutdated = true }
     }
 
-    /// That something happened, and not what.
+    /// Tells a presenter that something happened, without details.
     mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
         let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
         guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
@@ -153,13 +153,13 @@ extension Arbiter {
         effects.append(.tell(Notice(kind, to: record.id, in: registry.makeAccessSessionID(), cause)))
     }
 
-    /// Of those who show a directory above, those who are told of names in it.
+    /// The presenters of a directory that are told of names in it.
     func listeners(above directory: ItemID) -> [PresenterID] {
         if tree.isPackage(directory) { return registry.unmutedPresenters(to: directory) }
         return registry.pauses.notified[directory] ?? registry.presented[directory] ?? []
     }
 
-    /// Those who are paused or muted will be told that something happened at a place.
+    /// Notes an event that paused and muted presenters will be told of later.
     mutating func noteMissed(_ item: ItemID, at place: Place, by doer: Party) {
         if registry.pauses.isEmpty, registry.mutes.isEmpty { return }
         registry.mutes.noteHappening(below: item, by: doer)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What is known of every live claim.
+/// The state of a live claim.
 ///
-/// Plain bits for nearly all of them on purpose: copying one counts no references.
+/// Nearly all claims have plain bits only, so a copy changes no reference counts.
 struct Claim: Sendable {
-    /// What few claims have.
+    /// The properties that only few claims have.
     private final class Extra: Sendable {
         let rest: [ClaimRequest.Part]
         let requiredLocks: [RequiredLock]
@@ -28,27 +28,27 @@ struct Claim: Sendable {
     /// X6, Y10.
     var accessPattern: ClaimRequest.AccessPattern
     private(set) var first: ClaimRequest.Part
-    /// Nil for a claim whose one stake is the item of its one part.
+    /// Nil for a claim that requires only the item of its only part.
     private var extra: Extra?
 
     var isHeld = false
-    /// Whether `identify` was given, or nobody need be asked (X2, X3).
+    /// Whether `identify` was sent, or is not needed (X2, X3).
     var isIdentityRequested: Bool
     var isIdentified = false
     /// Zero until it is identified.
     var partyNumber: PartyNumber = 0
-    /// Whether it let writers pass, and nothing was ever seen to have changed under it (Y3, Y9).
+    /// Whether it was suspended for writers too, and no change under it was ever observed (Y3, Y9).
     var isClean = false
-    /// Whether it may be held beside claims it meets (I1).
+    /// Whether it may be held together with claims that it meets (I1).
     var mayOverlap: Bool
-    /// Whether it was granted before its turn came (T1, T2).
+    /// Whether it was granted before its turn in the queue (T1, T2).
     var hasProceeded = false
-    /// Whether its presenters were chosen (P1).
+    /// Whether its presenters were selected (P1).
     var hasConsulted = false
-    /// Whether nobody who waits stands in its way (D3).
+    /// Whether no waiting claim blocks it (D3).
     var overtakes = false
     var suspension: Suspension?
-    /// How the file looked when presenters were last told of this writer (N4).
+    /// The stamp of the file when presenters were last told of this writer (N4).
     var reportedStamp: UInt64?
 
     init(_ request: ClaimRequest) {
@@ -64,46 +64,50 @@ struct Claim: Sendable {
 
     /// Y1, Y7, B3.
     var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-    /// Whether it was asked for over the control socket.
+    /// Whether it was made over the control socket.
     var isAware: Bool { nature == .aware || nature == .batch }
-    /// T1: whether it goes ahead when its time runs out.
+    /// T1: whether it is granted when its time runs out.
     func mayGoAhead(under policy: TimeoutPolicy) -> Bool { !isAware && (policy == .proceed || onlyReads) }
     var onlyReads: Bool { firstOfParts { $0.access.isWrite ? true : nil } == nil }
-    /// Whether everybody passes (Y3, Y4, Y6, D3).
+    /// Whether all other claims pass it (Y3, Y4, Y6, D3).
     var isFullySuspended: Bool { suspension.map { !$0.isForReaders } ?? false }
-    /// D1: what this claim was made within.
+    /// D1: The claims within which this claim was made.
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }
     var isOnOneItem: Bool { extra == nil }
 
-    /// The one item that it holds, if it can have left no traces elsewhere: who was asked about has met somebody.
+    /// Returns the only item that it holds, if no other record of it can exist.
     ///
-    /// Mutating, as ``LockQueue/hasSingleHolder()`` is, so that it is looked at where it is instead of in a copy.
+    /// A claim that was to be identified has met another claim.
+    ///
+    /// Mutating, like ``LockQueue/hasSingleHolder()``, so that the value is read in place and not copied.
     mutating func uncontendedItem() -> ItemID? {
         extra == nil && !isIdentityRequested && !isAware ? first.item : nil
     }
 
-    /// G5: whether it has a part that writes an item, not just something in the same package.
+    /// G5: whether a part writes the item itself, and not only another item of the same package.
     func isWritingPart(_ item: ItemID) -> Bool {
         firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
 
-    /// Whether it stakes something that another one stakes as well.
+    /// Whether both claims require a lock on the same resource.
     func overlaps(with other: Claim) -> Bool {
         firstOfRequiredLocks { lock in other.isWriting(lock.resource).map { _ in true } } ?? false
     }
 
-    /// Whether a part takes an item away; a handle that replaces has created a file under a name that nobody had.
+    /// Whether a part removes an item.
+    ///
+    /// A handle that replaces has created a file under a free name, so it removes none.
     func deletes(_ part: ClaimRequest.Part) -> Bool {
         part.access.isDeletion && !(nature == .handle && part.access == .write(.forReplacing))
     }
 
-    /// Whether it stakes this to write; nil if it does not stake it at all.
+    /// Whether it requires a resource to write; nil if it does not require it at all.
     func isWriting(_ resource: Resource) -> Bool? {
         firstOfRequiredLocks { $0.resource == resource ? $0.isWrite : nil }
     }
 
-    /// X6: whether both may have the item at once, whoever they are.
+    /// X6: whether both handles may hold the item at once, in whichever programs.
     func isCompatible(beside other: Claim) -> Bool {
         guard !(accessPattern.isEmpty && other.accessPattern.isEmpty), nature == .handle,
             other.nature == .handle,
@@ -114,19 +118,19 @@ struct Claim: Sendable {
             || other.accessPattern.contains(.appends) && isPrefixEnough
     }
 
-    /// Whether it bears that the item becomes longer.
+    /// Whether it tolerates that the item grows.
     private var isPrefixEnough: Bool {
         accessPattern.contains(.appends) || onlyReads
     }
 
-    /// S1 to S3. An empty list means the one stake that each claim with one part has.
+    /// Sets the required locks (S1 to S3). An empty list means the only lock of a claim with one part.
     mutating func setRequiredLocks(_ requiredLocks: [RequiredLock]) {
         let rest = extra?.rest ?? []
         let isPlain = requiredLocks.count == 1 && rest.isEmpty && within.isEmpty && answering == nil
         extra = isPlain ? nil : Extra(rest, requiredLocks, within: within, answering: answering)
     }
 
-    /// Puts other parts in the place of its own; its stakes must be set afterwards.
+    /// Replaces the parts; the required locks must be set afterwards.
     mutating func setParts(_ body: (ClaimRequest.Part) -> ClaimRequest.Part) {
         first = body(first)
         guard let extra else { return }
@@ -134,7 +138,7 @@ struct Claim: Sendable {
             extra.rest.map(body), extra.requiredLocks, within: extra.within, answering: extra.answering)
     }
 
-    /// Calls the body with each part; not an array, which would have to be allocated.
+    /// Calls the body with each part; an array of them would have to be allocated.
     @inline(__always)
     func forEachPart(_ body: (ClaimRequest.Part) -> Void) {
         body(first)
@@ -163,17 +167,17 @@ struct Claim: Sendable {
         return nil
     }
 
-    /// What it stakes, in an array.
+    /// The required locks as an array.
     var requiredLocks: [RequiredLock] { extra?.requiredLocks ?? [ownLock] }
 
     private var ownLock: RequiredLock { RequiredLock(.item(first.item), isWrite: first.access.isWrite) }
 }
 
-/// What is known of a claim while it waits.
+/// The state of a claim while it waits.
 struct WaitRecord: Sendable {
     let began: Instant
-    /// Moves with the progress of presenters that are asked for it (P4).
+    /// The end of the wait; later with progress of presenters asked for it (P4).
     var deadline: Instant
-    /// A claim that stands in its way; nil while that is being looked for, and while presenters are asked.
+    /// One claim that blocks it; nil during the search for one, and while presenters are asked.
     var watched: ClaimID?
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What each event means.
+/// How claims begin, are identified and end.
 extension Arbiter {
     mutating func add(_ claim: Claim) {
         let previous = claims.updateValue(claim, forKey: claim.id)
@@ -55,7 +55,7 @@ extension Arbiter {
         expire(id, &effects)
     }
 
-    /// X1, X3: looks again at the claim, at those who waited for it, and at what it contests.
+    /// X1, X3: Identifies a claim, and reviews the claim, its watchers and its contention.
     mutating func identify(_ id: ClaimID, as party: Party) {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isIdentityRequested = true
@@ -70,7 +70,7 @@ extension Arbiter {
             holderFamilies.insert(id, of: party)
             if countHold(claim) || claim.partyNumber == 0 { newHolders.append(id) }
             addDependenciesToCandidates(on: claim, party)
-            // D1: who it is counts for what was made within it as well.
+            // D1: the party also matters for claims that were made within this one.
             cycleCandidates += nestedWaiters[id] ?? []
             contentionToReview.append(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
@@ -92,7 +92,7 @@ extension Arbiter {
         forget(claim, &effects)
     }
 
-    /// Removes every trace of a claim, and looks again at those who waited for it.
+    /// Removes every record of a claim, and reviews the claims that watched it.
     private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
         let isLast = leave(claim)
         releaseSubtreeLocks(claim)
@@ -120,7 +120,7 @@ extension Arbiter {
         releaseWatchers(of: claim.id)
     }
 
-    /// Removes what is known of a claim because it waits.
+    /// Removes the records of a claim that exist because it waits.
     mutating func stopWaiting(_ claim: Claim) {
         guard waits.removeValue(forKey: claim.id) != nil else { return }
         waitersToIdentify.remove(claim.id)
@@ -133,7 +133,7 @@ extension Arbiter {
         }
     }
 
-    /// Notes in the queues whose a claim is.
+    /// Enters the party number of a claim in its lock queues.
     private mutating func name(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
             guard let place = lockQueues.index(forKey: lock.resource) else { return }
@@ -145,7 +145,9 @@ extension Arbiter {
         }
     }
 
-    /// Enters a claim in the docket of each of its stakes. Returns whether it holds anything of which its kin held nothing alike.
+    /// Enters a claim in its lock queues.
+    ///
+    /// Returns whether it is the first claim of its program to hold a resource in its kind.
     @discardableResult
     mutating func enter(_ claim: Claim) -> Bool {
         var isFirst = false
@@ -169,7 +171,7 @@ extension Arbiter {
         return countHold(claim, at: lock)
     }
 
-    /// Returns whether its kin hold nothing alike any more of something it held.
+    /// Returns whether it was the last claim of its program to hold a resource in its kind.
     @discardableResult
     mutating func leave(_ claim: Claim) -> Bool {
         var isLast = false
@@ -195,7 +197,7 @@ extension Arbiter {
         return uncountHold(claim, at: lock)
     }
 
-    /// Enters a claim by each link that it resolves, or takes it away there.
+    /// Adds a claim to, or removes it from, the index of the links that it resolves.
     mutating func indexByLink(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
         claim.forEachPart { part in
             guard let link = part.via else { return }
@@ -204,7 +206,7 @@ extension Arbiter {
         }
     }
 
-    /// Notes what is to be known of a claim because it waits.
+    /// Adds the records of a claim that exist because it waits.
     mutating func noteWaiting(_ claim: Claim) {
         for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
         if claim.nature == .nameChange { waitingNameChanges.insert(claim.id) }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How claims come to wait, and to be held.
+/// How claims begin to wait and are granted.
 extension Arbiter {
-    /// Puts a new claim in its place in the queue.
+    /// Adds a new claim to the waiting claims.
     ///
-    /// One that watches nobody waits for presenters to be asked.
+    /// A claim that watches no other claim waits for presenters to be asked.
     mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
         // T1.
         let deadline = now + bounds.wait
@@ -21,7 +21,7 @@ extension Arbiter {
         addHoldersToReview(blocking: claim)
     }
 
-    /// Grants a claim that waits.
+    /// Grants a waiting claim.
     mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         if basis == .proceeded || meetsEarlierWaiters(claim) { addOvertakersToCandidates(of: claim) }
         leave(claim)
@@ -43,7 +43,7 @@ extension Arbiter {
         hold(claim, basis: basis, &effects)
     }
 
-    /// Takes up a claim among the holders, and tells.
+    /// Adds a claim to the holders, and emits the grant.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         let unanswered =
             registry.isEmpty ? [] : Set(unanswered(by: claim) + unaskedWrites(byGranted: claim)).sorted()
@@ -53,7 +53,7 @@ extension Arbiter {
                 claim.id,
                 grant(basis, of: claim, unanswered)))
         let isFirst = enter(claim)
-        // Q3: whom a claim of its kin holds up already, this one need not be looked at for.
+        // Q3: if a claim of the same program already holds up others in this way, this one holds up no more.
         if isFirst || claim.partyNumber == 0, parties[claim.id] != nil { newHolders.append(claim.id) }
         if !registry.isEmpty, !claim.onlyReads { registry.noteEntry(of: claim.id) }
         var meetsWaiters = registry.isRelinquished(to: claim.id)
@@ -96,7 +96,7 @@ extension Arbiter {
             unanswered: unanswered)
     }
 
-    /// Of very many, the first of each group will do: relatives may be all but one of them.
+    /// Of very many writers, the first of each group are enough; all others of a group may be related to the claim.
     private func preempted(by claim: Claim, of grouping: HolderGroups) -> [Grant.Preemption] {
         var found: [ClaimID] = []
         for group in grouping.writers.all + grouping.suspendedWriters.all
@@ -137,7 +137,7 @@ extension Arbiter {
         }
     }
 
-    /// Grants, in the order of their numbers, those who have nothing in their way; the others watch it.
+    /// Grants claims without a blocker in the order of their numbers; each other claim watches its blocker.
     private mutating func reviewGrantCandidates(_ effects: inout [Effect]) {
         let round = grantCandidates.sorted()
         workCounter.add(round.count)
@@ -149,7 +149,8 @@ extension Arbiter {
             guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
             guard let watched = findBlocker(of: claim) else {
                 waits.values[wait].watched = nil
-                // Q1: whoever may pass others by what a relative holds since this round comes after those of them who may as well.
+                // Q1: it may overtake others because of a new hold of a relative. Those of them that may be granted come
+                // first.
                 if !newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
                     late.append(id)
                     continue
@@ -167,7 +168,7 @@ extension Arbiter {
         grantCandidates += late
     }
 
-    /// Nothing stands in the way, and whoever was asked has answered or forfeited.
+    /// Grants or refuses a claim without a blocker, after all presenters have answered or forfeited.
     private mutating func grantOrRefuse(_ claim: Claim, _ effects: inout [Effect]) {
         // P12.
         if bounds.policy == .fail, !claim.isAware, !unanswered(by: claim).isEmpty {
@@ -176,7 +177,7 @@ extension Arbiter {
         grant(claim, basis: .waited, &effects)
     }
 
-    /// Looks again at those who watched a claim that has ended, was suspended or identified.
+    /// Reviews the claims that watched a claim which has ended, was suspended or identified.
     mutating func releaseWatchers(of id: ClaimID) {
         guard let released = watchers.removeValue(forKey: id) else { return }
         for watcher in released {
@@ -186,11 +187,11 @@ extension Arbiter {
         }
     }
 
-    /// Q3: whoever waits for one who now waits for a relative of theirs may go.
+    /// Q3: Adds waiting claims that may overtake others, which now wait for a relative of theirs.
     ///
-    /// Holders of one process have the same relatives, so each process is looked up once; but for those with a
-    /// purpose, whose relatives are the purpose's as well. It is enough to look at the first of several that are alike
-    /// (``HoldCounts``).
+    /// Holders of one process have the same relatives, so each process is looked up once. Holders with a purpose are looked
+    /// up singly, because the relatives of the purpose come in addition. Of several holders that are alike only the first is
+    /// noted (``HoldCounts``).
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
@@ -209,14 +210,15 @@ extension Arbiter {
     }
 
     private mutating func addGrantCandidate(_ relative: ClaimID) {
-        // A claim that waits for a holder has no claim in its way that could be held up.
+        // A claim that waits for a holder has no blocker that could be held up.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
             return grantCandidates.append(relative)
         }
     }
 
-    /// The relatives that may pass others by what a holder has, if those can only be there where it has it: few wait there, and
-    /// for nothing else. Nil if they may be anywhere.
+    /// The relatives that may overtake others because of a holder, if all wait at its item.
+    ///
+    /// This is so if few claims wait there, and for nothing else. Otherwise the result is nil.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
         guard holder.isOnOneItem else { return nil }
         guard let waiting = lockQueues[.item(holder.first.item)]?.waiting else { return [] }

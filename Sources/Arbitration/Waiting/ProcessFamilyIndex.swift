@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Finds the identified claims of a party's relatives without looking at all claims (Q3).
+/// Finds the identified claims of a party's relatives without a visit to all claims (Q3).
 ///
-/// Finds some that are no relatives, too: claims of one process that have purposes of their own (X5).
+/// It also finds some claims that are not exempt: those of one process with purposes of their own (X5).
 struct ProcessFamilyIndex: Sendable {
-    /// One thread of a process; its number is 0 if nobody knows it, or if the process is the partner of the party.
+    /// One thread of a process; its number is 0 if it is not known, or if the process is the party's partner.
     private struct ThreadOfProcess: Hashable, Sendable {
         let process: ProcessID
         let number: Int32
@@ -17,7 +17,7 @@ struct ProcessFamilyIndex: Sendable {
     private var purposes: [Purpose: Set<ClaimID>] = [:]
 
     var count: Int { own.count + below.count + purposes.count + threads.count }
-    /// How many processes the claims are of, partners included (D5).
+    /// The number of processes of the claims, partners included (D5).
     var processes: Int { own.count }
 
     mutating func insert(_ claim: ClaimID, of party: Party) {
@@ -46,7 +46,7 @@ struct ProcessFamilyIndex: Sendable {
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
     }
 
-    /// Whether any claim here may be exempt from the party's.
+    /// Whether any claim here may be exempt from a party's.
     func hasRelative(of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose] != nil { return true }
         return party.anyIdentity { one in
@@ -55,7 +55,7 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with every claim here that may be exempt from the party's, in no order; with some of them twice.
+    /// Calls the body with every claim here that may be exempt from a party's, in no order; with some claims twice.
     func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         forEachRelativeOfProcess(of: party, body)
@@ -75,9 +75,9 @@ struct ProcessFamilyIndex: Sendable {
         for ancestor in ancestors { own[ancestor]?.forEach(body) }
     }
 
-    /// The same, but for claims of other threads of its process: neither waits for what the other one has (D1).
+    /// Calls the body with the same claims, without those of other threads of the party's process.
     ///
-    /// A program may have ten thousand threads, and of each nearly nobody.
+    /// Neither thread waits for the other's claims (D1). A program may have ten thousand threads with few claims each.
     func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
@@ -88,8 +88,9 @@ struct ProcessFamilyIndex: Sendable {
         if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
     }
 
-    /// Calls the body with every claim here that may be exempt from the party's, but for those that are so because they are of
-    /// its process; with some of them twice.
+    /// Calls the body with the same claims, without those that are exempt because they are of the party's process.
+    ///
+    /// It calls the body twice with some claims.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
@@ -107,7 +108,7 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// How many those are.
+    /// An upper limit of the number of these claims.
     func countOfOthers(than party: Party) -> Int {
         var count = party.purpose.flatMap { purposes[$0]?.count } ?? 0
         if let process = party.process { count += countInOtherProcess(of: process, party.ancestors) }
@@ -138,7 +139,7 @@ struct ProcessFamilyIndex: Sendable {
         return party.partner.map { hasRelative(of: $0) } ?? false
     }
 
-    /// Whether any other claim here may be exempt from the party's.
+    /// Whether any other claim here may be exempt from a party's.
     func hasOthers(than claim: ClaimID, of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose]?.count ?? 0 > 1 { return true }
         return party.anyIdentity { one in
@@ -148,7 +149,7 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with every claim here of a process, and of those that it has started; with some of them twice.
+    /// Calls the body with every claim here of a party's processes and their descendants; with some claims twice.
     func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
         for process in [party.process, party.partner?.process] {
             guard let process else { continue }
@@ -166,7 +167,7 @@ struct ProcessFamilyIndex: Sendable {
     }
 }
 
-/// Gives a number to each set of claims that are exempt from each other without further looking.
+/// Assigns a number to each set of parties that are exempt from each other without further checks.
 struct PartyNumbers: Sendable {
     private struct Key: Hashable, Sendable {
         let process: ProcessID
@@ -194,7 +195,7 @@ struct PartyNumbers: Sendable {
             numbers[key] = (known.partyNumber, known.claims + 1)
             return known.partyNumber
         }
-        // A number comes again after four billion programs; by then nobody has it.
+        // A number repeats after four billion programs; the first one has ended by then.
         last = last == .max ? 1 : last + 1
         numbers[key] = (last, 1)
         return last

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Moments at which something must be looked at, the earliest first (a binary heap).
+/// Timers in the order of their moments, the earliest first (a binary heap).
 ///
-/// Entries are never searched for: one that no longer says what its subject says is skipped when it comes up.
+/// Entries are never searched for. An entry that is stale when it comes up is skipped.
 struct TimerQueue: Sendable {
-    /// T4: those who are due at once take their turns in this order.
+    /// T4: The subjects of timers; equal moments are ordered by them.
     enum Subject: Hashable, Comparable, Sendable {
         case question(QuestionID)
         case accessSession(AccessSessionID)
         case claim(ClaimID)
-        /// Cycles are looked for (D5).
+        /// A deferred search for cycles (D5).
         case search
     }
 
@@ -18,7 +18,7 @@ struct TimerQueue: Sendable {
         let moment: Instant
         let subject: Subject
 
-        /// T4: by moment, then by subject.
+        /// T4: Orders by moment, then by subject.
         static func < (one: Self, other: Self) -> Bool {
             one.moment == other.moment ? one.subject < other.subject : one.moment < other.moment
         }
@@ -44,9 +44,9 @@ struct TimerQueue: Sendable {
         sink(0)
     }
 
-    /// Drops what has become stale.
+    /// Removes stale entries.
     mutating func keep(_ isWanted: (TimerEntry) -> Bool) {
-        // Not in place: very many leave their room behind.
+        // Not in place, to release the memory of very many.
         heap = heap.filter(isWanted)
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(index) }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What happens because time passed.
+/// How timers take effect.
 extension Arbiter {
     /// T4.
     mutating func tick(_ effects: inout [Effect]) {
-        // T3: what has come is used up; what is still to come comes, and need not be asked for again.
+        // T3: the requested wake-ups until now are used up; later ones are not requested again.
         while let asked = nextRequestedWake, asked <= now { requestedWakes.removeLast() }
-        // T5: what is left is due at once, and others' events may come before it.
+        // T5: the remaining timers are due at once, but other events may come before them.
         var left = limits.timers
         while left > 0, let timer = earliestAlarm(), timer.moment <= now {
             left -= 1
@@ -59,7 +59,7 @@ extension Arbiter {
         return max(fifth, .milliseconds(5))
     }
 
-    /// Sets the next moment of a contest.
+    /// Sets the next timer of a contention.
     mutating func rearm(_ id: ClaimID) {
         guard let contention = contentions[id] else { return }
         let next = min(contention.end, contention.nextObservation ?? contention.end)
@@ -76,7 +76,7 @@ extension Arbiter {
     }
 
     private mutating func earliestAlarm() -> TimerQueue.TimerEntry? {
-        // Stale entries may outlive their claims by `wait`; they must not pile up meanwhile.
+        // Stale entries can stay for `wait` after their claims have ended, so they must not accumulate.
         let wanted =
             waits.count + contentions.count + registry.questions.count + registry.accessSessions.count
         if timers.count > 64 + 4 * wanted {

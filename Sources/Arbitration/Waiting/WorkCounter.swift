@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many claims were looked at: what an event takes, but for the memory it has to wait for.
+/// The number of claims that were checked, which measures the work of an event except memory latency.
 final class WorkCounter: @unchecked Sendable {
-    // @unchecked: one thread at a time has an arbiter; a copy that another one has may make the number wrong, and nothing else.
+    // @unchecked: an arbiter is used by one thread at a time. A copy on another thread can make this number wrong, but
+    // nothing else.
     private(set) var count = 0
 
     func add(_ more: Int = 1) { count &+= more }
